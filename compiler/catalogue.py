@@ -1,0 +1,37 @@
+"""The catalogue: the streams a query file defines, in the order they were defined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.plan.types import BIGINT, Type
+
+TIMESTAMP_NAMES = ("timestamp", "ts")
+"""Names of the implicit time column of every stream, integer milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream's definition. `defined_by` names the query of a derived stream."""
+
+    name: str
+    columns: tuple[Column, ...]
+    defined_by: str | None = None
+
+    def column(self, name: str) -> Column | None:
+        """The column of this name; the implicit time column unless one of the same name hides it."""
+        folded = name.lower()
+        for column in self.columns:
+            if column.name.lower() == folded:
+                return column
+        return TIME_COLUMN if folded in TIMESTAMP_NAMES else None

@@ -1,0 +1,130 @@
+"""Problems in a query text: where, what, and what might help."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Offsets of the first character and of the one after the last."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a text. `kind` is a short stable name, such as `unknown-column`."""
+
+    kind: str
+    message: str
+    span: Span
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A query text and where it came from."""
+
+    text: str
+    name: str = "<query>"
+    _starts: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._starts.append(0)
+        self._starts.extend(i + 1 for i, c in enumerate(self.text) if c == "\n")
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = bisect.bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        start = self._starts[number - 1]
+        end = self._starts[number] - 1 if number < len(self._starts) else len(self.text)
+        return self.text[start:end].rstrip("\r")
+
+    def render(self, problem: Problem) -> str:
+        """The problem with its line and a caret under the offending text.
+
+        >>> print(Source("SELECT x", "q").render(Problem("k", "bad", Span(7, 8), "try y")))
+        q:1:8: bad
+          SELECT x
+                 ^
+          hint: try y
+        """
+        line, column = self.position(problem.span.start)
+        shown = self.line(line)
+        marked = min(max(problem.span.end - problem.span.start, 1), max(len(shown) - column + 1, 1))
+        # Tabs stay tabs, so that the caret stands under its text however wide they are shown.
+        lead = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
+        rows = [
+            f"{self.name}:{line}:{column}: {problem.message}",
+            f"  {shown}",
+            f"  {lead}{'^' * marked}",
+        ]
+        if problem.hint:
+            rows.append(f"  hint: {problem.hint}")
+        return "\n".join(rows)
+
+
+class CompileError(Exception):
+    """All problems found in a text, in the order of their places."""
+
+    def __init__(self, source: Source, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(sorted(problems, key=lambda p: (p.span, p.message)))
+        super().__init__("\n".join(source.render(problem) for problem in self.problems))
+
+    def to_json(self) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = []
+        for problem in self.problems:
+            line, column = self.source.position(problem.span.start)
+            rows.append(
+                {
+                    "file": self.source.name,
+                    "line": line,
+                    "column": column,
+                    "kind": problem.kind,
+                    "message": problem.message,
+                    "text": self.source.text[problem.span.start : problem.span.end],
+                    "hint": problem.hint,
+                }
+            )
+        return rows
+
+
+class Problems:
+    """Collects problems, so that a text with several errors reports all of them."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+
+    def add(self, kind: str, message: str, span: Span, hint: str | None = None) -> None:
+        self.found.append(Problem(kind, message, span, hint))
+
+    def raise_any(self, source: Source) -> None:
+        if self.found:
+            raise CompileError(source, self.found)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like this one, if any is like it at all."""
+    by_folded = {candidate.lower(): candidate for candidate in known}
+    match = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.5)
+    return by_folded[match[0]] if match else None
+
+
+def suggest(name: str, known: Iterable[str], what: str) -> str:
+    """A hint: the nearest known name, or all of them."""
+    names = list(known)
+    best = nearest(name, names)
+    if best is not None:
+        return f"did you mean {best}?"
+    if not names:
+        return f"there are no {what} yet"
+    return f"known {what}: {', '.join(names)}"

@@ -1,0 +1,122 @@
+"""Areas: the tables a device loads, all but the programs.
+
+before  route plan
+after   per join area its factors, combinations and retention; route table; output windows;
+        selection and admission tables
+"""
+
+from __future__ import annotations
+
+from compiler.plan.decompose import Subquery
+from compiler.plan.layout import Layout
+from compiler.plan.limits import within
+from compiler.plan.normalise import Normalised
+from compiler.plan.requests import Requests
+from compiler.plan.routes import RoutePlan
+from hdl.config import DeviceConfig
+from hdl.device import (
+    UNUSED,
+    Area,
+    Comparison,
+    Factor,
+    Retention,
+    Route,
+    Selection,
+    Tables,
+    Window,
+    WindowKind,
+)
+
+
+def allocate(
+    normalised: tuple[Normalised, ...],
+    subqueries: tuple[Subquery, ...],
+    requests: Requests,
+    routes: RoutePlan,
+    layout: Layout,
+    config: DeviceConfig,
+) -> Tables:
+    slots = range(len(layout.slots))
+    windows = tuple(
+        _windows(one, len(slots), config) for one in normalised if one.division.on_device
+    )
+    within("queries", len(windows), config.queries)
+    areas = []
+    for slot in slots:
+        numbers = _factors_of(slot, routes)
+        factors = tuple(_factor(number, slot, requests) for number in numbers)
+        within(
+            "factors in an area", len(factors), config.factors, f"area {layout.slots[slot].name}"
+        )
+        positions = {number: position for position, number in enumerate(numbers)}
+        areas.append(
+            Area(
+                factors,
+                routes.combinations(slot, positions),
+                (),
+                Retention.over(per_query[slot] for per_query in windows),
+            )
+        )
+    names = [slot.stream.name for slot in layout.slots]
+    return Tables(
+        tuple(names.index(name) for name in names),
+        tuple(_selections(slot, requests) for slot in slots),
+        tuple(_admission(slot, requests) for slot in slots),
+        tuple(areas),
+        {
+            tag.number: Route(tag.inserts, frozenset(tag.probes), frozenset(tag.queries))
+            for tag in routes.tags
+        },
+        windows,
+    )
+
+
+def _windows(one: Normalised, slots: int, config: DeviceConfig) -> tuple[Window, ...]:
+    row = [UNUSED] * slots
+    for slot, source in zip(one.division.slots, one.division.query.sources, strict=True):
+        if source.window.kind is WindowKind.RANGE:
+            within(
+                "ticks of a RANGE window",
+                source.window.size,
+                config.longest_range,
+                f"{config.timestamp_width}-bit timestamps; UNBOUNDED has no such limit",
+            )
+        row[slot] = source.window
+    return tuple(row)
+
+
+def _factors_of(area: int, routes: RoutePlan) -> list[int]:
+    """Request table numbers of the factors an area evaluates, ascending."""
+    return sorted({number for step in routes.steps if step.area == area for number in step.factors})
+
+
+def _factor(number: int, area: int, requests: Requests) -> Factor:
+    """A factor as seen from an area: `probe condition window`."""
+    factor = requests.factors[number]
+    window, probe, condition = factor.left, factor.right, factor.condition.mirrored()
+    if factor.right.slot == area:
+        window, probe, condition = factor.right, factor.left, factor.condition
+    return Factor(requests.attribute(window), probe.slot, requests.attribute(probe), condition)
+
+
+def _selections(slot: int, requests: Requests) -> tuple[Selection, ...]:
+    names = requests.attributes[slot]
+    return tuple(
+        Selection(
+            term.every,
+            tuple(Comparison(names.index(t.column), t.condition, t.code) for t in term.tests),
+        )
+        for term in requests.selections[slot]
+    )
+
+
+def _admission(slot: int, requests: Requests) -> tuple[int, ...]:
+    """What a raw tuple must satisfy to be of use to some subquery."""
+    masks = {
+        sum(1 << bit for owner, bit in row.selections if owner == slot)
+        for row in requests.rows
+        if slot in row.slots
+    }
+    return tuple(
+        sorted(mask for mask in masks if not any(o != mask and o & mask == o for o in masks))
+    )

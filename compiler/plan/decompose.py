@@ -1,0 +1,48 @@
+"""Decomposition: each term of a normal form is a subquery, shared where two are the same.
+
+before  per query: terms
+after   numbered subqueries (streams, leaves, windows) that know their parent queries
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.plan.divide import Leaf
+from compiler.plan.normalise import Normalised
+from hdl.device import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A conjunction over some slots. `parents` are device query numbers: positions among
+    the queries that use the device."""
+
+    number: int
+    slots: tuple[int, ...]
+    windows: tuple[Window, ...]
+    leaves: tuple[Leaf, ...]
+    parents: tuple[int, ...]
+
+
+def decompose(normalised: tuple[Normalised, ...]) -> tuple[Subquery, ...]:
+    keys: dict[tuple[object, ...], int] = {}
+    found: list[Subquery] = []
+    on_device = [one for one in normalised if one.division.on_device]
+    for parent, one in enumerate(on_device):
+        sources = one.division.query.sources
+        by_slot = sorted(zip(one.division.slots, sources, strict=True), key=lambda pair: pair[0])
+        slots = tuple(slot for slot, _ in by_slot)
+        windows = tuple(source.window for _, source in by_slot)
+        for term in one.terms:
+            key = (slots, windows, frozenset(term))
+            number = keys.get(key)
+            if number is None:
+                keys[key] = len(found)
+                found.append(Subquery(len(found), slots, windows, term, (parent,)))
+            elif parent not in found[number].parents:
+                old = found[number]
+                found[number] = Subquery(
+                    number, old.slots, old.windows, old.leaves, (*old.parents, parent)
+                )
+    return tuple(found)

@@ -1,0 +1,254 @@
+"""What runs where: the part of each condition the device can evaluate.
+
+before  R.a = S.d AND R.x > 1.5 AND R.note LIKE 'ab%'
+after   device: R.a = S.d AND [R.x >= code]     residual, on the host: R.note LIKE 'ab%' ...
+
+The device's condition is implied by the whole one, so no result is lost. A conjunct is
+*exact* if the device decides it; all others stay with the host as residual.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from compiler.plan import expressions as x
+from compiler.plan.encoding import Codec, Encoding, as_real
+from compiler.plan.layout import Layout, uses_device
+from compiler.plan.logical import Program, Query
+from hdl.isa import Condition
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Attribute:
+    """A column of a slot's stream."""
+
+    slot: int
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFactor:
+    """`left condition right`, columns of two slots, the lower slot on the left."""
+
+    left: Attribute
+    condition: Condition
+    right: Attribute
+    text: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Test:
+    """A column's code against a constant code."""
+
+    column: str
+    condition: Condition
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionTerm:
+    """Every or any of some tests on one slot's raw tuple: one selection bit."""
+
+    slot: int
+    every: bool
+    tests: tuple[Test, ...]
+    text: str = field(compare=False)
+
+
+Leaf = JoinFactor | SelectionTerm
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    parts: tuple[Formula, ...]
+
+
+Formula = Leaf | Every | Any
+ALWAYS = Every(())
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One conjunct of a condition: what the device makes of it, and what that leaves open."""
+
+    condition: x.Expression
+    device: Formula
+    why: str | None
+
+    @property
+    def exact(self) -> bool:
+        return self.why is None
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """A query, where it runs and why; `slots` are those of its streams in FROM order."""
+
+    query: Query
+    slots: tuple[int, ...]
+    on_device: bool
+    why: str
+    parts: tuple[Part, ...]
+
+
+def divide(program: Program, layout: Layout) -> tuple[Division, ...]:
+    return tuple(
+        _divide(query, slots, layout)
+        for query, slots in zip(program.queries, layout.of_query, strict=True)
+    )
+
+
+def _divide(query: Query, slots: tuple[int, ...], layout: Layout) -> Division:
+    if uses_device(query):
+        divider = _Divider(query, slots, layout)
+        parts = tuple(divider.part(conjunct) for conjunct in x.conjuncts(query.where))
+        return Division(query, slots, True, "joins run in the device", parts)
+    if query.where == x.FALSE:
+        why = "its condition is never true"
+    elif len(query.sources) == 1:
+        why = "one stream, nothing to join"
+    else:
+        why = "it reads a derived stream"
+    return Division(query, (), False, why, ())
+
+
+@dataclass
+class _Divider:
+    query: Query
+    slots: tuple[int, ...]
+    layout: Layout
+
+    def part(self, conjunct: x.Expression) -> Part:
+        doubts: list[str] = []
+        formula = self._formula(conjunct, doubts)
+        return Part(conjunct, formula, doubts[0] if doubts else None)
+
+    def _formula(self, e: x.Expression, doubts: list[str]) -> Formula:
+        match e:
+            case x.And():
+                return every(tuple(self._formula(term, doubts) for term in e.terms))
+            case x.Or():
+                return _any(tuple(self._formula(term, doubts) for term in e.terms))
+            case x.Compare(condition, x.Column() as left, x.Column() as right):
+                return self._factor(condition, left, right, x.show(e), doubts)
+            case x.Compare(condition, x.Column() as left, x.Literal() as right):
+                return self._test(condition, left, right, x.show(e), doubts)
+            case _:
+                doubts.append(_why_not(e))
+                return ALWAYS
+
+    def _encoding(self, column: x.Column) -> Encoding:
+        stream = self.query.sources[column.source].stream.name
+        return self.layout.encodings[stream, column.name]
+
+    def _factor(
+        self, condition: Condition, left: x.Column, right: x.Column, text: str, doubts: list[str]
+    ) -> Formula:
+        if left.source == right.source:
+            doubts.append("compares two columns of one stream")
+            return ALWAYS
+        encoding = self._encoding(left)
+        weakened = encoding.weakened(condition)
+        if weakened is None:
+            doubts.append(f"{left.type}: a {encoding.codec.value} decides no {condition.symbol}")
+            return ALWAYS
+        if not encoding.is_exact:
+            doubts.append(f"{left.type} is wider than an attribute ({encoding})")
+        a = Attribute(self.slots[left.source], left.name)
+        b = Attribute(self.slots[right.source], right.name)
+        if b < a:
+            a, b, weakened = b, a, weakened.mirrored()
+        return JoinFactor(a, weakened, b, text)
+
+    def _test(
+        self,
+        condition: Condition,
+        column: x.Column,
+        constant: x.Literal,
+        text: str,
+        doubts: list[str],
+    ) -> Formula:
+        encoding = self._encoding(column)
+        test = _test(encoding, condition, constant.value)
+        if test is None:
+            doubts.append(f"no code of {column.alias}.{column.name} decides {text}")
+            return ALWAYS
+        condition, code, exact = test
+        if not exact:
+            doubts.append(f"{column.type} is wider than an attribute ({encoding})")
+        slot = self.slots[column.source]
+        return SelectionTerm(slot, True, (Test(column.name, condition, code),), text)
+
+
+def _test(
+    encoding: Encoding, condition: Condition, value: x.Value
+) -> tuple[Condition, int, bool] | None:
+    """Condition and constant on codes, and whether they decide; None if nothing follows."""
+    decides = encoding.is_exact
+    weakened: Condition | None = condition
+    if encoding.codec is Codec.INTEGER and isinstance(value, float):
+        # An integer compared with a number between two integers.
+        whole = math.floor(value)
+        if whole != value:
+            if condition in (Condition.EQ, Condition.NE):
+                return None
+            below = condition in (Condition.LT, Condition.LE)
+            weakened, whole = (Condition.LE, whole) if below else (Condition.GE, whole + 1)
+        value = whole
+    elif encoding.codec is Codec.REAL and as_real(value) != value:
+        # The constant itself is rounded: only an order that includes equality survives.
+        decides = False
+        if condition in (Condition.EQ, Condition.NE):
+            return None
+        below = condition in (Condition.LT, Condition.LE)
+        weakened = Condition.LE if below else Condition.GE
+    if weakened is not None:
+        weakened = encoding.weakened(weakened)
+    code = encoding.code(value)
+    return None if weakened is None or code is None else (weakened, code, decides)
+
+
+def every(parts: tuple[Formula, ...]) -> Formula:
+    flat: list[Formula] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Every) else (part,))
+    return flat[0] if len(flat) == 1 else Every(tuple(dict.fromkeys(flat)))
+
+
+def _any(parts: tuple[Formula, ...]) -> Formula:
+    if ALWAYS in parts:
+        return ALWAYS
+    slots = {part.slot if isinstance(part, SelectionTerm) else None for part in parts}
+    if len(slots) == 1 and None not in slots:
+        # Alternatives on one raw tuple are one selection bit: no need to multiply them out.
+        terms = [part for part in parts if isinstance(part, SelectionTerm)]
+        if all(len(term.tests) == 1 or not term.every for term in terms):
+            tests = tuple(sorted({test for term in terms for test in term.tests}))
+            return SelectionTerm(terms[0].slot, False, tests, " OR ".join(t.text for t in terms))
+    unique = tuple(dict.fromkeys(parts))
+    return unique[0] if len(unique) == 1 else Any(unique)
+
+
+def _why_not(e: x.Expression) -> str:
+    match e:
+        case x.Like():
+            return "LIKE is evaluated in software"
+        case x.IsNull():
+            return "the device sees no NULL"
+        case x.Compare():
+            found = next(
+                (p for p in x.walk(e) if isinstance(p, (x.Call, x.Arithmetic, x.Cast))), None
+            )
+            if isinstance(found, x.Call):
+                return f"function {found.function} is evaluated in software"
+            if isinstance(found, x.Cast):
+                return "CAST is evaluated in software"
+            return "arithmetic is evaluated in software"
+        case _:
+            return "evaluated in software"

@@ -1,0 +1,158 @@
+"""How a column's values become the device's codes.
+
+A device compares unsigned codes of 8, 16 or 32 bits. An *exact* encoding keeps order and
+equality; a *prefix* only never reverses the order (a < b gives code(a) <= code(b)); a *hash*
+keeps equality alone. `weakened` is what remains of a comparison: it must hold on the codes
+whenever the comparison holds on the values, so that the device loses no result; what it lets
+through in error the host removes.
+
+One comparison, one encoding: columns compared with each other share theirs. The scalar form
+here serves constants in query texts; `engine/host/encode.py` does the same to whole columns.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+
+from compiler.plan.expressions import Value
+from hdl.isa import Condition
+
+
+class Codec(enum.Enum):
+    """integer        smallint, int, date (days), boolean: value + 2^(w-1), exact. A value that does
+                      not fit never enters the device: the host deals with its tuple
+    real              real: order-preserving bits of the float, prefix when narrower than 32
+    clock             time: milliseconds of the day, prefix when narrower than 32
+    ticks             TimeStamp: milliseconds since the first tuple, ends at the largest code
+    number            bigint, double and mixtures: order-preserving bits of the double, prefix
+    number_hash       the same where only equality is asked
+    integer_hash      bigint where only equality is asked
+    seconds           timestamp: seconds since 1970, prefix
+    timestamp_hash    timestamp where only equality is asked
+    text              first four bytes of UTF-8, prefix
+    text_hash         text where equality is asked"""
+
+    INTEGER = "integer"
+    REAL = "real"
+    CLOCK = "clock"
+    TICKS = "ticks"
+    NUMBER = "number"
+    NUMBER_HASH = "number hash"
+    INTEGER_HASH = "integer hash"
+    SECONDS = "seconds"
+    TIMESTAMP_HASH = "timestamp hash"
+    TEXT = "text"
+    TEXT_HASH = "text hash"
+
+
+_HASHES = (Codec.NUMBER_HASH, Codec.INTEGER_HASH, Codec.TIMESTAMP_HASH, Codec.TEXT_HASH)
+_EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    codec: Codec
+    width: int
+
+    @property
+    def is_hash(self) -> bool:
+        return self.codec in _HASHES
+
+    @property
+    def is_exact(self) -> bool:
+        if self.codec is Codec.INTEGER:
+            return True
+        return self.width == 32 and self.codec in (Codec.REAL, Codec.CLOCK)
+
+    def __str__(self) -> str:
+        quality = "exact" if self.is_exact else "hash" if self.is_hash else "prefix"
+        name = self.codec.value.removesuffix(" hash")
+        return f"{name}, {quality}, {self.width} bits"
+
+    def weakened(self, condition: Condition) -> Condition | None:
+        """The comparison of codes that follows from this comparison of values; None if none does."""
+        if self.is_exact or condition is Condition.EQ:
+            return condition
+        if self.is_hash or condition is Condition.NE:
+            return None
+        return {Condition.LT: Condition.LE, Condition.GT: Condition.GE}.get(condition, condition)
+
+    def code(self, value: Value) -> int | None:
+        """The code of one value; None if an exact encoding has none for it."""
+        drop = 32 - self.width
+        match self.codec:
+            case Codec.INTEGER:
+                code = integer_of(value) + (1 << (self.width - 1))
+                return code if 0 <= code < 1 << self.width else None
+            case Codec.REAL:
+                bits: int = struct.unpack("<I", struct.pack("<f", as_real(value)))[0]
+                return _ordered(bits, 32) >> drop
+            case Codec.CLOCK:
+                return integer_of(value) >> drop
+            case Codec.NUMBER:
+                return _ordered(_double_bits(value), 64) >> 64 - self.width
+            case Codec.NUMBER_HASH:
+                return mixed(_double_bits(value)) >> 64 - self.width
+            case Codec.INTEGER_HASH | Codec.TIMESTAMP_HASH:
+                return mixed(integer_of(value) & (1 << 64) - 1) >> 64 - self.width
+            case Codec.SECONDS:
+                seconds = integer_of(value) // 1_000_000
+                return min(max(seconds, 0), (1 << 32) - 1) >> drop
+            case Codec.TEXT:
+                return int.from_bytes(str(value).encode()[:4].ljust(4, b"\0"), "big") >> drop
+            case Codec.TEXT_HASH:
+                return zlib.crc32(str(value).encode()) >> drop
+            case Codec.TICKS:
+                return None  # counts from the first tuple of a run, which no text can know
+
+
+def integer_of(value: Value) -> int:
+    """A value as the integer it is stored as: days, milliseconds of the day, microseconds."""
+    match value:
+        case datetime.datetime():
+            return (value - _EPOCH) // datetime.timedelta(microseconds=1)
+        case datetime.date():
+            return value.toordinal() - _EPOCH_DAY
+        case datetime.time():
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return seconds * 1000 + value.microsecond // 1000
+        case int() | float():
+            return int(value)
+        case _:
+            raise TypeError(f"{value!r} has no integer form")
+
+
+def as_real(value: Value) -> float:
+    """The nearest real; beyond the largest one, infinity."""
+    assert isinstance(value, (int, float))
+    try:
+        real: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return real + 0.0  # -0.0 becomes 0.0
+
+
+def _double_bits(value: Value) -> int:
+    assert isinstance(value, (int, float))
+    bits: int = struct.unpack("<Q", struct.pack("<d", float(value) + 0.0))[0]
+    return bits
+
+
+def _ordered(bits: int, width: int) -> int:
+    """IEEE bits as an unsigned number in the order of the values."""
+    sign = 1 << (width - 1)
+    return bits ^ ((sign << 1) - 1) if bits & sign else bits | sign
+
+
+def mixed(bits: int) -> int:
+    """The finaliser of splitmix64: equal in, equal out, all bits mixed."""
+    mask = (1 << 64) - 1
+    bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & mask
+    bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & mask
+    return bits ^ bits >> 31

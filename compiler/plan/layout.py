@@ -1,0 +1,137 @@
+"""Layout: which stream goes to which join area, and how each column is encoded.
+
+before  queries over named streams
+after   slots (one join area each, in catalogue order; a self-join takes one for each
+        alias) and an encoding for every column some query compares
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.catalogue import TIME_COLUMN, Stream
+from compiler.plan import expressions as x
+from compiler.plan.encoding import Codec, Encoding
+from compiler.plan.logical import Program, Query
+from compiler.plan.types import Kind
+from hdl.isa import Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A join area and the stream it holds; `copy` counts the aliases of a self-join from 0."""
+
+    stream: Stream
+    copy: int
+
+    @property
+    def name(self) -> str:
+        return self.stream.name + ("" if self.copy == 0 else f"#{self.copy + 1}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`of_query[i][j]` is the slot of the j-th stream in FROM of the i-th query, empty for a
+    query the device has no part in; `encodings` is by stream and column name."""
+
+    slots: tuple[Slot, ...]
+    of_query: tuple[tuple[int, ...], ...]
+    encodings: dict[tuple[str, str], Encoding]
+
+
+def uses_device(query: Query) -> bool:
+    """Whether a query joins base streams and can have a result at all."""
+    derived = any(source.stream.defined_by is not None for source in query.sources)
+    return len(query.sources) > 1 and not derived and query.where != x.FALSE
+
+
+def lay_out(program: Program, attribute_width: int) -> Layout:
+    names = [stream.name for stream in program.streams]
+    copies: dict[str, int] = {}
+    wanted: list[list[tuple[str, int]]] = []
+    for query in program.queries:
+        seen: dict[str, int] = {}
+        keys = []
+        for source in query.sources if uses_device(query) else ():
+            name = source.stream.name
+            keys.append((name, seen.get(name, 0)))
+            seen[name] = seen.get(name, 0) + 1
+            copies[name] = max(copies.get(name, 0), seen[name])
+        wanted.append(keys)
+    slots = tuple(
+        Slot(stream, copy)
+        for stream in sorted(program.streams, key=lambda s: names.index(s.name))
+        for copy in range(copies.get(stream.name, 0))
+    )
+    position = {(slot.stream.name, slot.copy): number for number, slot in enumerate(slots)}
+    of_query = tuple(tuple(position[key] for key in keys) for keys in wanted)
+    return Layout(slots, of_query, _encodings(program, attribute_width))
+
+
+@dataclass
+class _Class:
+    """Columns compared with each other, directly or through others."""
+
+    members: dict[tuple[str, str], x.Column]
+    equated: bool = False
+    ordered: bool = False
+
+
+def _encodings(program: Program, width: int) -> dict[tuple[str, str], Encoding]:
+    classes: dict[tuple[str, str], _Class] = {}
+    for query in program.queries:
+        if not uses_device(query):
+            continue
+        for compare in comparisons(query.where):
+            sides = [side for side in (compare.left, compare.right) if isinstance(side, x.Column)]
+            if not sides:
+                continue
+            keys = [(query.sources[side.source].stream.name, side.name) for side in sides]
+            merged = _Class(dict(zip(keys, sides, strict=True)))
+            for key in keys:
+                old = classes.get(key)
+                if old is not None:
+                    merged.members |= old.members
+                    merged.equated |= old.equated
+                    merged.ordered |= old.ordered
+            merged.equated |= len(sides) == 2 and compare.condition is Condition.EQ
+            merged.ordered |= compare.condition not in (Condition.EQ, Condition.NE)
+            for key in merged.members:
+                classes[key] = merged
+    return {key: Encoding(_codec(found), width) for key, found in classes.items()}
+
+
+def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
+    """The comparisons the device could make: of two columns of two streams, or of a column
+    with a constant, not inside another operator."""
+    match predicate:
+        case x.And() | x.Or():
+            for term in predicate.terms:
+                yield from comparisons(term)
+        case x.Compare(_, x.Column(), x.Literal()):
+            yield predicate
+        case x.Compare(_, x.Column() as left, x.Column() as right) if left.source != right.source:
+            yield predicate
+
+
+def _codec(found: _Class) -> Codec:
+    kinds = {column.type.kind for column in found.members.values()}
+    if all(column.name == TIME_COLUMN.name for column in found.members.values()):
+        return Codec.TICKS
+    if kinds <= {Kind.SMALLINT, Kind.INT} or kinds in ({Kind.DATE}, {Kind.BOOLEAN}):
+        return Codec.INTEGER
+    if kinds == {Kind.REAL}:
+        return Codec.REAL
+    if kinds == {Kind.TIME}:
+        return Codec.CLOCK
+    # A join on equality is worth more than an order: it leaves the fewest pairs to the host.
+    hashed = found.equated or not found.ordered
+    if kinds == {Kind.TIMESTAMP}:
+        return Codec.TIMESTAMP_HASH if hashed else Codec.SECONDS
+    if kinds <= {Kind.CHAR, Kind.VARCHAR}:
+        return Codec.TEXT_HASH if hashed else Codec.TEXT
+    # The prefix of a double tells most numbers apart: it serves equality nearly as well.
+    if found.ordered:
+        return Codec.NUMBER
+    return Codec.INTEGER_HASH if kinds == {Kind.BIGINT} else Codec.NUMBER_HASH

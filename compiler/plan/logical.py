@@ -1,0 +1,63 @@
+"""Logical plan: what is asked, apart from how a target does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.catalogue import Stream
+from compiler.errors import Span
+from compiler.plan.expressions import Expression
+from hdl.device import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One stream of a FROM list with its window."""
+
+    alias: str
+    stream: Stream
+    window: Window
+    span: Span
+    window_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One column of the result."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One continuous query; `where` is TRUE when absent, `text` its source text."""
+
+    name: str
+    sources: tuple[Source, ...]
+    where: Expression
+    items: tuple[Item, ...]
+    group_by: tuple[Expression, ...]
+    having: Expression | None
+    aggregated: bool
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A SHOW or EXPLAIN in the text: something to print, not to run."""
+
+    verb: str
+    target: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a text amounts to once all its statements have been carried out in order:
+    the streams, the queries registered at the end, and what it asks to be shown."""
+
+    streams: tuple[Stream, ...] = ()
+    queries: tuple[Query, ...] = ()
+    requests: tuple[Request, ...] = ()

@@ -1,0 +1,121 @@
+"""Disjunctive normal form of the device's conditions.
+
+before  (R.c = S.e OR S.e = T.f) AND R.a = S.d
+after   R.c = S.e AND R.a = S.d
+        S.e = T.f AND R.a = S.d
+
+The form can explode: past `max_terms` the device gets the leaves common to all terms, which
+the condition implies, and the whole condition becomes residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.plan import expressions as x
+from compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
+
+DEFAULT_MAX_TERMS = 64
+
+Term = tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """A division with its terms; `residual` is what the host must still check."""
+
+    division: Division
+    terms: tuple[Term, ...]
+    residual: tuple[x.Expression, ...]
+    fell_back: bool
+
+
+def normalise(divisions: tuple[Division, ...], max_terms: int) -> tuple[Normalised, ...]:
+    return tuple(_normalise(division, max_terms) for division in divisions)
+
+
+def _normalise(division: Division, max_terms: int) -> Normalised:
+    if not division.on_device:
+        return Normalised(division, (), (), False)
+    whole = Every(tuple(part.device for part in division.parts))
+    terms = _terms(whole, max_terms)
+    if terms is None:
+        implied = tuple(_implied(whole))
+        # A conjunct that is itself a leaf is still decided by the device.
+        residual = tuple(
+            part.condition
+            for part in division.parts
+            if not (part.exact and isinstance(part.device, Leaf))
+        )
+        return Normalised(division, (_merged(implied),), residual, True)
+    residual = tuple(part.condition for part in division.parts if not part.exact)
+    return Normalised(division, _absorbed(tuple(map(_merged, terms))), residual, False)
+
+
+def _terms(formula: Formula, most: int) -> list[Term] | None:
+    """The conjunctions a formula is the union of, each leaf once; None if more than `most`."""
+    if isinstance(formula, Any):
+        union: dict[Term, None] = {}
+        for part in formula.parts:
+            terms = _terms(part, most)
+            if terms is None:
+                return None
+            union.update(dict.fromkeys(terms))
+            if len(union) > most:
+                return None
+        return list(union)
+    if isinstance(formula, Every):
+        product: list[Term] = [()]
+        for part in formula.parts:
+            terms = _terms(part, most)
+            if terms is None or len(product) * len(terms) > most * most:
+                return None
+            product = list(
+                dict.fromkeys(
+                    tuple(dict.fromkeys((*left, *right))) for left in product for right in terms
+                )
+            )
+            product = list(_absorbed(tuple(product)))
+            if len(product) > most:
+                return None
+        return product
+    return [(formula,)]
+
+
+def _absorbed(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Without terms that another one implies."""
+    sets = [frozenset(term) for term in terms]
+    kept: list[Term] = []
+    for index, (term, mine) in enumerate(zip(terms, sets, strict=True)):
+        weaker = any(theirs < mine for theirs in sets)
+        if not weaker and mine not in sets[:index]:
+            kept.append(term)
+    return tuple(kept)
+
+
+def _implied(formula: Formula) -> dict[Leaf, None]:
+    """Leaves that hold whenever the formula does, in order."""
+    if isinstance(formula, Every):
+        return {leaf: None for part in formula.parts for leaf in _implied(part)}
+    if isinstance(formula, Any):
+        first, *rest = (_implied(part) for part in formula.parts)
+        return {leaf: None for leaf in first if all(leaf in other for other in rest)}
+    return {formula: None}
+
+
+def _merged(term: Term) -> Term:
+    """Plain tests on one slot become one selection bit, at the place of the first."""
+    merged: list[Leaf] = []
+    for leaf in term:
+        if isinstance(leaf, SelectionTerm) and leaf.every:
+            for index, other in enumerate(merged):
+                if isinstance(other, SelectionTerm) and other.every and other.slot == leaf.slot:
+                    tests = tuple(sorted({*other.tests, *leaf.tests}))
+                    text = f"{other.text} AND {leaf.text}"
+                    merged[index] = SelectionTerm(leaf.slot, True, tests, text)
+                    break
+            else:
+                merged.append(leaf)
+        else:
+            merged.append(leaf)
+    return tuple(merged)

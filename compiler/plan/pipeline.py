@@ -1,0 +1,230 @@
+"""The compiler, top to bottom: every pass in order, each stage with a name.
+
+A pass takes the state and returns it with one more member filled in. `compile_text` runs them
+all; `stop_after` ends at a stage, for showing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from compiler.catalogue import Stream
+from compiler.errors import CompileError, Problem, Problems, Source, Span
+from compiler.plan import cost, logical, thesis
+from compiler.plan.areas import allocate
+from compiler.plan.decompose import Subquery, decompose
+from compiler.plan.divide import Division, divide
+from compiler.plan.layout import Layout, lay_out
+from compiler.plan.limits import LimitExceeded, first_over, pack, within
+from compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
+from compiler.plan.requests import Requests, request
+from compiler.plan.routes import RoutePlan
+from compiler.plan.simplify import simplify
+from compiler.plan.statistics import Estimate, Statistics
+from compiler.wjasip.codegen import with_programs
+from compiler.wjasip.image import encode
+from compiler.xsql import tree
+from compiler.xsql.analyse import Analysis
+from compiler.xsql.parse import parse, tokens
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.device import Tables
+from hdl.isa import Instruction
+
+Planner = Callable[[Requests, int, Estimate], RoutePlan]
+PLANS: dict[str, Planner] = {"cost": cost.plan, "thesis": thesis.plan}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    config: DeviceConfig = CONFIGURATIONS["default"]
+    plan: str = "cost"
+    max_terms: int = DEFAULT_MAX_TERMS
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A text on its way to an image; members are filled in from the top."""
+
+    source: Source
+    options: Options
+    tokens: list[tuple[str, str, int, int]] = field(default_factory=list)
+    statements: list[tree.Statement] = field(default_factory=list)
+    written: logical.Program = field(default_factory=logical.Program)  # conditions as written
+    program: logical.Program = field(default_factory=logical.Program)  # conditions simplified
+    layout: Layout = field(default_factory=lambda: Layout((), (), {}))
+    divisions: tuple[Division, ...] = ()
+    normalised: tuple[Normalised, ...] = ()
+    subqueries: tuple[Subquery, ...] = ()
+    requests: Requests = field(default_factory=lambda: Requests((), (), (), ()))
+    routes: RoutePlan = field(default_factory=lambda: RoutePlan([], []))
+    tables: Tables = field(default_factory=lambda: Tables((), (), (), (), {}, ()))
+    programs: tuple[tuple[Instruction, ...], ...] = ()
+    image: bytes = b""
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return self.program.streams
+
+    @property
+    def slot_names(self) -> tuple[str, ...]:
+        return tuple(slot.name for slot in self.layout.slots)
+
+    @property
+    def device_queries(self) -> tuple[Normalised, ...]:
+        """The queries the device works for, by their number there."""
+        return tuple(one for one in self.normalised if one.division.on_device)
+
+
+Pass = Callable[[Compilation], Compilation]
+
+
+def _tokens(c: Compilation) -> Compilation:
+    return replace(c, tokens=tokens(c.source))
+
+
+def _front_end(c: Compilation) -> Compilation:
+    """Parsing and semantic analysis together, so that both report all their errors."""
+    problems = Problems()
+    statements = parse(c.source, problems)
+    program = Analysis(c.source, problems).run(statements)
+    problems.raise_any(c.source)
+    return replace(c, statements=statements, written=program, program=program)
+
+
+def _predicate(c: Compilation) -> Compilation:
+    queries = tuple(replace(q, where=simplify(q.where)) for q in c.program.queries)
+    return replace(c, program=replace(c.program, queries=queries))
+
+
+def _layout(c: Compilation) -> Compilation:
+    return replace(c, layout=lay_out(c.program, c.options.config.attribute_width))
+
+
+def _divide(c: Compilation) -> Compilation:
+    return replace(c, divisions=divide(c.program, c.layout))
+
+
+def _normalise(c: Compilation) -> Compilation:
+    return replace(c, normalised=normalise(c.divisions, c.options.max_terms))
+
+
+def _decompose(c: Compilation) -> Compilation:
+    return replace(c, subqueries=decompose(c.normalised))
+
+
+def _requests(c: Compilation) -> Compilation:
+    return replace(c, requests=request(c.subqueries, c.layout, c.options.config))
+
+
+def _routes(c: Compilation) -> Compilation:
+    estimate = Estimate(c.options.statistics, c.layout)
+    routes = PLANS[c.options.plan](c.requests, len(c.layout.slots), estimate)
+    within("route tags", len(routes.tags), c.options.config.tags)
+    return replace(c, routes=routes)
+
+
+def _areas(c: Compilation) -> Compilation:
+    tables = allocate(c.normalised, c.subqueries, c.requests, c.routes, c.layout, c.options.config)
+    return replace(c, tables=tables)
+
+
+def _listing(c: Compilation) -> Compilation:
+    tables, programs = with_programs(
+        c.tables, c.options.plan == "thesis", c.options.config, c.slot_names
+    )
+    return replace(c, tables=tables, programs=programs)
+
+
+def _image(c: Compilation) -> Compilation:
+    return replace(c, image=encode(c.tables, c.options.config))
+
+
+# stage, pass: a stage ends with the last pass that bears its name.
+PASSES: tuple[tuple[str, Pass], ...] = (
+    ("tokens", _tokens),
+    ("tree", _front_end),
+    ("predicate", _predicate),
+    ("dnf", _layout),
+    ("dnf", _divide),
+    ("dnf", _normalise),
+    ("subqueries", _decompose),
+    ("requests", _requests),
+    ("routes", _routes),
+    ("areas", _areas),
+    ("listing", _listing),
+    ("split", _image),
+)
+STAGES: tuple[str, ...] = tuple(dict.fromkeys(stage for stage, _ in PASSES))
+
+
+def compile_text(
+    text: str,
+    name: str = "<query>",
+    options: Options | None = None,
+    stop_after: str = STAGES[-1],
+) -> Compilation:
+    """Compiles a text; raises `CompileError` with everything that is wrong with it."""
+    if stop_after not in STAGES:
+        raise ValueError(f"no stage {stop_after!r}; stages: {', '.join(STAGES)}")
+    source = Source(text, name)
+    state = Compilation(source, options or Options())
+    try:
+        for index, (stage, one_pass) in enumerate(PASSES):
+            state = one_pass(state)
+            if stage == stop_after and stage not in (later for later, _ in PASSES[index + 1 :]):
+                break
+    except LimitExceeded as limit:
+        raise CompileError(source, [_limit_problem(state, limit)]) from None
+    except RecursionError:
+        raise CompileError(source, [_too_deep(state)]) from None
+    return state
+
+
+# --- limits -------------------------------------------------------------------
+
+
+def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
+    """Every pass from the layout on, for a subset of the queries."""
+    start = [one_pass for _, one_pass in PASSES].index(_layout)
+    state = replace(c, program=replace(c.program, queries=tuple(queries)))
+    for _, one_pass in PASSES[start:]:
+        state = one_pass(state)
+
+
+def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
+    """Names the query that went over the limit and how the set would fit."""
+
+    def fits(queries: Sequence[logical.Query]) -> bool:
+        try:
+            _plan(c, queries)
+        except LimitExceeded:
+            return False
+        return True
+
+    queries = c.program.queries
+    query = queries[first_over(queries, fits)]
+    devices, alone = pack(queries, fits)
+    advice = []
+    if devices:
+        inside = "; ".join(
+            f"device {number}: {', '.join(q.name for q in group)}"
+            for number, group in enumerate(devices, start=1)
+        )
+        advice.append(f"the set needs {len(devices)} devices: {inside}")
+    if alone:
+        names = ", ".join(q.name for q in alone)
+        advice.append(f"no device of configuration {c.options.config.name!r} holds {names} alone")
+    return Problem(
+        "limit",
+        f"query {query.name} exceeds a limit of the device: {limit}",
+        query.span,
+        "; ".join(advice),
+    )
+
+
+def _too_deep(c: Compilation) -> Problem:
+    return Problem(
+        "too-deep", "an expression is nested too deep", Span(0, 1), "write the condition flatter"
+    )

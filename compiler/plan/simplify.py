@@ -1,0 +1,166 @@
+"""Predicate simplification, bottom-up to a fixed point.
+
+before  NOT (R.a <> S.d OR R.a <> S.d) AND (R.a = S.d OR R.b > 5)
+after   R.a = S.d
+
+Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
+constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
+with NULL is not true and NOT does not make it so; hence `A OR NOT A` is not TRUE but
+"no operand of A is NULL", which is TRUE only of columns that are never NULL.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from compiler.plan.expressions import (
+    FALSE,
+    TRUE,
+    And,
+    Column,
+    Compare,
+    Expression,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+    conjunction,
+    disjunction,
+)
+from hdl.isa import Condition
+
+
+def simplify(predicate: Expression) -> Expression:
+    """An equivalent predicate none of the rules changes any more."""
+    current = push_not(predicate)
+    while True:
+        after = _once(current)
+        if after == current:
+            return current
+        current = after
+
+
+def push_not(e: Expression, negated: bool = False) -> Expression:
+    """The predicate, or its opposite, without any NOT."""
+    match e:
+        case Not():
+            return push_not(e.term, not negated)
+        case And() | Or():
+            terms = tuple(push_not(term, negated) for term in e.terms)
+            return Or(terms) if isinstance(e, And) == negated else And(terms)
+        case Compare() if negated:
+            return Compare(e.condition.negated(), e.left, e.right, e.of)
+        case IsNull() if negated:
+            return IsNull(e.term, not e.negated)
+        case Like() if negated:
+            return Like(e.term, e.pattern, not e.negated)
+        case Literal() if negated:
+            return FALSE if e.value else TRUE
+        case _:
+            return e
+
+
+def _once(e: Expression) -> Expression:
+    match e:
+        case And() | Or():
+            return _connective(e, tuple(_once(term) for term in e.terms))
+        case Compare():
+            return _comparison(e)
+        case IsNull():
+            return _null_test(e)
+        case _:
+            return e
+
+
+def _connective(e: And | Or, terms: tuple[Expression, ...]) -> Expression:
+    """One AND or OR, its operands already done. For OR everything is the other way round."""
+    is_and = isinstance(e, And)
+    neutral, dominant = (TRUE, FALSE) if is_and else (FALSE, TRUE)
+    flat: list[Expression] = []
+    for term in terms:
+        inner = term.terms if type(term) is type(e) else (term,)
+        for part in inner:
+            if part == dominant:
+                return dominant
+            if part != neutral and part not in flat:
+                flat.append(part)
+    present = set(flat)
+    for part in flat:
+        opposite = push_not(part, negated=True)
+        if opposite in present and isinstance(part, (Compare, IsNull, Like)):
+            if is_and:
+                return FALSE
+            never_null = _operands_not_null(part)
+            rest = tuple(other for other in flat if other not in (part, opposite))
+            return _once(disjunction((never_null, *rest)))
+    build = conjunction if is_and else disjunction
+    return build(tuple(_absorb(flat, is_and)))
+
+
+def _absorb(terms: list[Expression], is_and: bool) -> list[Expression]:
+    """A and (A or B) is A; A or (A and B) is A."""
+    other = Or if is_and else And
+    parts = [
+        frozenset(term.terms) if isinstance(term, other) else frozenset((term,)) for term in terms
+    ]
+    return [
+        term
+        for term, mine in zip(terms, parts, strict=True)
+        if not any(theirs < mine for theirs in parts)
+    ]
+
+
+def _operands_not_null(e: Expression) -> Expression:
+    operands: tuple[Expression, ...] = ()
+    if isinstance(e, Compare):
+        operands = (e.left, e.right)
+    elif isinstance(e, Like):
+        operands = (e.term,)
+    return conjunction(tuple(_null_test(IsNull(operand, negated=True)) for operand in operands))
+
+
+def _null_test(e: IsNull) -> Expression:
+    if isinstance(e.term, Column) and not e.term.nullable:
+        return TRUE if e.negated else FALSE
+    if isinstance(e.term, Literal):
+        return TRUE if (e.term.value is None) != e.negated else FALSE
+    return e
+
+
+def _comparison(e: Compare) -> Expression:
+    """Constants decided or moved to the right; of two columns the earlier one first."""
+    left, right = e.left, e.right
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return TRUE if _holds(e.condition, left, right) else FALSE
+    if any(isinstance(side, Literal) and side.value is None for side in (left, right)):
+        return FALSE
+    if left == right:
+        if e.condition in (Condition.EQ, Condition.LE, Condition.GE):
+            return _null_test(IsNull(left, negated=True))
+        return FALSE
+    exchange = isinstance(left, Literal)
+    if isinstance(left, Column) and isinstance(right, Column):
+        exchange = (right.source, right.name) < (left.source, left.name)
+    if exchange:
+        return Compare(e.condition.mirrored(), right, left, e.of)
+    return e
+
+
+def _holds(condition: Condition, left: Literal, right: Literal) -> bool:
+    a, b = left.value, right.value
+    if a is None or b is None:
+        return False
+    return _OPERATORS[condition](a, b)
+
+
+_OPERATORS: dict[Condition, Callable[[Any, Any], bool]] = {
+    Condition.LT: operator.lt,
+    Condition.EQ: operator.eq,
+    Condition.GT: operator.gt,
+    Condition.GE: operator.ge,
+    Condition.LE: operator.le,
+    Condition.NE: operator.ne,
+}

@@ -1,0 +1,1 @@
+"""Back end for the WJASIP: code generation, assembler, disassembler, image."""

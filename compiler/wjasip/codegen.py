@@ -1,0 +1,128 @@
+"""Code generation: an area's combinations as a program.
+
+The program compares first (CMP, one factor a register), leaves at once where nothing holds
+(JMPLI), then has one group for each pre-tag: JMPCT over it, JOINs in it.
+
+Two styles. `thesis` is word for word the thesis's: all ANDs in front, and where some
+combination needs no factor a register that a CMP sets to 1. The other, used by the cost plan,
+puts the ANDs into their group, so that scratch registers serve again in the next group, and
+takes register 63 for 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from compiler.plan.limits import within
+from hdl import isa
+from hdl.config import DeviceConfig
+from hdl.device import Area, Combination, Factor, Tables
+from hdl.isa import Instruction
+
+
+def generate(area: Area, thesis: bool, config: DeviceConfig, name: str) -> tuple[Instruction, ...]:
+    """The program of one area; `name` is for errors."""
+    compares: list[Instruction] = [_compare(f, r) for r, f in enumerate(area.factors)]
+    unconditional = any(not row.factors for row in area.combinations)
+    true = isa.TRUE_REGISTER
+    if unconditional and thesis:
+        true = len(compares)
+        within("factors in an area", true + 1, config.factors, f"area {name}, one of them true")
+        compares.append(isa.Cmp(0, 0, 0, isa.Condition.TRUE, true))
+    if not unconditional or thesis:
+        compares.append(isa.Jmpli())
+    groups = [
+        (tag, list(rows)) for tag, rows in groupby(area.combinations, key=lambda row: row.pre_tag)
+    ]
+    scratch = _Scratch(config, name)
+    front: list[Instruction] = []
+    if thesis:
+        for row in sorted(area.combinations, key=lambda row: row.post_tag):
+            front += scratch.conjunction(_registers(row, true))
+    program = [*compares, *front]
+    for tag, rows in groups:
+        body: list[Instruction] = []
+        if not thesis:
+            scratch = _Scratch(config, name)
+        for row in rows:
+            registers = _registers(row, true)
+            body += scratch.conjunction(registers)
+            body.append(isa.Join(scratch.holding(registers), row.post_tag))
+        program.append(isa.Jmpct(tag, _address(len(program) + 1 + len(body), config, name)))
+        program += body
+    program.append(isa.Nop())
+    within("instructions", len(program), config.instructions, f"area {name}")
+    return tuple(program)
+
+
+def _address(address: int, config: DeviceConfig, name: str) -> int:
+    # The program is too long exactly when a jump over its last group no longer fits.
+    within("instructions", address + 1, config.instructions, f"area {name}")
+    return address
+
+
+def _compare(factor: Factor, register: int) -> isa.Cmp:
+    return isa.Cmp(
+        factor.window_attribute,
+        factor.probe_stream,
+        factor.probe_attribute,
+        factor.condition,
+        register,
+    )
+
+
+def _registers(row: Combination, true: int) -> tuple[int, ...]:
+    """The registers a combination needs to be 1."""
+    needed = (
+        *sorted(row.factors),
+        *(isa.WINDOW_SELECTION_REGISTERS[bit] for bit in sorted(row.window_selections)),
+        *(isa.PROBE_SELECTION_REGISTERS[bit] for bit in sorted(row.probe_selections)),
+    )
+    return needed or (true,)
+
+
+class _Scratch:
+    """Scratch registers and the conjunctions they hold."""
+
+    def __init__(self, config: DeviceConfig, name: str) -> None:
+        self.most, self.name = config.scratch_registers, name
+        self.held: dict[tuple[int, ...], int] = {}
+
+    def holding(self, registers: tuple[int, ...]) -> int:
+        return registers[0] if len(registers) == 1 else self.held[registers]
+
+    def conjunction(self, registers: tuple[int, ...]) -> Iterable[Instruction]:
+        """The ANDs still missing to hold this conjunction; common beginnings are shared."""
+        for length in range(2, len(registers) + 1):
+            part = registers[:length]
+            if part not in self.held:
+                within("scratch registers", len(self.held) + 1, self.most, f"area {self.name}")
+                register = isa.SCRATCH_REGISTERS[len(self.held)]
+                left = self.holding(registers[: length - 1])
+                self.held[part] = register
+                yield isa.And(left, registers[length - 1], register)
+
+
+def with_programs(
+    tables: Tables, thesis: bool, config: DeviceConfig, names: tuple[str, ...]
+) -> tuple[Tables, tuple[tuple[Instruction, ...], ...]]:
+    """The tables with every area's program in, and the programs as instructions."""
+    programs = tuple(
+        generate(area, thesis, config, name) for area, name in zip(tables.areas, names, strict=True)
+    )
+    areas = tuple(
+        Area(area.factors, area.combinations, tuple(i.encode() for i in program), area.retention)
+        for area, program in zip(tables.areas, programs, strict=True)
+    )
+    return (
+        Tables(
+            tables.groups,
+            tables.selections,
+            tables.admission,
+            areas,
+            tables.routes,
+            tables.windows,
+        ),
+        programs,
+    )

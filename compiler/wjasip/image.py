@@ -1,0 +1,236 @@
+"""The image: one file with everything a device loads.
+
+    offset  bytes  content
+    0       4      "WJAS"
+    4       2      format version
+    6       2+n    configuration it was built for, JSON, length first
+    ..      4+m    body, length first: the sections of `Tables`, in the order of its members
+    ..      4      CRC-32 of all that stands before it
+
+All numbers are little-endian. `decode` never believes what it reads: lengths, codes,
+references and programs are checked, and whatever is wrong is a `LoadRefused`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from typing import TypeVar
+
+from compiler.wjasip.check import check
+from hdl.config import ConfigError, DeviceConfig
+from hdl.device import (
+    Area,
+    Combination,
+    Comparison,
+    Factor,
+    LoadRefused,
+    Retention,
+    Route,
+    Selection,
+    Tables,
+    Window,
+    WindowKind,
+)
+from hdl.isa import Condition
+
+MAGIC = b"WJAS"
+VERSION = 1
+
+# What an image depends on; lanes and FIFO depths are the device's own affair.
+_BOUND_TO = (
+    "streams",
+    "attribute_width",
+    "timestamp_width",
+    "depth",
+    "attributes",
+    "factors",
+    "scratch_registers",
+    "selections",
+    "probe_selections",
+    "tags",
+    "instructions",
+    "queries",
+)
+
+T = TypeVar("T")
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+
+    def put(self, form: str, *values: int) -> None:
+        self.parts.append(struct.pack("<" + form, *values))
+
+    def many(self, items: tuple[T, ...], one: Callable[[T], None]) -> None:
+        self.put("H", len(items))
+        for item in items:
+            one(item)
+
+    def numbers(self, items: tuple[int, ...]) -> None:
+        self.many(items, lambda item: self.put("B", item))
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def get(self, form: str) -> int:
+        try:
+            (value,) = struct.unpack_from("<" + form, self.data, self.at)
+        except struct.error:
+            raise LoadRefused("truncated: a section ends early") from None
+        self.at += struct.calcsize("<" + form)
+        return int(value)
+
+    def many(self, one: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(one() for _ in range(self.get("H")))
+
+    def numbers(self) -> tuple[int, ...]:
+        return self.many(lambda: self.get("B"))
+
+    def condition(self) -> Condition:
+        code = self.get("B")
+        if code > max(Condition):
+            raise LoadRefused(f"condition code {code} is not defined")
+        return Condition(code)
+
+
+def encode(tables: Tables, config: DeviceConfig) -> bytes:
+    """The image file of `tables` for a device of this configuration."""
+    w = _Writer()
+
+    def comparison(c: Comparison) -> None:
+        w.put("BBI", c.attribute, c.condition, c.constant)
+
+    def selection(s: Selection) -> None:
+        w.put("B", s.every)
+        w.many(s.comparisons, comparison)
+
+    def factor(f: Factor) -> None:
+        w.put("BBBB", f.window_attribute, f.probe_stream, f.probe_attribute, f.condition)
+
+    def combination(c: Combination) -> None:
+        w.put("B", c.pre_tag)
+        w.numbers(c.factors)
+        w.numbers(c.window_selections)
+        w.numbers(c.probe_selections)
+        w.put("B", c.post_tag)
+
+    def area(a: Area) -> None:
+        w.many(a.factors, factor)
+        w.many(a.combinations, combination)
+        w.many(a.program, lambda word: w.put("I", word))
+        w.put("BqQ", a.retention.range is None, a.retention.range or 0, a.retention.rows)
+
+    def route(row: tuple[int, Route]) -> None:
+        tag, r = row
+        w.put("BB", tag, r.insert)
+        w.numbers(tuple(sorted(r.probes)))
+        w.numbers(tuple(sorted(r.queries)))
+
+    def window(x: Window) -> None:
+        w.put("BQ", x.kind, x.size)
+
+    w.numbers(tables.groups)
+    w.many(tables.selections, lambda s: w.many(s, selection))
+    w.many(tables.admission, lambda m: w.many(m, lambda mask: w.put("H", mask)))
+    w.many(tables.areas, area)
+    w.many(tuple(sorted(tables.routes.items())), route)
+    w.many(tables.windows, lambda q: w.many(q, window))
+    body = b"".join(w.parts)
+    head = _config_text(config)
+    data = MAGIC + struct.pack("<HH", VERSION, len(head)) + head
+    data += struct.pack("<I", len(body)) + body
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+def decode(data: bytes, config: DeviceConfig) -> Tables:
+    """The tables of an image, for a device of this configuration; raises `LoadRefused`."""
+    r = _Reader(data)
+    if data[:4] != MAGIC:
+        raise LoadRefused("not an image: it does not begin with WJAS")
+    r.at = 4
+    version = r.get("H")
+    if version != VERSION:
+        raise LoadRefused(f"format version {version}, this device reads version {VERSION}")
+    head = data[r.at + 2 : r.at + 2 + r.get("H")]
+    r.at += len(head)
+    body_end = r.get("I") + r.at
+    if len(data) != body_end + 4:
+        raise LoadRefused(
+            f"truncated or altered: {len(data)} bytes, its header says {body_end + 4}"
+        )
+    if zlib.crc32(data[:body_end]) != struct.unpack("<I", data[body_end:])[0]:
+        raise LoadRefused("altered: the checksum does not match")
+    _check_config(head, config)
+    body = _Reader(data[r.at : body_end])
+    tables = _read_tables(body)
+    if body.at != len(body.data):
+        raise LoadRefused(f"{len(body.data) - body.at} bytes left over after the last section")
+    check(tables, config)
+    return tables
+
+
+def _read_tables(r: _Reader) -> Tables:
+    def comparison() -> Comparison:
+        return Comparison(r.get("B"), r.condition(), r.get("I"))
+
+    def selection() -> Selection:
+        return Selection(bool(r.get("B")), r.many(comparison))
+
+    def factor() -> Factor:
+        return Factor(r.get("B"), r.get("B"), r.get("B"), r.condition())
+
+    def combination() -> Combination:
+        return Combination(r.get("B"), r.numbers(), r.numbers(), r.numbers(), r.get("B"))
+
+    def area() -> Area:
+        factors, combinations = r.many(factor), r.many(combination)
+        program = r.many(lambda: r.get("I"))
+        forever, age, rows = r.get("B"), r.get("q"), r.get("Q")
+        return Area(factors, combinations, program, Retention(None if forever else age, rows))
+
+    def route() -> tuple[int, Route]:
+        tag, insert = r.get("B"), bool(r.get("B"))
+        return tag, Route(insert, frozenset(r.numbers()), frozenset(r.numbers()))
+
+    def window() -> Window:
+        kind, size = r.get("B"), r.get("Q")
+        if kind > max(WindowKind):
+            raise LoadRefused(f"window kind {kind} is not defined")
+        return Window(WindowKind(kind), size)
+
+    groups = r.numbers()
+    selections = r.many(lambda: r.many(selection))
+    admission = r.many(lambda: r.many(lambda: r.get("H")))
+    areas = r.many(area)
+    rows = r.many(route)
+    routes = dict(rows)
+    if len(routes) != len(rows):
+        raise LoadRefused("a route tag has two rows")
+    return Tables(groups, selections, admission, areas, routes, r.many(lambda: r.many(window)))
+
+
+def _config_text(config: DeviceConfig) -> bytes:
+    return json.dumps(config.to_json(), separators=(",", ":")).encode()
+
+
+def _check_config(head: bytes, config: DeviceConfig) -> None:
+    try:
+        built_for = DeviceConfig.from_json(head.decode("utf-8", "replace"))
+    except ConfigError as error:
+        raise LoadRefused(f"its configuration is malformed: {error}") from None
+    differ = [
+        f"{member} {getattr(built_for, member)} (device: {getattr(config, member)})"
+        for member in _BOUND_TO
+        if getattr(built_for, member) != getattr(config, member)
+    ]
+    if differ:
+        raise LoadRefused(
+            f"built for configuration {built_for.name!r}, this device is {config.name!r}: "
+            + ", ".join(differ)
+        )

@@ -1,0 +1,412 @@
+"""Semantic analysis: statements carried out in order against a catalogue.
+
+before  syntax trees, names as written
+after   a `Program`: streams, queries with bound and typed expressions
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from compiler.catalogue import Column, Stream
+from compiler.errors import Problems, Source, Span, suggest
+from compiler.plan import expressions as x
+from compiler.plan import logical
+from compiler.xsql import tree
+from compiler.xsql.bind import Binder, bind_type
+from hdl.config import MAX_STREAMS
+from hdl.device import Window, WindowKind
+
+RESULT_TIMES = ("ts_oldest", "ts_newest")
+"""The two columns that follow every result's own."""
+
+_UNITS = {
+    1: ("ms", "millisecond", "milliseconds"),
+    1_000: ("s", "second", "seconds"),
+    60_000: ("min", "minute", "minutes"),
+    3_600_000: ("h", "hour", "hours"),
+    86_400_000: ("d", "day", "days"),
+}
+_MILLISECONDS = {name: size for size, names in _UNITS.items() for name in names}
+_FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
+_LARGEST = (1 << 63) - 1
+
+
+@dataclass
+class Analysis:
+    """The state after the statements so far."""
+
+    source: Source
+    problems: Problems
+    streams: dict[str, Stream] = field(default_factory=dict)
+    queries: dict[str, logical.Query] = field(default_factory=dict)
+    requests: list[logical.Request] = field(default_factory=list)
+
+    def run(self, statements: list[tree.Statement]) -> logical.Program:
+        for statement in statements:
+            self._statement(statement)
+        return logical.Program(
+            tuple(self.streams.values()), tuple(self.queries.values()), tuple(self.requests)
+        )
+
+    def _statement(self, s: tree.Statement) -> None:
+        match s:
+            case tree.CreateStream():
+                self._create(s)
+            case tree.CreateStreamAs():
+                self._create_as(s)
+            case tree.DropStream():
+                self._drop_stream(s.name)
+            case tree.Select():
+                self._register(self._next_name(), s, s.span)
+            case tree.RegisterQuery():
+                self._register(s.name.text, s.select, s.span, s.name)
+            case tree.DropQuery():
+                if self._known_query(s.name):
+                    del self.queries[s.name.text.lower()]
+            case tree.Show():
+                self.requests.append(logical.Request("show", s.what, s.span))
+            case tree.Explain():
+                if isinstance(s.target, tree.Select):
+                    name = self._next_name()
+                    self._register(name, s.target, s.span)
+                    self.requests.append(logical.Request("explain", name, s.span))
+                elif self._known_query(s.target):
+                    name = self.queries[s.target.text.lower()].name
+                    self.requests.append(logical.Request("explain", name, s.span))
+
+    # --- streams --------------------------------------------------------------
+
+    def _create(self, s: tree.CreateStream) -> None:
+        seen: dict[str, str] = {}
+        columns = []
+        for column in s.columns:
+            folded = column.name.text.lower()
+            if folded in seen:
+                self.problems.add(
+                    "duplicate-name",
+                    f"stream {s.name.text} already has a column {seen[folded]}",
+                    column.name.span,
+                    "give one of them another name",
+                )
+            if folded in ("ts", "timestamp"):
+                self.problems.add(
+                    "duplicate-name",
+                    f"{column.name.text} is the implicit time of every stream",
+                    column.name.span,
+                    "leave it out; input files carry it in their column ts",
+                )
+            seen[folded] = column.name.text
+            kind = bind_type(column.type, self.problems)
+            columns.append(Column(column.name.text, kind, column.nullable))
+        self._add_stream(s.name, Stream(s.name.text, tuple(columns)))
+
+    def _create_as(self, s: tree.CreateStreamAs) -> None:
+        query = self._bind(s.name.text, s.select, s.select.span)
+        if query is None:
+            return
+        columns = tuple(
+            Column(item.name.rpartition(".")[2], item.expression.type) for item in query.items
+        )
+        names = [column.name.lower() for column in columns]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self.problems.add(
+                "duplicate-name",
+                f"stream {s.name.text} would have two columns {name}",
+                s.select.span,
+                "name one with AS",
+            )
+        self._add_stream(s.name, Stream(s.name.text, columns, defined_by=self._text(s.select.span)))
+
+    def _add_stream(self, name: tree.Name, stream: Stream) -> None:
+        if name.text.lower() in self.streams:
+            known = self.streams[name.text.lower()].name
+            self.problems.add(
+                "duplicate-name",
+                f"there is already a stream {known}",
+                name.span,
+                f"DROP STREAM {known} first, or choose another name",
+            )
+            return
+        self.streams[name.text.lower()] = stream
+
+    def _drop_stream(self, name: tree.Name) -> None:
+        stream = self._known_stream(name)
+        if stream is None:
+            return
+        users = [
+            query.name
+            for query in self.queries.values()
+            if any(source.stream.name == stream.name for source in query.sources)
+        ]
+        if users:
+            self.problems.add(
+                "stream-in-use",
+                f"stream {stream.name} is used by query {', '.join(users)}",
+                name.span,
+                f"DROP QUERY {users[0]} first",
+            )
+            return
+        del self.streams[name.text.lower()]
+
+    def _known_stream(self, name: tree.Name) -> Stream | None:
+        stream = self.streams.get(name.text.lower())
+        if stream is None:
+            known = [stream.name for stream in self.streams.values()]
+            self.problems.add(
+                "unknown-stream",
+                f"there is no stream {name.text}",
+                name.span,
+                suggest(name.text, known, "streams"),
+            )
+        return stream
+
+    # --- queries --------------------------------------------------------------
+
+    def _next_name(self) -> str:
+        number = len(self.queries)
+        while f"q{number}" in self.queries:
+            number += 1
+        return f"q{number}"
+
+    def _known_query(self, name: tree.Name) -> bool:
+        if name.text.lower() in self.queries:
+            return True
+        known = [query.name for query in self.queries.values()]
+        self.problems.add(
+            "unknown-query",
+            f"there is no query {name.text}",
+            name.span,
+            suggest(name.text, known, "queries"),
+        )
+        return False
+
+    def _register(
+        self, name: str, select: tree.Select, span: Span, written: tree.Name | None = None
+    ) -> None:
+        at = span if written is None else written.span
+        if name.lower() in self.queries:
+            known = self.queries[name.lower()].name
+            self.problems.add(
+                "duplicate-name",
+                f"there is already a query {known}",
+                at,
+                f"DROP QUERY {known} first, or choose another name",
+            )
+        if not _FILE_NAME.fullmatch(name) or name.strip(". ") == "":
+            self.problems.add(
+                "bad-name",
+                f"{name!r} cannot name a result file",
+                at,
+                "use letters, digits and underscores",
+            )
+        query = self._bind(name, select, span)
+        if query is not None:
+            self.queries[name.lower()] = query
+
+    def _bind(self, name: str, select: tree.Select, span: Span) -> logical.Query | None:
+        """The bound query; None if its FROM list makes no sense, so that nothing can be said
+        about the rest."""
+        sources = self._sources(select)
+        if sources is None:
+            return None
+        found = len(self.problems.found)
+        where_binder = Binder(sources, self.problems)
+        where = x.TRUE if select.where is None else where_binder.predicate(select.where)
+        grouping = Binder(sources, self.problems, within="GROUP BY")
+        group_by = tuple(grouping.value(e) for e in select.group_by)
+        binder = Binder(sources, self.problems, aggregates=True)
+        items = self._items(select, sources, binder)
+        having = None if select.having is None else binder.predicate(select.having)
+        parts = [item.expression for item in items] + ([] if having is None else [having])
+        aggregated = (
+            bool(group_by)
+            or having is not None
+            or any(isinstance(e, x.Aggregate) for part in parts for e in x.walk(part))
+        )
+        if aggregated and len(self.problems.found) == found:
+            self._check_grouping(select, items, having, group_by)
+        return logical.Query(
+            name, sources, where, items, group_by, having, aggregated, self._text(select.span), span
+        )
+
+    def _text(self, span: Span) -> str:
+        return self.source.text[span.start : span.end]
+
+    def _sources(self, select: tree.Select) -> tuple[logical.Source, ...] | None:
+        windows = self._windows(select)
+        aliases: dict[str, str] = {}
+        sources = []
+        complete = True
+        for item, (window, window_span) in zip(select.sources, windows, strict=True):
+            alias = (item.alias or item.stream).text
+            if alias.lower() in aliases:
+                self.problems.add(
+                    "duplicate-name",
+                    f"{alias} stands twice in FROM",
+                    item.span,
+                    f"name one of them: {item.stream.text} AS {alias}2",
+                )
+            aliases[alias.lower()] = alias
+            stream = self._known_stream(item.stream)
+            if stream is None:
+                complete = False
+            else:
+                sources.append(logical.Source(alias, stream, window, item.span, window_span))
+        if len(select.sources) > MAX_STREAMS:
+            extra = select.sources[MAX_STREAMS:]
+            self.problems.add(
+                "too-many-streams",
+                f"the query joins {len(select.sources)} streams, a device holds {MAX_STREAMS}",
+                Span(extra[0].span.start, extra[-1].span.end),
+                "split it into queries of four streams or fewer",
+            )
+        return tuple(sources) if complete else None
+
+    # --- windows --------------------------------------------------------------
+
+    def _windows(self, select: tree.Select) -> list[tuple[Window, Span]]:
+        windows = [(self._window(clause), clause.span) for clause in select.windows]
+        streams = len(select.sources)
+        if len(windows) == 1:
+            return windows * streams
+        if len(windows) != streams:
+            spans = [clause.span for clause in select.windows]
+            self.problems.add(
+                "window-count",
+                f"{len(windows)} windows for {streams} stream{'s' if streams > 1 else ''}",
+                Span(spans[0].start, spans[-1].end),
+                "give one window for all streams, or one for each in FROM order",
+            )
+            windows = (windows * streams)[:streams]
+        return windows
+
+    def _window(self, clause: tree.WindowClause) -> Window:
+        if clause.kind == "now":
+            return Window(WindowKind.RANGE, 0)
+        if clause.kind == "unbounded":
+            return Window(WindowKind.UNBOUNDED)
+        size = clause.size if clause.size is not None else 0
+        if clause.kind == "rows":
+            if size < 1 or not isinstance(size, int) or size > _LARGEST:
+                self.problems.add(
+                    "row-count",
+                    f"a window holds a whole number of rows, 1 or more, not {size}",
+                    clause.span,
+                    "for a time, name a unit: RANGE 5 seconds",
+                )
+                return Window(WindowKind.ROWS, 1)
+            return Window(WindowKind.ROWS, size)
+        factor = 1
+        if clause.unit is not None:
+            factor = _MILLISECONDS.get(clause.unit.text.lower(), 0)
+            if factor == 0:
+                self.problems.add(
+                    "unknown-unit",
+                    f"{clause.unit.text} is no unit of time",
+                    clause.unit.span,
+                    suggest(clause.unit.text, _MILLISECONDS, "units"),
+                )
+                return Window(WindowKind.RANGE, 0)
+        ticks = size * factor
+        if ticks < 0:
+            self.problems.add(
+                "negative-range",
+                f"a range of {size} reaches into the future",
+                clause.span,
+                "ranges reach back from now, 0 is NOW",
+            )
+            return Window(WindowKind.RANGE, 0)
+        if not math.isfinite(ticks) or ticks > _LARGEST or ticks != int(ticks):
+            self.problems.add(
+                "negative-range" if ticks < 0 else "range-size",
+                f"a range is a whole number of milliseconds, not {ticks}",
+                clause.span,
+                "use a smaller unit" if ticks < _LARGEST else "write UNBOUNDED",
+            )
+            return Window(WindowKind.RANGE, 0)
+        return Window(WindowKind.RANGE, int(ticks))
+
+    # --- result columns -------------------------------------------------------
+
+    def _items(
+        self, select: tree.Select, sources: tuple[logical.Source, ...], binder: Binder
+    ) -> tuple[logical.Item, ...]:
+        items: list[tuple[logical.Item, Span]] = []
+        if select.items is None:
+            for index in range(len(sources)):
+                items += [(item, select.span) for item in _all_of(sources, index)]
+        for written in select.items or ():
+            e = written.expression
+            if isinstance(e, tree.AllOf):
+                position = binder.source(e.qualifier)
+                if position is not None:
+                    items += [(item, written.span) for item in _all_of(sources, position)]
+                continue
+            if written.alias is not None:
+                name = written.alias.text
+            elif isinstance(e, tree.ColumnName):
+                name = (f"{e.qualifier.text}." if e.qualifier else "") + e.name.text
+            else:
+                name = " ".join(self._text(e.span).split())
+            items.append((logical.Item(name, binder.value(e)), written.span))
+        names: set[str] = {name.lower() for name in RESULT_TIMES}
+        for item, span in items:
+            if item.name.lower() in names:
+                self.problems.add(
+                    "duplicate-name",
+                    f"two result columns are called {item.name}",
+                    span,
+                    "name one with AS",
+                )
+            names.add(item.name.lower())
+        return tuple(item for item, _ in items)
+
+    def _check_grouping(
+        self,
+        select: tree.Select,
+        items: tuple[logical.Item, ...],
+        having: x.Expression | None,
+        group_by: tuple[x.Expression, ...],
+    ) -> None:
+        spans = [item.span for item in select.items] if select.items else []
+        if len(spans) != len(items):
+            spans = [select.span] * len(items)
+        parts = [(item.expression, span) for item, span in zip(items, spans, strict=True)]
+        if having is not None and select.having is not None:
+            parts.append((having, select.having.span))
+        for e, span in parts:
+            column = _ungrouped(e, group_by)
+            if column is not None:
+                self.problems.add(
+                    "not-grouped",
+                    f"{x.show(column)} is neither grouped nor aggregated",
+                    span,
+                    f"add it to GROUP BY, or take min({x.show(column)})",
+                )
+
+
+def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column | None:
+    """A column of `e` that has no single value in a group."""
+    if e in group_by or isinstance(e, x.Aggregate):
+        return None
+    if isinstance(e, x.Column):
+        return e
+    for child in x.children(e):
+        found = _ungrouped(child, group_by)
+        if found is not None:
+            return found
+    return None
+
+
+def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[logical.Item]:
+    source = sources[index]
+    return [
+        logical.Item(
+            f"{source.alias}.{column.name}",
+            x.Column(index, column.name, column.type, column.nullable, source.alias),
+        )
+        for column in source.stream.columns
+    ]

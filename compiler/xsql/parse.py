@@ -1,0 +1,375 @@
+"""Text to statements to syntax trees.
+
+A file is first cut at its semicolons, then every statement is parsed by itself, so that
+a mistake in one does not hide those in the next. Everything around the statement is
+blanked out, not cut off: positions are those of the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive, v_args
+
+from compiler.errors import Problems, Source, Span, nearest
+from compiler.xsql import tree
+from compiler.xsql.mistakes import MISTAKES
+
+MAX_NESTING = 200
+
+_PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[;()]|'|\"|[^-'\";()]+|-")
+
+
+def parse(source: Source, problems: Problems) -> list[tree.Statement]:
+    """Every statement of a text that could be parsed; the others are reported."""
+    statements: list[tree.Statement] = []
+    for span in split(source.text, problems):
+        statement = _parse_statement(source, span, problems)
+        if statement is not None:
+            statements.append(statement)
+    return statements
+
+
+def tokens(source: Source) -> list[tuple[str, str, int, int]]:
+    """Every token of a text: terminal, text, line, column. A statement with a character
+    that begins no token is listed up to it; `parse` reports it."""
+    found = []
+    for span in split(source.text, Problems()):
+        try:
+            for token in _parser().lex(_blanked(source.text, span), dont_ignore=False):
+                line, column = source.position(token.start_pos or 0)
+                found.append((token.type, str(token), line, column))
+        except UnexpectedInput:
+            continue
+    return found
+
+
+def split(text: str, problems: Problems) -> Iterator[Span]:
+    """Spans of the statements, without the semicolons."""
+    start, depth, deepest_reported = 0, 0, False
+    blank = True
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        if piece == ";":
+            if not blank:
+                yield Span(start, match.start())
+            start, depth, blank, deepest_reported = match.end(), 0, True, False
+            continue
+        if piece in ("'", '"'):
+            what = "string" if piece == "'" else "quoted name"
+            problems.add(
+                "unterminated",
+                f"this {what} does not end",
+                Span(match.start(), match.end()),
+                f"close it with {piece}; a {piece} within it is written twice",
+            )
+            return
+        if piece == "(":
+            depth += 1
+            if depth > MAX_NESTING and not deepest_reported:
+                deepest_reported = True
+                problems.add(
+                    "too-deep",
+                    f"more than {MAX_NESTING} parentheses are open here",
+                    Span(match.start(), match.end()),
+                    "write the condition flatter",
+                )
+        elif piece == ")":
+            depth -= 1
+        if not piece.startswith("--") and not piece.isspace():
+            blank = False
+    if not blank:
+        yield Span(start, len(text))
+
+
+def _blanked(text: str, span: Span) -> str:
+    """The text up to the statement's end, all before it as spaces."""
+    return " " * span.start + text[span.start : span.end]
+
+
+def _parse_statement(source: Source, span: Span, problems: Problems) -> tree.Statement | None:
+    try:
+        parsed = _parser().parse(_blanked(source.text, span))
+    except UnexpectedInput as error:
+        _report(error, source, span, problems)
+        return None
+    statement: tree.Statement = _Builder().transform(parsed)
+    return statement
+
+
+@functools.cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("xsql.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True)
+
+
+# --- errors -------------------------------------------------------------------
+
+_TOKEN_NAMES = {
+    "NAME": "a name",
+    "QUOTED_NAME": "a quoted name",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "STRING": "a string",
+    "COMPARISON": "a comparison",
+    "SIGN": "'+' or '-'",
+    "CONCAT": "'||'",
+    "STAR": "'*'",
+    "SLASH": "'/'",
+    "PERCENT": "'%'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "$END": "the end of the statement",
+}
+
+
+def _report(error: UnexpectedInput, source: Source, span: Span, problems: Problems) -> None:
+    hint = error.match_examples(_parser().parse, MISTAKES, use_accepts=False)
+    if isinstance(error, UnexpectedCharacters):
+        at = error.pos_in_stream or 0
+        char = source.text[at]
+        hint = "strings stand in single quotes, names in double quotes" if char in "`[" else hint
+        problems.add("syntax", f"{char!r} has no meaning here", Span(at, at + 1), hint)
+        return
+    if not isinstance(error, UnexpectedToken):
+        problems.add("syntax", "the statement ends too early", _end_of(source, span), hint)
+        return
+    token = error.token
+    expected = sorted({_TOKEN_NAMES.get(name, name) for name in error.expected})
+    wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
+    if token.type == "$END":
+        problems.add(
+            "syntax",
+            f"the statement ends too early; expected {wanted}",
+            _end_of(source, span),
+            hint,
+        )
+        return
+    keywords = [name for name in error.expected if name not in _TOKEN_NAMES and len(name) > 1]
+    close = nearest(str(token), keywords) if token.type == "NAME" else None
+    start = token.start_pos or 0
+    problems.add(
+        "syntax",
+        f"{str(token)!r} is unexpected; expected {wanted}",
+        Span(start, token.end_pos or start + 1),
+        f"did you mean {close}?" if close else hint,
+    )
+
+
+def _end_of(source: Source, span: Span) -> Span:
+    """The place of the last thing written in a statement, comments aside."""
+    text = re.sub(r"--[^\n]*", lambda m: " " * len(m.group()), source.text[span.start : span.end])
+    end = span.start + len(text.rstrip())
+    return Span(max(end - 1, span.start), max(end, span.start + 1))
+
+
+# --- tree building ------------------------------------------------------------
+
+
+def _span(meta: Meta) -> Span:
+    return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
+
+
+def _token_span(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def _token_name(token: Token) -> tree.Name:
+    return tree.Name(str(token), _token_span(token))
+
+
+@v_args(meta=True)
+class _Builder(Transformer_NonRecursive[Token, Any]):
+    """Makes the nodes of `tree`, one method a rule of the grammar."""
+
+    def name(self, meta: Meta, c: list[Token]) -> tree.Name:
+        text = str(c[0])
+        if c[0].type == "QUOTED_NAME":
+            text = text[1:-1].replace('""', '"')
+        return tree.Name(text, _token_span(c[0]))
+
+    # definitions
+    def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
+        return tree.CreateStream(c[0], tuple(c[1:]), _span(meta))
+
+    def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
+        return tree.CreateStreamAs(c[0], c[1], _span(meta))
+
+    def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
+        return tree.DropStream(c[0], _span(meta))
+
+    def column(self, meta: Meta, c: list[Any]) -> tree.ColumnDefinition:
+        return tree.ColumnDefinition(c[0], c[1], c[2] is not False, _span(meta))
+
+    def not_null(self, meta: Meta, c: list[Any]) -> bool:
+        return False
+
+    def may_be_null(self, meta: Meta, c: list[Any]) -> bool:
+        return True
+
+    def type(self, meta: Meta, c: list[Any]) -> tree.TypeName:
+        first, second, length = c
+        text = str(first) + (f" {second}" if second is not None else "")
+        return tree.TypeName(text.lower(), None if length is None else int(length), _span(meta))
+
+    # queries and their management
+    def register_query(self, meta: Meta, c: list[Any]) -> tree.RegisterQuery:
+        return tree.RegisterQuery(c[0], c[1], _span(meta))
+
+    def drop_query(self, meta: Meta, c: list[Any]) -> tree.DropQuery:
+        return tree.DropQuery(c[0], _span(meta))
+
+    def show(self, meta: Meta, c: list[Any]) -> tree.Show:
+        return tree.Show(str(c[0]).lower(), _span(meta))
+
+    def explain(self, meta: Meta, c: list[Any]) -> tree.Explain:
+        return tree.Explain(c[0], _span(meta))
+
+    def select(self, meta: Meta, c: list[Any]) -> tree.Select:
+        sources = tuple(part for part in c if isinstance(part, tree.FromItem))
+        windows = tuple(part for part in c if isinstance(part, tree.WindowClause))
+        clauses = {part[0]: part[1] for part in c if isinstance(part, tuple) and part}
+        return tree.Select(
+            clauses["items"],
+            sources,
+            clauses.get("where"),
+            clauses.get("group_by", ()),
+            clauses.get("having"),
+            windows,
+            _span(meta),
+        )
+
+    def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
+        return ("items", None)
+
+    def item_list(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.Item, ...]]:
+        return ("items", tuple(c))
+
+    def item(self, meta: Meta, c: list[Any]) -> tree.Item:
+        return tree.Item(c[0], c[1], _span(meta))
+
+    def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
+        return tree.FromItem(c[0], c[1], _span(meta))
+
+    def where(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("where", c[0])
+
+    def group_by(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("group_by", tuple(c))
+
+    def having(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("having", c[0])
+
+    def signed(self, meta: Meta, c: list[Any]) -> int | float:
+        sign, number = c
+        value = int(number) if number.type == "INTEGER" else float(number)
+        return -value if sign == "-" else value
+
+    def range_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        unit = None if c[1] is None else _token_name(c[1])
+        return tree.WindowClause("range", c[0], unit, _span(meta))
+
+    def rows_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        return tree.WindowClause("rows", c[0], None, _span(meta))
+
+    def now_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        return tree.WindowClause("now", None, None, _span(meta))
+
+    def unbounded_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        return tree.WindowClause("unbounded", None, None, _span(meta))
+
+    # expressions
+    def or_expression(self, meta: Meta, c: list[Any]) -> tree.Connective:
+        return tree.Connective("OR", tuple(c), _span(meta))
+
+    def and_expression(self, meta: Meta, c: list[Any]) -> tree.Connective:
+        return tree.Connective("AND", tuple(c), _span(meta))
+
+    def negation(self, meta: Meta, c: list[Any]) -> tree.Negation:
+        return tree.Negation(c[0], _span(meta))
+
+    def comparison(self, meta: Meta, c: list[Any]) -> tree.Comparison:
+        operator = "<>" if c[1] == "!=" else str(c[1])
+        return tree.Comparison(operator, c[0], c[2], _span(meta))
+
+    def between(self, meta: Meta, c: list[Any]) -> tree.Between:
+        return tree.Between(c[0], c[2], c[3], c[1] is not None, _span(meta))
+
+    def in_list(self, meta: Meta, c: list[Any]) -> tree.InList:
+        return tree.InList(c[0], tuple(c[2:]), c[1] is not None, _span(meta))
+
+    def is_null(self, meta: Meta, c: list[Any]) -> tree.IsNull:
+        return tree.IsNull(c[0], c[1] is not None, _span(meta))
+
+    def like(self, meta: Meta, c: list[Any]) -> tree.Like:
+        return tree.Like(c[0], c[2], c[1] is not None, _span(meta))
+
+    def arithmetic(self, meta: Meta, c: list[Any]) -> tree.Arithmetic:
+        return tree.Arithmetic(str(c[1]), c[0], c[2], _span(meta))
+
+    def signed_expression(self, meta: Meta, c: list[Any]) -> tree.Expression:
+        sign, operand = c
+        # -5 is a constant, so that the smallest integer can be written.
+        if isinstance(operand, tree.Constant) and type(operand.value) in (int, float):
+            value = -operand.value if sign == "-" else operand.value  # type: ignore[operator]
+            return tree.Constant(value, _span(meta))
+        return tree.Signed(str(sign), operand, _span(meta))
+
+    def integer(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        digits = str(c[0])
+        # Python refuses to convert very long digit strings; the range check wants a number.
+        value = int(digits) if len(digits) < 400 else 10**400
+        return tree.Constant(value, _span(meta))
+
+    def decimal(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(float(c[0]), _span(meta))
+
+    def string(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(_unquoted(c[0]), _span(meta))
+
+    def true(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(True, _span(meta))
+
+    def false(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(False, _span(meta))
+
+    def null(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(None, _span(meta))
+
+    def typed_string(self, meta: Meta, c: list[Token]) -> tree.Constant:
+        return tree.Constant(_unquoted(c[1]), _span(meta), _token_name(c[0]))
+
+    def qualified(self, meta: Meta, c: list[tree.Name]) -> tree.ColumnName:
+        return tree.ColumnName(c[0], c[1], _span(meta))
+
+    def qualified_all(self, meta: Meta, c: list[Any]) -> tree.AllOf:
+        return tree.AllOf(c[0], _span(meta))
+
+    def unqualified(self, meta: Meta, c: list[tree.Name]) -> tree.ColumnName:
+        return tree.ColumnName(None, c[0], _span(meta))
+
+    def call(self, meta: Meta, c: list[Any]) -> tree.Call:
+        arguments = tuple(argument for argument in c[1:] if argument is not None)
+        return tree.Call(_token_name(c[0]), arguments, False, _span(meta))
+
+    def call_star(self, meta: Meta, c: list[Any]) -> tree.Call:
+        return tree.Call(_token_name(c[0]), (), True, _span(meta))
+
+    def cast(self, meta: Meta, c: list[Any]) -> tree.Cast:
+        return tree.Cast(c[0], c[1], _span(meta))
+
+    def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
+        return c[0]  # type: ignore[no-any-return]
+
+
+def _unquoted(token: Token) -> str:
+    return str(token)[1:-1].replace("''", "'")

@@ -1,0 +1,401 @@
+"""The golden model: M3Join on the Roujoin architecture, as it is defined.
+
+It reads an image's factors and combinations, never its programs: what the instruction-level
+model and the hardware execute is checked against it. Raw tuples are taken in blocks, and a
+probe meets all window tuples at once in numpy; which of them it may see is decided by position:
+those stored up to its raw tuple's arrival, not expired, and not pushed out by then. So a block
+gives exactly the results of its tuples one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.wjasip.image import decode
+from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from hdl.device import (
+    NOT_IN_RESULT,
+    Area,
+    Batch,
+    Factor,
+    HandedOver,
+    Ints,
+    NotLoaded,
+    Results,
+    Retention,
+    Selection,
+    Status,
+    Tables,
+    Window,
+    WindowKind,
+    check_batch,
+)
+from hdl.isa import Condition
+
+Codes = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+
+_BLOCK = 256
+_PAIRS_AT_ONCE = 1 << 20
+
+
+@dataclass(slots=True)
+class _Store:
+    """The window buffer of a join area."""
+
+    timestamp: Ints
+    sequence: Ints
+    attributes: Codes
+    bits: Ints
+
+    @classmethod
+    def empty(cls) -> _Store:
+        none = np.empty(0, np.int64)
+        return cls(none, none, np.empty((0, MAX_ATTRIBUTES), np.uint32), none)
+
+    def __len__(self) -> int:
+        return len(self.timestamp)
+
+    def append(self, batch: Batch, rows: Ints, bits: Ints) -> None:
+        self.timestamp = np.concatenate((self.timestamp, batch.timestamp[rows]))
+        self.sequence = np.concatenate((self.sequence, batch.sequence[rows]))
+        self.attributes = np.concatenate((self.attributes, batch.attributes[rows]))
+        self.bits = np.concatenate((self.bits, bits))
+
+    def drop_before(self, position: int) -> None:
+        self.timestamp = self.timestamp[position:].copy()
+        self.sequence = self.sequence[position:].copy()
+        self.attributes = self.attributes[position:].copy()
+        self.bits = self.bits[position:].copy()
+
+
+@dataclass(slots=True)
+class _Sight:
+    """What the raw tuples of a block see in one window: positions [low, high) each."""
+
+    low: Ints
+    high: Ints
+
+
+@dataclass(slots=True)
+class _Probes:
+    """Probe tuples of one route tag: the block row of their raw tuple and, by stream, what
+    they carry; `bits` are the raw tuple's own selection bits, 0 once joined."""
+
+    row: Ints
+    sequence: Ints
+    timestamp: Ints
+    attributes: Codes
+    bits: Ints
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+class GoldenDevice:
+    """Device contract: `hdl.device.Device`."""
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self._tables: Tables | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        streams = 0 if self._tables is None else self._tables.streams
+        self._stores = [_Store.empty() for _ in range(streams)]
+        self._counter = np.full(streams, -1, np.int64)  # last sequence number, by stream
+        self._now: int | None = None
+        self._status = Status()
+
+    # --- contract -------------------------------------------------------------
+
+    def load(self, image: bytes) -> None:
+        tables = decode(image, self.config)
+        old, self._tables = self._tables, tables
+        if old is None or old.groups != tables.groups:
+            self._clear()
+        for store, selections in zip(self._stores, tables.selections, strict=True):
+            store.bits = _selection_bits(store.attributes, selections)
+
+    def reset(self) -> None:
+        self._clear()
+
+    def flush(self) -> Results:
+        return Results()
+
+    def status(self) -> Status:
+        now = self._status
+        now.loaded = self._tables is not None
+        now.occupancy = tuple(len(store) for store in self._stores)
+        return now
+
+    def push(self, batch: Batch) -> Results:
+        if self._tables is None:
+            raise NotLoaded
+        check_batch(batch, self._tables, self.config, self._now)
+        return Results.concatenate(
+            self._block(self._tables, batch.slice(start, start + _BLOCK))
+            for start in range(0, len(batch), _BLOCK)
+        )
+
+    # --- one block ------------------------------------------------------------
+
+    def _block(self, tables: Tables, block: Batch) -> Results:
+        counters = self._count(tables, block)
+        bits, stored = self._door(tables, block)
+        handed, sights = [], []
+        for stream in range(tables.streams):
+            rows = np.flatnonzero(stored & (block.stream == stream))
+            sight, left = self._insert(tables, block, stream, rows, bits[rows], counters[:, stream])
+            sights.append(sight)
+            handed.append(left)
+        results = list(self._circulate(tables, block, bits, stored, counters, sights))
+        for store, sight in zip(self._stores, sights, strict=True):
+            store.drop_before(int(sight.low[-1]))
+        self._now = int(block.timestamp[-1])
+        self._counter = counters[-1]
+        out = Results.concatenate(results)
+        out = Results(out.query, out.newest, out.oldest, out.sequences, _joined(handed))
+        self._status.delivered += len(out)
+        self._status.handed_over += len(out.handed_over)
+        return out
+
+    def _count(self, tables: Tables, block: Batch) -> Ints:
+        """Per raw tuple and stream, the last sequence number that stream has reached."""
+        groups = np.array(tables.groups)
+        moved = np.where(groups[block.stream][:, None] == groups, block.sequence[:, None], -1)
+        return np.maximum(np.maximum.accumulate(moved, axis=0), self._counter)
+
+    def _door(self, tables: Tables, block: Batch) -> tuple[Ints, Bools]:
+        """Selection bits of the raw tuples, and which of them are stored and probed."""
+        bits = np.zeros(len(block), np.int64)
+        wanted = np.zeros(len(block), np.bool_)
+        for stream, (selections, masks) in enumerate(
+            zip(tables.selections, tables.admission, strict=True)
+        ):
+            mine = block.stream == stream
+            bits[mine] = _selection_bits(block.attributes[mine], selections)
+            for mask in masks:
+                wanted |= mine & (bits & mask == mask)
+        self._status.taken += len(block)
+        self._status.ticks += int(np.count_nonzero(~block.admit))
+        self._status.dropped += int(np.count_nonzero(block.admit & ~wanted))
+        return bits, block.admit & wanted
+
+    def _insert(
+        self,
+        tables: Tables,
+        block: Batch,
+        stream: int,
+        rows: Ints,
+        bits: Ints,
+        counter: Ints,
+    ) -> tuple[_Sight, HandedOver]:
+        """Stores the block's tuples of one stream. Gives what every raw tuple of the block
+        sees of this window, and who had to leave it early."""
+        store, depth = self._stores[stream], self.config.depth
+        if not tables.routes[stream].insert:
+            rows, bits = rows[:0], bits[:0]
+        before = len(store)
+        store.append(block, rows, bits)
+        high = before + np.searchsorted(rows, np.arange(len(block)), side="right")
+        alive = _first_alive(store, tables.areas[stream].retention, block.timestamp, counter)
+        sight = _Sight(np.maximum(high - depth, np.minimum(alive, high)), high)
+        # The tuple at position p takes the place of p - depth, which leaves early if alive then.
+        takers = np.arange(before, len(store))
+        leavers = takers - depth
+        early = (leavers >= 0) & (leavers >= alive[rows])
+        leavers, takers = leavers[early], takers[early]
+        left = HandedOver(
+            np.full(len(leavers), stream, np.int64),
+            store.sequence[leavers],
+            store.sequence[takers],
+        )
+        return sight, left
+
+    def _circulate(
+        self,
+        tables: Tables,
+        block: Batch,
+        bits: Ints,
+        stored: Bools,
+        counters: Ints,
+        sights: list[_Sight],
+    ) -> Iterator[Results]:
+        """Router and join areas, until nothing is in flight."""
+        waiting = [
+            (
+                stream,
+                _raw_probes(block, bits, stream, np.flatnonzero(stored & (block.stream == stream))),
+            )
+            for stream in range(tables.streams)
+        ]
+        while waiting:
+            tag, probes = waiting.pop()
+            if not len(probes):
+                continue
+            route = tables.routes[tag]
+            for query in route.queries:
+                yield _deliver(query, tables.windows[query], probes, block, counters)
+            for area in route.probes:
+                for post, joined in self._probe(
+                    tables.areas[area], area, tag, probes, sights[area]
+                ):
+                    self._status.circulated += len(joined)
+                    waiting.append((post, joined))
+
+    def _probe(
+        self, area: Area, number: int, tag: int, probes: _Probes, sight: _Sight
+    ) -> Iterator[tuple[int, _Probes]]:
+        """All probes of one tag against one window: combinations give joined tuples."""
+        store = self._stores[number]
+        combinations = [row for row in area.combinations if row.pre_tag == tag]
+        low, high = sight.low[probes.row], sight.high[probes.row]
+        self._status.pairs += int((high - low).sum())
+        step = max(1, _PAIRS_AT_ONCE // max(len(store), 1))
+        for start in range(0, len(probes), step):
+            part = slice(start, start + step)
+            first, last = int(low[part].min()), int(high[part].max())
+            place = np.arange(first, last)
+            visible = (place >= low[part, None]) & (place < high[part, None])
+            factors: dict[int, Bools] = {}
+            for row in combinations:
+                hit = visible
+                for index in row.factors:
+                    if index not in factors:
+                        factors[index] = _compare(
+                            area.factors[index], probes, part, store.attributes[first:last]
+                        )
+                    hit = hit & factors[index]
+                if row.window_selections:
+                    hit = hit & _has(store.bits[first:last], row.window_selections)
+                if row.probe_selections:
+                    hit = hit & _has(probes.bits[part], row.probe_selections)[:, None]
+                who, whom = np.nonzero(hit)
+                if len(who):
+                    yield row.post_tag, _join(probes, who + start, store, whom + first, number)
+
+
+# --- the parts ----------------------------------------------------------------
+
+
+def _first_alive(store: _Store, keep: Retention, now: Ints, counter: Ints) -> Ints:
+    """Per raw tuple, the position of the oldest window tuple that some window still reaches.
+    Both age and rank fall along the window, so that all after it are alive too."""
+    if keep.range is None:
+        return np.zeros(len(now), np.int64)
+    by_age = np.searchsorted(store.timestamp, now - keep.range, side="left")
+    by_rank = np.searchsorted(store.sequence, counter - keep.rows, side="right")
+    return np.minimum(by_age, by_rank)
+
+
+def _compare(factor: Factor, probes: _Probes, part: slice, window: Codes) -> Bools:
+    a = probes.attributes[part, factor.probe_stream, factor.probe_attribute][:, None]
+    b = window[:, factor.window_attribute]
+    carried = (probes.sequence[part, factor.probe_stream] != NOT_IN_RESULT)[:, None]
+    match factor.condition:
+        case Condition.TRUE:
+            return np.ones((len(a), len(b)), np.bool_)
+        case Condition.FALSE:
+            return np.zeros((len(a), len(b)), np.bool_)
+        case condition:
+            return np.logical_and(_holds(condition, a, b), carried)
+
+
+def _holds(condition: Condition, a: Codes, b: Codes | np.uint32) -> Bools:
+    match condition:
+        case Condition.LT:
+            return np.less(a, b)
+        case Condition.EQ:
+            return np.equal(a, b)
+        case Condition.GT:
+            return np.greater(a, b)
+        case Condition.GE:
+            return np.greater_equal(a, b)
+        case Condition.LE:
+            return np.less_equal(a, b)
+        case Condition.NE:
+            return np.not_equal(a, b)
+        case Condition.TRUE:
+            return np.ones(a.shape, np.bool_)
+        case Condition.FALSE:
+            return np.zeros(a.shape, np.bool_)
+
+
+def _selection_bits(attributes: Codes, selections: tuple[Selection, ...]) -> Ints:
+    bits = np.zeros(len(attributes), np.int64)
+    for number, selection in enumerate(selections):
+        tests = [
+            _holds(test.condition, attributes[:, test.attribute], np.uint32(test.constant))
+            for test in selection.comparisons
+        ]
+        start = np.full(len(attributes), selection.every)
+        combine = np.logical_and if selection.every else np.logical_or
+        for test in tests:
+            start = combine(start, test)
+        bits |= start.astype(np.int64) << number
+    return bits
+
+
+def _has(bits: Ints, wanted: tuple[int, ...]) -> Bools:
+    mask = sum(1 << number for number in wanted)
+    return np.equal(bits & mask, mask)
+
+
+def _raw_probes(block: Batch, bits: Ints, stream: int, rows: Ints) -> _Probes:
+    n = len(rows)
+    sequence = np.full((n, MAX_STREAMS), NOT_IN_RESULT, np.int64)
+    timestamp = np.zeros((n, MAX_STREAMS), np.int64)
+    attributes = np.zeros((n, MAX_STREAMS, MAX_ATTRIBUTES), np.uint32)
+    sequence[:, stream] = block.sequence[rows]
+    timestamp[:, stream] = block.timestamp[rows]
+    attributes[:, stream] = block.attributes[rows]
+    return _Probes(rows, sequence, timestamp, attributes, bits[rows])
+
+
+def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) -> _Probes:
+    """Probe tuples joined with window tuples, pair by pair."""
+    joined = _Probes(
+        probes.row[who],
+        probes.sequence[who],
+        probes.timestamp[who],
+        probes.attributes[who],
+        np.zeros(len(who), np.int64),
+    )
+    joined.sequence[:, stream] = store.sequence[whom]
+    joined.timestamp[:, stream] = store.timestamp[whom]
+    joined.attributes[:, stream] = store.attributes[whom]
+    return joined
+
+
+def _deliver(
+    query: int, windows: tuple[Window, ...], probes: _Probes, block: Batch, counters: Ints
+) -> Results:
+    """The output check: only tuples that fit all windows of the query pass."""
+    newest = block.timestamp[probes.row]
+    fits = np.ones(len(probes), np.bool_)
+    for stream, window in enumerate(windows):
+        if window.kind is WindowKind.RANGE:
+            age = newest - probes.timestamp[:, stream]
+            fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | (age <= window.size)
+        elif window.kind is WindowKind.ROWS:
+            rank = counters[probes.row, stream] - probes.sequence[:, stream]
+            fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | (rank < window.size)
+    carried = probes.sequence[fits] != NOT_IN_RESULT
+    last = np.iinfo(np.int64).max
+    oldest = np.where(carried, probes.timestamp[fits], last).min(axis=1, initial=last)
+    return Results(
+        np.full(int(fits.sum()), query, np.int64), newest[fits], oldest, probes.sequence[fits]
+    )
+
+
+def _joined(parts: list[HandedOver]) -> HandedOver:
+    return HandedOver(
+        np.concatenate([part.stream for part in parts]),
+        np.concatenate([part.sequence for part in parts]),
+        np.concatenate([part.taken_by for part in parts]),
+    )

@@ -1,0 +1,337 @@
+"""The instruction-level model of the WJASIP: executes the words of an image.
+
+It stands between the golden model, which knows what a query set means, and the RTL,
+which knows how: of a join area it reads the program alone, never the factors and
+combinations the program was made from, so an error of the code generator shows as a
+difference to the golden model, and an error of the RTL as a difference to this one.
+
+One probe tuple's program runs for all window tuples at once. That is exact because the
+program counter cannot differ between them: JMPCT asks only for the probe's route tag,
+and the window tuples that JMPLI sends to the last instruction merely stop taking part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.wjasip.image import decode
+from hdl import isa
+from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from hdl.device import (
+    NOT_IN_RESULT,
+    Batch,
+    HandedOver,
+    NotLoaded,
+    Results,
+    Retention,
+    Selection,
+    Status,
+    Tables,
+    WindowKind,
+    check_batch,
+)
+from hdl.isa import Condition
+
+Trace = Callable[[int, int, int, isa.Instruction], None]
+"""Called per executed instruction: route tag of the probe, area, address, instruction."""
+
+Bits = npt.NDArray[np.bool_]
+
+_FACTORS, _WINDOW_BITS, _PROBE_BITS = (
+    slice(registers.start, registers.stop)
+    for registers in (
+        isa.FACTOR_REGISTERS,
+        isa.WINDOW_SELECTION_REGISTERS,
+        isa.PROBE_SELECTION_REGISTERS,
+    )
+)
+_SELECTIONS = np.arange(len(isa.WINDOW_SELECTION_REGISTERS))
+
+# The same operators serve numbers and columns; attributes are unsigned in both.
+_COMPARE: dict[int, Callable[[Any, Any], Any]] = {
+    Condition.LT: operator.lt,
+    Condition.EQ: operator.eq,
+    Condition.GT: operator.gt,
+    Condition.GE: operator.ge,
+    Condition.LE: operator.le,
+    Condition.NE: operator.ne,
+    Condition.TRUE: lambda a, b: True,
+    Condition.FALSE: lambda a, b: False,
+}
+
+
+class _Part(NamedTuple):
+    """One raw tuple, in a window or as a component of a joined one."""
+
+    sequence: int
+    timestamp: int
+    attributes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A tuple on its way through the areas. `bits` are the selection bits of a raw tuple;
+    a joined one has none, its tag says all that was found true of its parts."""
+
+    tag: int
+    parts: dict[int, _Part]
+    bits: int = 0
+
+
+class _Window:
+    """A window buffer. The columns are twice as long as the buffer is deep, so that the
+    stored tuples stay one slice; they move to the front when the end is reached."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.sequence = np.zeros(2 * depth, np.int64)
+        self.timestamp = np.zeros(2 * depth, np.int64)
+        self.attributes = np.zeros((MAX_ATTRIBUTES, 2 * depth), np.uint32)
+        self.bits = np.zeros((len(_SELECTIONS), 2 * depth), np.bool_)
+        self.first = self.end = 0
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    @property
+    def stored(self) -> slice:
+        return slice(self.first, self.end)
+
+    def part(self, position: int) -> _Part:
+        return _Part(
+            int(self.sequence[position]),
+            int(self.timestamp[position]),
+            tuple(self.attributes[:, position].tolist()),
+        )
+
+    def expire(self, retention: Retention, now: int, last: int) -> None:
+        """Drops the dead. Age and rank both fall from the oldest tuple to the newest, so
+        the dead are a prefix."""
+        if retention.range is None:
+            return
+        while (
+            self.first < self.end
+            and now - int(self.timestamp[self.first]) > retention.range
+            and last - int(self.sequence[self.first]) >= retention.rows
+        ):
+            self.first += 1
+
+    def insert(self, part: _Part, bits: int) -> int | None:
+        """Stores a tuple; gives the sequence number of the one that had to leave for it.
+        The dead are gone by now, so whatever leaves a full buffer is alive."""
+        pushed_out = None
+        if len(self) == self.depth:
+            pushed_out = int(self.sequence[self.first])
+            self.first += 1
+        if self.end == 2 * self.depth:
+            n = len(self)
+            for column in (self.sequence, self.timestamp, self.attributes, self.bits):
+                column[..., :n] = column[..., self.stored]
+            self.first, self.end = 0, n
+        self.sequence[self.end], self.timestamp[self.end] = part.sequence, part.timestamp
+        self.attributes[:, self.end] = part.attributes
+        self.bits[:, self.end] = _spread(bits)
+        self.end += 1
+        return pushed_out
+
+
+def _selected(selections: tuple[Selection, ...], attributes: tuple[int, ...]) -> int:
+    """The selection bits of a raw tuple."""
+    bits = 0
+    for index, selection in enumerate(selections):
+        outcomes = (
+            _COMPARE[c.condition](attributes[c.attribute], c.constant)
+            for c in selection.comparisons
+        )
+        bits |= (all(outcomes) if selection.every else any(outcomes)) << index
+    return bits
+
+
+def _spread(bits: int) -> Bits:
+    return (bits >> _SELECTIONS & 1).astype(np.bool_)
+
+
+class IssDevice:
+    """A device that executes its program, instruction by instruction.
+
+    `trace`, if given, sees every instruction executed, once a probe tuple; a probe of
+    an empty window executes none.
+    """
+
+    def __init__(self, config: DeviceConfig, trace: Trace | None = None) -> None:
+        self._config = config
+        self._trace = trace
+        self._tables: Tables | None = None
+        self._programs: list[list[isa.Instruction]] = []
+        self._rows: list[tuple[int, ...]] = []  # query, newest, oldest, sequence numbers
+        self._handed_over: list[tuple[int, int, int]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        self._now: int | None = None
+        self._status = Status()
+        self._empty()
+
+    def _empty(self) -> None:
+        """No tuple is stored and no sequence number known of any source."""
+        streams = self._tables.streams if self._tables else 0
+        self._windows = [_Window(self._config.depth) for _ in range(streams)]
+        self._last: dict[int, int] = {}
+
+    @property
+    def config(self) -> DeviceConfig:
+        return self._config
+
+    def load(self, image: bytes) -> None:
+        tables = decode(image, self._config)
+        same_streams = self._tables is not None and tables.groups == self._tables.groups
+        self._tables = tables
+        self._programs = [[isa.decode(word) for word in area.program] for area in tables.areas]
+        if not same_streams:
+            self._empty()
+        for window, selections in zip(self._windows, tables.selections, strict=True):
+            for position in range(window.first, window.end):
+                bits = _selected(selections, window.part(position).attributes)
+                window.bits[:, position] = _spread(bits)
+
+    def flush(self) -> Results:
+        return Results()
+
+    def status(self) -> Status:
+        return dataclasses.replace(
+            self._status,
+            loaded=self._tables is not None,
+            occupancy=tuple(len(window) for window in self._windows),
+        )
+
+    def push(self, batch: Batch) -> Results:
+        if self._tables is None:
+            raise NotLoaded
+        check_batch(batch, self._tables, self._config, self._now)
+        columns = (batch.stream, batch.timestamp, batch.sequence, batch.admit, batch.attributes)
+        for stream, timestamp, sequence, admit, attributes in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            self._raw(self._tables, stream, _Part(sequence, timestamp, tuple(attributes)), admit)
+        rows = np.array(self._rows, np.int64).reshape(-1, 3 + MAX_STREAMS)
+        handed = np.array(self._handed_over, np.int64).reshape(-1, 3)
+        self._rows, self._handed_over = [], []
+        return Results(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:], HandedOver(*handed.T))
+
+    def _raw(self, tables: Tables, stream: int, part: _Part, admit: bool) -> None:
+        """One raw tuple: expire, insert, then probe until nothing is in flight."""
+        self._status.taken += 1
+        group = tables.groups[stream]
+        self._now = part.timestamp
+        self._last[group] = max(part.sequence, self._last.get(group, part.sequence))
+        for window, area, source in zip(self._windows, tables.areas, tables.groups, strict=True):
+            window.expire(area.retention, self._now, self._last.get(source, 0))
+        if not admit:
+            self._status.ticks += 1
+            return
+        bits = _selected(tables.selections[stream], part.attributes)
+        if all(mask & ~bits for mask in tables.admission[stream]):
+            self._status.dropped += 1
+            return
+
+        if tables.routes[stream].insert:
+            pushed_out = self._windows[stream].insert(part, bits)
+            if pushed_out is not None:
+                self._status.handed_over += 1
+                self._handed_over.append((stream, pushed_out, part.sequence))
+
+        # Last in, first out, where the hardware has FIFOs: results of one raw tuple come
+        # in any order, and a cross product needs far less room this way.
+        in_flight = [_Probe(stream, {stream: part}, bits)]
+        while in_flight:
+            probe = in_flight.pop()
+            route = tables.routes[probe.tag]
+            for query in sorted(route.queries):
+                if self._in_windows(tables, query, probe.parts):
+                    self._deliver(query, probe.parts)
+            for probed in sorted(route.probes):
+                joined = self._execute(probed, probe)
+                self._status.circulated += len(joined)
+                in_flight.extend(joined)
+
+    def _execute(self, area: int, probe: _Probe) -> list[_Probe]:
+        """Runs the area's program for the probe and every stored tuple; gives what it joins."""
+        window = self._windows[area]
+        stored = window.stored
+        self._status.pairs += len(window)
+        joined: list[_Probe] = []
+        if not len(window):
+            return joined
+
+        registers = np.zeros((isa.REGISTERS, len(window)), np.bool_)
+        registers[_WINDOW_BITS] = window.bits[:, stored]
+        registers[_PROBE_BITS] = _spread(probe.bits)[: len(isa.PROBE_SELECTION_REGISTERS), None]
+        registers[isa.TRUE_REGISTER] = True
+        running = np.ones(len(window), np.bool_)
+
+        program = self._programs[area]
+        last = len(program) - 1
+        address = 0
+        while address <= last:
+            instruction = program[address]
+            if self._trace is not None:
+                self._trace(probe.tag, area, address, instruction)
+            address += 1
+            match instruction:
+                case isa.And(a, b, r):
+                    registers[r] = registers[a] & registers[b]
+                case isa.Or(a, b, r):
+                    registers[r] = registers[a] | registers[b]
+                case isa.Cmp():
+                    registers[instruction.r] = self._compare(instruction, probe, window)
+                case isa.Jmpct(tag, target):
+                    if probe.tag != tag:
+                        address = target
+                case isa.Jmp(target):
+                    address = target
+                case isa.Jmpli():
+                    running &= registers[_FACTORS].any(axis=0)
+                    if not running.any():
+                        address = last
+                case isa.Join(r, tag):
+                    for hit in np.flatnonzero(registers[r] & running).tolist():
+                        parts = {**probe.parts, area: window.part(window.first + hit)}
+                        joined.append(_Probe(tag, parts))
+        return joined
+
+    def _compare(self, cmp: isa.Cmp, probe: _Probe, window: _Window) -> Bits | bool:
+        part = probe.parts.get(cmp.probe_stream)
+        if part is None:
+            return cmp.condition == Condition.TRUE
+        outcome: Bits | bool = _COMPARE[cmp.condition](
+            part.attributes[cmp.probe_attribute],
+            window.attributes[cmp.window_attribute, window.stored],
+        )
+        return outcome
+
+    def _in_windows(self, tables: Tables, query: int, parts: dict[int, _Part]) -> bool:
+        """The output check, at the arrival of the result's latest part: now."""
+        assert self._now is not None
+        for stream, part in parts.items():
+            window = tables.windows[query][stream]
+            if window.kind is WindowKind.RANGE and self._now - part.timestamp > window.size:
+                return False
+            rank = self._last[tables.groups[stream]] - part.sequence
+            if window.kind is WindowKind.ROWS and rank >= window.size:
+                return False
+        return True
+
+    def _deliver(self, query: int, parts: dict[int, _Part]) -> None:
+        self._status.delivered += 1
+        times = [part.timestamp for part in parts.values()]
+        sequences = [NOT_IN_RESULT] * MAX_STREAMS
+        for stream, part in parts.items():
+            sequences[stream] = part.sequence
+        self._rows.append((query, max(times), min(times), *sequences))

@@ -1,0 +1,9 @@
+"""Host driver of a device: from rows to rows.
+
+    rows -> order (merge, late tuples) -> encode -> device -> complete -> rows
+
+`driver` holds the loop; `order` merges streams, `encode` makes the device's codes,
+`rows` keeps full rows for as long as a window needs them, `software` joins the tuples
+the device cannot hold, `complete` drops repeats, applies residual conditions and
+projects, `evaluate` computes expressions.
+"""

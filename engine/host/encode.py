@@ -1,0 +1,104 @@
+"""Whole columns as the device's codes: `compiler.plan.encoding`, vectorised.
+
+The two must agree code by code, since constants in query texts are encoded there and the
+columns they are compared with here.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compiler.plan.encoding import Codec, Encoding
+
+Codes = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+_LARGEST = (1 << 32) - 1
+
+
+def encode(column: pa.Array, encoding: Encoding, first_tick: int) -> tuple[Codes, Bools]:
+    """Codes of a column, and which rows have one: not those that are NULL, nor integers that
+    do not fit the attribute. `first_tick` is where `Codec.TICKS` counts from."""
+    valid = np.asarray(column.is_valid())
+    width, drop = encoding.width, np.uint32(32 - encoding.width)
+    match encoding.codec:
+        case Codec.INTEGER:
+            codes = _integers(column) + (1 << (width - 1))
+            fits = (codes >= 0) & (codes < 1 << width)
+            return np.where(fits, codes, 0).astype(np.uint32), valid & fits
+        case Codec.REAL:
+            reals = _floats(column, np.dtype(np.float32)) + np.float32(0)
+            return _ordered32(reals.view(np.uint32)) >> drop, valid
+        case Codec.CLOCK:
+            return _integers(column).astype(np.uint32) >> drop, valid
+        case Codec.TICKS:
+            ticks = np.clip(_integers(column) - first_tick, 0, (1 << width) - 1)
+            return ticks.astype(np.uint32), valid
+        case Codec.NUMBER:
+            return _top(_ordered64(_double_bits(column)), width), valid
+        case Codec.NUMBER_HASH:
+            return _top(_mixed(_double_bits(column)), width), valid
+        case Codec.INTEGER_HASH | Codec.TIMESTAMP_HASH:
+            return _top(_mixed(_integers(column).view(np.uint64)), width), valid
+        case Codec.SECONDS:
+            seconds = np.clip(_integers(column) // 1_000_000, 0, _LARGEST)
+            return seconds.astype(np.uint32) >> drop, valid
+        case Codec.TEXT:
+            return _texts(column, _prefix) >> drop, valid
+        case Codec.TEXT_HASH:
+            return _texts(column, zlib.crc32) >> drop, valid
+
+
+def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Values as they are stored, NULL as 0."""
+    stored: pa.Array = column
+    if pa.types.is_date32(stored.type) or pa.types.is_time32(stored.type):
+        stored = stored.cast(pa.int32())
+    return np.asarray(stored.cast(pa.int64()).fill_null(0)).copy()
+
+
+def _floats(column: pa.Array, to: np.dtype[np.floating]) -> npt.NDArray[np.floating]:
+    return np.asarray(pc.fill_null(column, 0)).astype(to)
+
+
+def _double_bits(column: pa.Array) -> npt.NDArray[np.uint64]:
+    doubles = _floats(column, np.dtype(np.float64)) + 0.0  # -0.0 becomes 0.0
+    return doubles.view(np.uint64)
+
+
+def _ordered32(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    sign = np.uint32(1 << 31)
+    return np.where(bits & sign, ~bits, bits | sign)
+
+
+def _ordered64(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    sign = np.uint64(1 << 63)
+    return np.where(bits & sign, ~bits, bits | sign)
+
+
+def _top(bits: npt.NDArray[np.uint64], width: int) -> Codes:
+    return (bits >> np.uint64(64 - width)).astype(np.uint32)
+
+
+def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    bits = (bits ^ bits >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ bits >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return bits ^ bits >> np.uint64(31)
+
+
+def _prefix(text: bytes) -> int:
+    return int.from_bytes(text[:4].ljust(4, b"\0"), "big")
+
+
+def _texts(column: pa.Array, code: object) -> Codes:
+    """Each distinct text is encoded once."""
+    assert callable(code)
+    distinct = column.dictionary_encode()
+    of_each = [code((text or "").encode()) for text in distinct.dictionary.to_pylist()]
+    index = np.asarray(distinct.indices.fill_null(len(of_each)))
+    codes: Codes = np.array([*of_each, 0], np.uint32)[index]
+    return codes

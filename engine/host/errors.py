@@ -1,0 +1,23 @@
+"""What can go wrong between rows and device, in terms of the user's streams and queries."""
+
+from __future__ import annotations
+
+
+class HostError(Exception):
+    """Base of all; `hint` says what might help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Unsupported(HostError):
+    """A query this host driver cannot run."""
+
+
+class EvaluationError(HostError):
+    """An expression that has no value in some row, such as an overflow."""
+
+
+class WindowOverflow(HostError):
+    """A window needs more tuples than its buffer holds and the run may not go on in software."""

@@ -1,0 +1,82 @@
+"""Row store: full rows of a stream for as long as a window needs them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from compiler.catalogue import TIME_COLUMN
+from hdl.device import Retention
+
+Ints = npt.NDArray[np.int64]
+
+IN_DEVICE = np.iinfo(np.int64).max
+"""`left` of a row the device holds, or never has to."""
+
+
+class RowStore:
+    """The live rows of one stream, by sequence number.
+
+    Beside the rows it keeps, per copy of the stream (a self-join has several), each row's
+    `position` in the total order and `left`: the position from which on the device does not
+    hold it and the host must join it.
+    """
+
+    def __init__(self, schema: pa.Schema, copies: int) -> None:
+        self.table = schema.empty_table()
+        self.first = 0
+        self.timestamp: Ints = np.empty(0, np.int64)
+        self.position: list[Ints] = [np.empty(0, np.int64) for _ in range(copies)]
+        self.left: list[Ints] = [np.empty(0, np.int64) for _ in range(copies)]
+
+    def __len__(self) -> int:
+        return len(self.timestamp)
+
+    @property
+    def next_sequence(self) -> int:
+        return self.first + len(self)
+
+    def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
+        self.table = pa.concat_tables([self.table, rows])
+        self.timestamp = np.concatenate((self.timestamp, timestamp))
+        for copy, mine in enumerate(position):
+            self.position[copy] = np.concatenate((self.position[copy], mine))
+            fresh = np.full(len(mine), IN_DEVICE, np.int64)
+            self.left[copy] = np.concatenate((self.left[copy], fresh))
+
+    def index(self, sequence: Ints) -> Ints:
+        return sequence - self.first
+
+    def columns(self, names: set[str], index: Ints) -> dict[str, pa.Array]:
+        """Some columns of some rows, by their place in the store."""
+        if any(column.num_chunks > 8 for column in self.table.columns):
+            self.table = self.table.combine_chunks()
+        where = pa.array(index)
+        return {
+            name: _array(self.table.column("ts" if name == TIME_COLUMN.name else name).take(where))
+            for name in names
+        }
+
+    def first_needed(self, keep: Retention, now: int) -> int:
+        """The place of the oldest row some window can still reach."""
+        if keep.range is None:
+            return 0
+        by_age = int(np.searchsorted(self.timestamp, now - keep.range, side="left"))
+        return max(0, min(by_age, len(self) - keep.rows))
+
+    def drop_before(self, place: int) -> None:
+        """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
+        self.first += place
+        self.table = _compact(self.table.slice(place))
+        self.timestamp = self.timestamp[place:].copy()
+        self.position = [mine[place:].copy() for mine in self.position]
+        self.left = [mine[place:].copy() for mine in self.left]
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
+
+
+def _compact(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.arange(table.num_rows)))

@@ -1,0 +1,26 @@
+"""X-SQL types as Arrow types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from compiler.plan.types import Kind, Type
+
+_ARROW: dict[Kind, pa.DataType] = {
+    Kind.SMALLINT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.REAL: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.CHAR: pa.string(),
+    Kind.VARCHAR: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time32("ms"),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.NULL: pa.null(),
+}
+
+
+def arrow_type(of: Type) -> pa.DataType:
+    return _ARROW[of.kind]

@@ -1,0 +1,129 @@
+"""Build parameters of a device, its limits, and the named configurations.
+
+One object describes a device to the compiler (what fits), to the models (how
+wide, how deep) and to the hardware (what to elaborate).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+MAX_STREAMS = 4
+"""Two bits of stream number in a CMP."""
+MAX_ATTRIBUTES = 4
+"""Two bits of attribute number in a CMP."""
+
+
+class ConfigError(ValueError):
+    """A parameter no device can be built with; the message quotes the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConfig:
+    """Parameters of one device build.
+
+    streams             join areas, one a stream, 2 to 4
+    attribute_width     bits of an attribute: 8, 16 or 32
+    timestamp_width     bits of a timestamp counter, 16 to 64, compared serially
+    depth               tuples a window buffer holds, a power of two
+    lanes               window tuples a join area compares in one cycle, a power of two
+    probe_fifo_depth    probe tuples waiting before a join area
+    output_fifo_depth   results waiting before the output
+    """
+
+    name: str = "default"
+    streams: int = MAX_STREAMS
+    attribute_width: int = 32
+    timestamp_width: int = 48
+    depth: int = 2048
+    lanes: int = 8
+    probe_fifo_depth: int = 64
+    output_fifo_depth: int = 64
+
+    # What the instruction format allows; the same for every build.
+    attributes: int = MAX_ATTRIBUTES
+    factors: int = 16
+    scratch_registers: int = 16
+    selections: int = 16
+    probe_selections: int = 15
+    tags: int = 256
+    instructions: int = 1024
+    queries: int = 64
+
+    def __post_init__(self) -> None:
+        def check(member: str, ok: bool, want: str) -> None:
+            if not ok:
+                raise ConfigError(f"{member} = {getattr(self, member)!r}: want {want}")
+
+        def power_of_two(value: int) -> bool:
+            return value > 0 and value & (value - 1) == 0
+
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            wanted = str if field.name == "name" else int
+            if type(value) is not wanted:
+                raise ConfigError(f"{field.name} = {value!r}: want {wanted.__name__}")
+        check("streams", 2 <= self.streams <= MAX_STREAMS, f"2 to {MAX_STREAMS}")
+        check("attribute_width", self.attribute_width in (8, 16, 32), "8, 16 or 32")
+        check("timestamp_width", 16 <= self.timestamp_width <= 64, "16 to 64")
+        check("depth", power_of_two(self.depth) and self.depth >= 2, "a power of two, 2 or more")
+        check("lanes", power_of_two(self.lanes), "a power of two")
+        check("lanes", self.lanes <= self.depth, f"no more than depth = {self.depth}")
+        for fifo in ("probe_fifo_depth", "output_fifo_depth"):
+            check(fifo, getattr(self, fifo) >= 1, "1 or more")
+        check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
+        check("factors", 1 <= self.factors <= 16, "1 to 16")
+        check("scratch_registers", 0 <= self.scratch_registers <= 16, "0 to 16")
+        check("selections", 0 <= self.selections <= 16, "0 to 16")
+        check("probe_selections", 0 <= self.probe_selections <= 15, "0 to 15")
+        check("tags", self.streams < self.tags <= 256, "more than streams, at most 256")
+        check("instructions", 1 <= self.instructions <= 1024, "1 to 1024")
+        check("queries", 1 <= self.queries <= 64, "1 to 64")
+
+    @property
+    def longest_range(self) -> int:
+        """The longest RANGE window serial-number arithmetic can tell apart, in ticks."""
+        return (1 << (self.timestamp_width - 1)) - 1
+
+    def to_json(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> DeviceConfig:
+        """A configuration from JSON text; members left out keep their defaults."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:  # the latter from too deep a nesting
+            raise ConfigError(f"not JSON: {error}") from None
+        if not isinstance(data, dict):
+            raise ConfigError("want a JSON object of parameters")
+        known = {field.name for field in dataclasses.fields(cls)}
+        for member in data:
+            if member not in known:
+                raise ConfigError(
+                    f"unknown parameter {member!r}; known: {', '.join(sorted(known))}"
+                )
+        return cls(**data)
+
+
+CONFIGURATIONS: dict[str, DeviceConfig] = {
+    config.name: config
+    for config in (
+        # The product: every X-SQL type of up to 32 bits is exact in the device.
+        DeviceConfig(),
+        # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
+        DeviceConfig(name="thesis", attribute_width=8),
+        # Small enough to fill, wrap and overflow within a short test.
+        DeviceConfig(
+            name="tiny",
+            attribute_width=16,
+            timestamp_width=24,
+            depth=16,
+            lanes=2,
+            probe_fifo_depth=4,
+            output_fifo_depth=4,
+        ),
+    )
+}

@@ -1,0 +1,361 @@
+"""What a device is to its host: the tables it loads, the batches it takes, the
+results it gives back.
+
+Rules of the contract, the same for every device (models, RTL, board):
+
+1. *Order.* A batch is in arrival order: by timestamp, then source, then arrival.
+   Timestamps never fall, within a batch or from one batch to the next; a batch in
+   which they do is refused whole (`BatchRefused`).
+2. *Sequence numbers* count a source stream's tuples from 0, without gaps, whether
+   the device stores them or not. Streams of one `group` are copies of one source
+   (a self-join); a tuple on any of them moves the counter of all, so the copies of
+   a tuple come right after each other, in stream order.
+3. *Ticks.* A tuple with `admit` false only moves the clock and the counter: it is
+   neither stored nor probed. The host sends one where it deals with a tuple itself.
+4. *Results* of a raw tuple are complete when `push` returns or, for a pipelined
+   device, after `flush`. Each combination is delivered once per query and route
+   tag; a query with overlapping terms may see it more than once, always for the
+   same raw tuple. Their order within one raw tuple is free.
+5. *Windows.* A result is delivered only if every component was in its stream's
+   window of that query when the latest component arrived.
+6. *Overflow.* A stored tuple that some window could still reach, but whose place
+   is taken, is reported in `Results.handed_over`, never dropped silently.
+7. *Load.* `load` drains what is in flight, then swaps programs and tables and
+   keeps clock, counters and the stored tuples, whose selection bits are evaluated
+   anew; only an image with other streams or groups empties the windows and forgets
+   the sequence numbers. An image that is refused (`LoadRefused`) leaves the device as
+   it was. `reset` empties the windows.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from hdl.isa import Condition
+
+Ints = npt.NDArray[np.int64]
+
+NOT_IN_RESULT = -1
+"""Component sequence number of a stream that has no part in a result."""
+
+
+# --- tables: an image, decoded ------------------------------------------------
+
+
+class WindowKind(enum.IntEnum):
+    UNUSED = 0
+    RANGE = 1
+    ROWS = 2
+    UNBOUNDED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which tuples of a stream a query still sees: newest - ts <= size for RANGE,
+    the last `size` tuples for ROWS."""
+
+    kind: WindowKind
+    size: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in (WindowKind.RANGE, WindowKind.ROWS):
+            return f"{self.kind.name} {self.size}"
+        return self.kind.name
+
+
+UNUSED = Window(WindowKind.UNUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long a join area keeps a tuple (Large Window Only): while its age is at
+    most `range` ticks or it is among the last `rows`. None is for ever."""
+
+    range: int | None = -1
+    rows: int = 0
+
+    @classmethod
+    def over(cls, windows: Iterable[Window]) -> Retention:
+        longest, most = -1, 0
+        for window in windows:
+            if window.kind is WindowKind.UNBOUNDED:
+                return cls(None, 0)
+            if window.kind is WindowKind.RANGE:
+                longest = max(longest, window.size)
+            elif window.kind is WindowKind.ROWS:
+                most = max(most, window.size)
+        return cls(longest, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`attribute condition constant`, on the encoded attribute of a raw tuple."""
+
+    attribute: int
+    condition: Condition
+    constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One selection bit: all of the comparisons, or any of them."""
+
+    every: bool
+    comparisons: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One comparison of an area's factor part: `probe attribute condition window attribute`."""
+
+    window_attribute: int
+    probe_stream: int
+    probe_attribute: int
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """One row of an area's combination part: a probe tuple with route tag `pre_tag`
+    that agrees with a window tuple in all factors and selections goes on as `post_tag`."""
+
+    pre_tag: int
+    factors: tuple[int, ...]
+    window_selections: tuple[int, ...]
+    probe_selections: tuple[int, ...]
+    post_tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A join area: what M3Join states (factors, combinations) and the program that does it."""
+
+    factors: tuple[Factor, ...] = ()
+    combinations: tuple[Combination, ...] = ()
+    program: tuple[int, ...] = ()
+    retention: Retention = Retention()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A row of the join routing table. `insert` is set in the rows of raw tuples, whose
+    tag is their stream number."""
+
+    insert: bool = False
+    probes: frozenset[int] = frozenset()
+    queries: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Everything a device loads.
+
+    groups      per stream, the source it is a copy of (rule 2)
+    selections  per stream, its selection bits
+    admission   per stream, masks of selection bits: a raw tuple that has all bits of
+                none of them is dropped at the door
+    windows     per query, per stream, the output window
+    """
+
+    groups: tuple[int, ...]
+    selections: tuple[tuple[Selection, ...], ...]
+    admission: tuple[tuple[int, ...], ...]
+    areas: tuple[Area, ...]
+    routes: dict[int, Route]
+    windows: tuple[tuple[Window, ...], ...]
+
+    @property
+    def streams(self) -> int:
+        return len(self.groups)
+
+
+class LoadRefused(ValueError):
+    """An image a device does not take. `reason` says why; `area` and `address` where,
+    if it is about a program."""
+
+    def __init__(self, reason: str, area: int | None = None, address: int | None = None) -> None:
+        self.reason, self.area, self.address = reason, area, address
+        place = "" if area is None else f"area {area}"
+        if address is not None:
+            place += f", address {address}"
+        super().__init__(f"image refused: {place + ': ' if place else ''}{reason}")
+
+
+# --- batches ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Raw tuples in arrival order, in columns; `attributes` is n x 4."""
+
+    stream: npt.NDArray[np.uint8]
+    timestamp: Ints
+    sequence: Ints
+    admit: npt.NDArray[np.bool_]
+    attributes: npt.NDArray[np.uint32]
+
+    def __post_init__(self) -> None:
+        n = len(self.stream)
+        if not len(self.timestamp) == len(self.sequence) == len(self.admit) == n:
+            raise ValueError("columns of a batch differ in length")
+        if self.attributes.shape != (n, MAX_ATTRIBUTES):
+            raise ValueError(f"attributes are {self.attributes.shape}, want {(n, MAX_ATTRIBUTES)}")
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        part = slice(start, stop)
+        return Batch(
+            self.stream[part],
+            self.timestamp[part],
+            self.sequence[part],
+            self.admit[part],
+            self.attributes[part],
+        )
+
+
+class NotLoaded(RuntimeError):
+    """A batch for a device that has no image yet."""
+
+    def __init__(self) -> None:
+        super().__init__("no image is loaded: call load() before push()")
+
+
+class BatchRefused(ValueError):
+    """A batch a device does not take. `row` is the first row at fault."""
+
+    def __init__(self, reason: str, row: int) -> None:
+        self.reason, self.row = reason, row
+        super().__init__(f"batch refused: row {row}: {reason}")
+
+
+def check_batch(batch: Batch, tables: Tables, config: DeviceConfig, now: int | None) -> None:
+    """Raises `BatchRefused` if a device must not take the batch; a device asks before it
+    touches the first row. `now` is the last timestamp it saw, None before the first."""
+    if not len(batch):
+        return
+    foreign = np.flatnonzero(batch.stream >= tables.streams)
+    if foreign.size:
+        row = int(foreign[0])
+        raise BatchRefused(
+            f"stream {batch.stream[row]}, the image has {tables.streams} streams", row
+        )
+    first = batch.timestamp[0] if now is None else now
+    before = np.concatenate((np.array([first], np.int64), batch.timestamp[:-1]))
+    fallen = np.flatnonzero(batch.timestamp < before)
+    if fallen.size:
+        row = int(fallen[0])
+        raise BatchRefused(f"timestamp {batch.timestamp[row]} after {before[row]}", row)
+    wide = np.argwhere(batch.attributes >= 1 << config.attribute_width)
+    if wide.size:
+        row, attribute = map(int, wide[0])
+        raise BatchRefused(
+            f"attribute {attribute} = {batch.attributes[row, attribute]} is wider than"
+            f" {config.attribute_width} bits",
+            row,
+        )
+
+
+def _no_ints() -> Ints:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """Stored tuples that left early: stream, sequence number, and the sequence number
+    of the tuple of the same stream that took the place."""
+
+    stream: Ints = field(default_factory=_no_ints)
+    sequence: Ints = field(default_factory=_no_ints)
+    taken_by: Ints = field(default_factory=_no_ints)
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Join results in columns; `sequences` is m x 4, `NOT_IN_RESULT` where a stream has no part."""
+
+    query: Ints = field(default_factory=_no_ints)
+    newest: Ints = field(default_factory=_no_ints)
+    oldest: Ints = field(default_factory=_no_ints)
+    sequences: Ints = field(default_factory=lambda: np.empty((0, MAX_STREAMS), np.int64))
+    handed_over: HandedOver = field(default_factory=HandedOver)
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Results]) -> Results:
+        parts = list(parts)
+        if not parts:
+            return cls()
+        handed = [part.handed_over for part in parts]
+        return cls(
+            np.concatenate([part.query for part in parts]),
+            np.concatenate([part.newest for part in parts]),
+            np.concatenate([part.oldest for part in parts]),
+            np.concatenate([part.sequences for part in parts]),
+            HandedOver(
+                np.concatenate([part.stream for part in handed]),
+                np.concatenate([part.sequence for part in handed]),
+                np.concatenate([part.taken_by for part in handed]),
+            ),
+        )
+
+
+@dataclass(slots=True)
+class Status:
+    """Counters since the last reset. All count tuples, but for `pairs`.
+
+    taken       raw tuples pushed, ticks included
+    ticks       of these, not admitted by the host
+    dropped     of these, dropped at the door by the selections
+    pairs       (probe, window) pairs compared
+    circulated  joined tuples handed back to the router
+    delivered   results delivered, counted per query
+    handed_over stored tuples that left early
+    occupancy   tuples stored now, per stream
+    """
+
+    loaded: bool = False
+    taken: int = 0
+    ticks: int = 0
+    dropped: int = 0
+    pairs: int = 0
+    circulated: int = 0
+    delivered: int = 0
+    handed_over: int = 0
+    occupancy: tuple[int, ...] = ()
+
+
+class Device(Protocol):
+    """A WJASIP, whatever it is made of."""
+
+    @property
+    def config(self) -> DeviceConfig: ...
+
+    def load(self, image: bytes) -> None:
+        """Take an image; raises `LoadRefused` and stays as it was."""
+
+    def push(self, batch: Batch) -> Results:
+        """Process raw tuples; gives the results known so far. Raises `NotLoaded` without
+        an image, `BatchRefused` for a batch it cannot take, and stays as it was."""
+
+    def flush(self) -> Results:
+        """Drain the pipeline; gives the remaining results."""
+
+    def status(self) -> Status:
+        """Counters since the last reset."""
+
+    def reset(self) -> None:
+        """Empty the windows, clear the clock and all counters; keeps the image."""

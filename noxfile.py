@@ -1,0 +1,60 @@
+"""Everything one does with the project, each in an environment of its own: `nox -l` lists it."""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "tests"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """The project and some of its dependency groups."""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Compile the eight-query example, run it on every device, verify the results in DuckDB."""
+    install(session, "test")
+    session.run("python", "examples/eight/demo.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Lint, then all tests; arguments go to pytest."""
+    install(session, "dev")
+    if not session.posargs:
+        _lint(session)
+    session.run("pytest", "-n", "2", "--dist", "worksteal", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Format, common mistakes, strict types, and who may import whom."""
+    install(session, "dev")
+    _lint(session)
+
+
+def _lint(session: nox.Session) -> None:
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+    session.run("lint-imports")
+
+
+@nox.session
+def campaign(session: nox.Session) -> None:
+    """Random queries on random streams against DuckDB, 20,000 of them; `-- --cases N` for more."""
+    install(session, "test")
+    session.run("python", "-m", "tests.system.campaign", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure; ratios within one run, into bench/results."""
+    install(session, "test")
+    session.run("seustream", "bench", *session.posargs)
