@@ -12,6 +12,9 @@ from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.device import Area, LoadRefused, Tables, WindowKind
 
+LONGEST_ROWS = (1 << 63) - 1
+"""Sequence numbers are signed 64-bit numbers (`Batch.sequence`)."""
+
 
 def check(tables: Tables, config: DeviceConfig) -> None:
     """Raises `LoadRefused` if a device of this configuration must not take the tables."""
@@ -112,6 +115,12 @@ def _check_routes(tables: Tables, config: DeviceConfig) -> None:
             ),
             f"query {number}: a RANGE is longer than {config.longest_range} ticks",
         )
+        _want(
+            all(
+                window.size <= LONGEST_ROWS for window in windows if window.kind is WindowKind.ROWS
+            ),
+            f"query {number}: a ROWS window is longer than {LONGEST_ROWS}",
+        )
     for stream in range(n):
         _want(stream in tables.routes, f"raw stream {stream} has no route row")
     for tag, route in tables.routes.items():
@@ -147,12 +156,13 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
             _want(
                 tag in tables.routes, f"a combination names tag {tag}, which has no route", number
             )
-    age = area.retention.range
+    age, rows = area.retention.range, area.retention.rows
     _want(
-        age is None or age <= config.longest_range,
-        f"it keeps tuples for {age} ticks, at most {config.longest_range}",
+        age is None or -1 <= age <= config.longest_range,
+        f"it keeps tuples for {age} ticks, want -1 (none) to {config.longest_range}",
         number,
     )
+    _want(rows <= LONGEST_ROWS, f"it keeps {rows} rows, at most {LONGEST_ROWS}", number)
     program = check_program(area.program, config, number)
     for address, instruction in enumerate(program):
         if isinstance(instruction, isa.Join) and instruction.tag not in tables.routes:

@@ -294,7 +294,7 @@ class HostDriver:
             overflow = self.report.overflow.setdefault(slot.name, Overflow(_describe(keep)))
             overflow.left_early += len(places)
             low = [store.first_needed(keep, int(store.timestamp[t])) for t in takers[[0, -1]]]
-            most = max(int(taker) + 1 - first for taker, first in zip(takers[[0, -1]], low))
+            most = max(int(t) + 1 - first for t, first in zip(takers[[0, -1]], low, strict=True))
             overflow.needed = max(overflow.needed, most)
             if self.overflow == "error":
                 raise self._overflow_error(slot.name, overflow)

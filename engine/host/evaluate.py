@@ -153,7 +153,10 @@ class _Evaluator:
 
 
 def _cast(value: pa.Array, to: pa.DataType) -> pa.Array:
-    return value if value.type == to else pc.cast(value, to)
+    if value.type == to:
+        return value
+    # A large integer has no exact double; the nearest is what SQL compares with.
+    return pc.cast(value, to, safe=not pa.types.is_floating(to))
 
 
 def _least_or_greatest(pick: Callable[..., pa.Array]) -> Callable[[_Evaluator, x.Call], pa.Array]:

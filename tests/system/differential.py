@@ -1,0 +1,104 @@
+"""One random case on one device and plan, compared with DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from compiler.errors import CompileError
+from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from cosim.golden import GoldenDevice
+from cosim.iss import IssDevice
+from engine.host.complete import result_schema
+from engine.host.driver import HostDriver
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.device import Device, Status
+from tests.system import oracle
+from tests.system.generate import Case, generate
+
+DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {"golden": GoldenDevice, "iss": IssDevice}
+
+
+class Difference(AssertionError):
+    """The devices and DuckDB disagree; the message is what one needs to see it again."""
+
+
+def run_case(seed: int) -> int:
+    """Runs one case on every device under both plans. Gives the number of results, -1 if the
+    query set does not fit a device."""
+    case = generate(seed)
+    try:
+        compiled = {plan: compile_case(case, plan) for plan in PLANS}
+    except CompileError as error:
+        if all(problem.kind == "limit" for problem in error.problems):
+            return -1
+        raise Difference(f"seed {seed}: {error}\n{case.text}") from error
+    oracle.load(case)
+    schemas = {q.name: result_schema(q) for q in compiled["cost"].program.queries}
+    wanted = {query.name: oracle.expected(query, schemas[query.name]) for query in case.queries}
+    counters: dict[str, dict[str, Status]] = {}
+    for plan, compilation in compiled.items():
+        for device in DEVICES:
+            got, status = execute(case, compilation, device)
+            counters.setdefault(plan, {})[device] = status
+            for query in case.queries:
+                found = got.get(query.name, Counter())
+                if found != wanted[query.name]:
+                    raise Difference(_describe(case, plan, device, query.name, found, wanted))
+        if counters[plan]["golden"] != counters[plan]["iss"]:
+            raise Difference(
+                f"seed {seed}, plan {plan}: counters differ {counters[plan]}\n{case.text}"
+            )
+    return sum(found.total() for found in wanted.values())
+
+
+def compile_case(case: Case, plan: str) -> Compilation:
+    options = Options(config=CONFIGURATIONS[case.config], plan=plan)
+    return compile_text(case.text, f"seed {case.seed}", options)
+
+
+def execute(
+    case: Case, compilation: Compilation, device: str
+) -> tuple[dict[str, Counter[tuple[object, ...]]], Status]:
+    """The results of every query as a multiset, and the device's counters."""
+    made = DEVICES[device](compilation.options.config)
+    driver = HostDriver(compilation, made)
+    parts: dict[str, list[pa.Table]] = {}
+
+    def take(answers: object) -> None:
+        for name, rows in answers:  # type: ignore[attr-defined]
+            parts.setdefault(name, []).append(rows)
+
+    sent = dict.fromkeys((stream.name for stream in case.streams), 0)
+    for turn, size in enumerate(case.pushes):
+        stream = case.streams[turn % len(case.streams)]
+        driver.push(stream.name, stream.rows.slice(sent[stream.name], size))
+        sent[stream.name] += size
+        take(driver.advance())
+    for stream in case.streams:
+        driver.push(stream.name, stream.rows.slice(sent[stream.name]))
+    take(driver.finish())
+    found = {
+        name: oracle.multiset(pa.concat_tables(tables), tables[0].schema)
+        for name, tables in parts.items()
+    }
+    return found, replace(made.status())
+
+
+def _describe(
+    case: Case,
+    plan: str,
+    device: str,
+    query: str,
+    found: Counter[tuple[object, ...]],
+    wanted: dict[str, Counter[tuple[object, ...]]],
+) -> str:
+    missing, extra = wanted[query] - found, found - wanted[query]
+    return (
+        f"seed {case.seed}, plan {plan}, device {device}, configuration {case.config},"
+        f" query {query}: {missing.total()} missing, {extra.total()} too many\n{case.text}\n"
+        f"missing: {list(missing.items())[:3]}\nextra: {list(extra.items())[:3]}"
+    )
