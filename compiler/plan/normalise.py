@@ -10,7 +10,9 @@ the condition implies, and the whole condition becomes residual.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from compiler.plan import expressions as x
 from compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
@@ -66,8 +68,7 @@ def _terms(formula: Formula, most: int) -> list[Term] | None:
         return list(union)
     if isinstance(formula, Every):
         product: list[Term] = [()]
-        for part in formula.parts:
-            terms = _terms(part, most)
+        for terms in _choices(formula.parts, most):
             if terms is None or len(product) * len(terms) > most * most:
                 return None
             product = list(
@@ -80,6 +81,18 @@ def _terms(formula: Formula, most: int) -> list[Term] | None:
                 return None
         return product
     return [(formula,)]
+
+
+def _choices(parts: tuple[Formula, ...], most: int) -> Iterator[list[Term] | None]:
+    """The terms of each part. Leaves that stand together are one term, so that the time for a
+    long conjunction does not grow with its square."""
+    for _, run in groupby(parts, key=lambda part: isinstance(part, Leaf)):
+        members = list(run)
+        leaves = tuple(part for part in members if isinstance(part, Leaf))
+        if leaves:
+            yield [leaves]
+        else:
+            yield from (_terms(part, most) for part in members)
 
 
 def _absorbed(terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -105,17 +118,15 @@ def _implied(formula: Formula) -> dict[Leaf, None]:
 
 def _merged(term: Term) -> Term:
     """Plain tests on one slot become one selection bit, at the place of the first."""
-    merged: list[Leaf] = []
+    plain: dict[int, list[SelectionTerm]] = {}
+    merged: dict[Leaf | int, Leaf] = {}
     for leaf in term:
         if isinstance(leaf, SelectionTerm) and leaf.every:
-            for index, other in enumerate(merged):
-                if isinstance(other, SelectionTerm) and other.every and other.slot == leaf.slot:
-                    tests = tuple(sorted({*other.tests, *leaf.tests}))
-                    text = f"{other.text} AND {leaf.text}"
-                    merged[index] = SelectionTerm(leaf.slot, True, tests, text)
-                    break
-            else:
-                merged.append(leaf)
+            plain.setdefault(leaf.slot, []).append(leaf)
+            merged.setdefault(leaf.slot, leaf)
         else:
-            merged.append(leaf)
-    return tuple(merged)
+            merged[leaf] = leaf
+    for slot, terms in plain.items():
+        tests = tuple(sorted({test for one in terms for test in one.tests}))
+        merged[slot] = SelectionTerm(slot, True, tests, " AND ".join(one.text for one in terms))
+    return tuple(merged.values())

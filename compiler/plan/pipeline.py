@@ -168,8 +168,11 @@ def compile_text(
     """Compiles a text; raises `CompileError` with everything that is wrong with it."""
     if stop_after not in STAGES:
         raise ValueError(f"no stage {stop_after!r}; stages: {', '.join(STAGES)}")
+    options = options or Options()
+    if options.plan not in PLANS:
+        raise ValueError(f"no plan {options.plan!r}; plans: {', '.join(PLANS)}")
     source = Source(text, name)
-    state = Compilation(source, options or Options())
+    state = Compilation(source, options)
     try:
         for index, (stage, one_pass) in enumerate(PASSES):
             state = one_pass(state)
@@ -196,15 +199,21 @@ def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
 def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     """Names the query that went over the limit and how the set would fit."""
 
-    def fits(queries: Sequence[logical.Query]) -> bool:
+    def over(queries: Sequence[logical.Query]) -> LimitExceeded | None:
         try:
             _plan(c, queries)
-        except LimitExceeded:
-            return False
-        return True
+        except LimitExceeded as exceeded:
+            return exceeded
+        return None
+
+    def fits(queries: Sequence[logical.Query]) -> bool:
+        return over(queries) is None
 
     queries = c.program.queries
-    query = queries[first_over(queries, fits)]
+    first = first_over(queries, fits)
+    query = queries[first]
+    # The whole set may be over another limit than this query is.
+    limit = over(queries[: first + 1]) or limit
     devices, alone = pack(queries, fits)
     advice = []
     if devices:
@@ -212,7 +221,8 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
             f"device {number}: {', '.join(q.name for q in group)}"
             for number, group in enumerate(devices, start=1)
         )
-        advice.append(f"the set needs {len(devices)} devices: {inside}")
+        what = "the others need" if alone else "the set needs"
+        advice.append(f"{what} {len(devices)} device{'s' * (len(devices) > 1)}: {inside}")
     if alone:
         names = ", ".join(q.name for q in alone)
         advice.append(f"no device of configuration {c.options.config.name!r} holds {names} alone")

@@ -6,13 +6,15 @@ after   R.a = S.d
 Rules: double negation, De Morgan, NOT pushed into comparisons (the device has no NOT),
 constants, idempotence, contradiction, excluded middle, both absorptions. A comparison
 with NULL is not true and NOT does not make it so; hence `A OR NOT A` is not TRUE but
-"no operand of A is NULL", which is TRUE only of columns that are never NULL.
+"no operand of A is NULL", which is TRUE only of columns that are never NULL. What stands
+beside an operand decides it: `A AND (NOT A OR B)` is `A AND B`, so that contradictions of
+whole formulas are found too.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 from compiler.plan.expressions import (
@@ -31,6 +33,8 @@ from compiler.plan.expressions import (
     disjunction,
 )
 from hdl.isa import Condition
+
+_LEAVES = (Compare, IsNull, Like)
 
 
 def simplify(predicate: Expression) -> Expression:
@@ -79,38 +83,61 @@ def _connective(e: And | Or, terms: tuple[Expression, ...]) -> Expression:
     """One AND or OR, its operands already done. For OR everything is the other way round."""
     is_and = isinstance(e, And)
     neutral, dominant = (TRUE, FALSE) if is_and else (FALSE, TRUE)
-    flat: list[Expression] = []
+    flat: dict[Expression, None] = {}
     for term in terms:
         inner = term.terms if type(term) is type(e) else (term,)
         for part in inner:
             if part == dominant:
                 return dominant
-            if part != neutral and part not in flat:
-                flat.append(part)
-    present = set(flat)
+            if part != neutral:
+                flat[part] = None
     for part in flat:
         opposite = push_not(part, negated=True)
-        if opposite in present and isinstance(part, (Compare, IsNull, Like)):
+        if isinstance(part, _LEAVES) and opposite in flat:
             if is_and:
                 return FALSE
             never_null = _operands_not_null(part)
             rest = tuple(other for other in flat if other not in (part, opposite))
             return _once(disjunction((never_null, *rest)))
     build = conjunction if is_and else disjunction
-    return build(tuple(_absorb(flat, is_and)))
+    return build(tuple(_resolve(part, flat, is_and) for part in _absorb(list(flat), is_and)))
 
 
 def _absorb(terms: list[Expression], is_and: bool) -> list[Expression]:
     """A and (A or B) is A; A or (A and B) is A."""
     other = Or if is_and else And
-    parts = [
-        frozenset(term.terms) if isinstance(term, other) else frozenset((term,)) for term in terms
-    ]
-    return [
-        term
-        for term, mine in zip(terms, parts, strict=True)
-        if not any(theirs < mine for theirs in parts)
-    ]
+    alone = {term for term in terms if not isinstance(term, other)}
+    compound = [frozenset(term.terms) for term in terms if isinstance(term, other)]
+
+    kept: list[Expression] = []
+    seen: set[frozenset[Expression]] = set()
+    for term in terms:
+        if isinstance(term, other):
+            mine = frozenset(term.terms)
+            weaker = not alone.isdisjoint(mine) or any(theirs < mine for theirs in compound)
+            if weaker or mine in seen:
+                continue
+            seen.add(mine)
+        kept.append(term)
+    return kept
+
+
+def _resolve(part: Expression, beside: Container[Expression], is_and: bool) -> Expression:
+    """A and (not A or B) is A and B; where A is never NULL, A or (not A and B) is A or B."""
+    other, build = (Or, disjunction) if is_and else (And, conjunction)
+    if not isinstance(part, other):
+        return part
+    return build(
+        tuple(
+            term
+            for term in part.terms
+            if push_not(term, negated=True) not in beside or not (is_and or _never_null(term))
+        )
+    )
+
+
+def _never_null(e: Expression) -> bool:
+    return isinstance(e, _LEAVES) and _operands_not_null(e) == TRUE
 
 
 def _operands_not_null(e: Expression) -> Expression:

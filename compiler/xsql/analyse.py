@@ -6,9 +6,9 @@ after   a `Program`: streams, queries with bound and typed expressions
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
@@ -43,6 +43,7 @@ class Analysis:
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, logical.Query] = field(default_factory=dict)
     requests: list[logical.Request] = field(default_factory=list)
+    derivations: dict[str, logical.Query] = field(default_factory=dict)
 
     def run(self, statements: list[tree.Statement]) -> logical.Program:
         for statement in statements:
@@ -107,9 +108,7 @@ class Analysis:
         query = self._bind(s.name.text, s.select, s.select.span)
         if query is None:
             return
-        columns = tuple(
-            Column(item.name.rpartition(".")[2], item.expression.type) for item in query.items
-        )
+        columns = tuple(Column(_own_name(item), item.expression.type) for item in query.items)
         names = [column.name.lower() for column in columns]
         for name in sorted({name for name in names if names.count(name) > 1}):
             self.problems.add(
@@ -118,9 +117,10 @@ class Analysis:
                 s.select.span,
                 "name one with AS",
             )
-        self._add_stream(s.name, Stream(s.name.text, columns, defined_by=self._text(s.select.span)))
+        if self._add_stream(s.name, Stream(s.name.text, columns, self._text(s.select.span))):
+            self.derivations[s.name.text.lower()] = query
 
-    def _add_stream(self, name: tree.Name, stream: Stream) -> None:
+    def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
         if name.text.lower() in self.streams:
             known = self.streams[name.text.lower()].name
             self.problems.add(
@@ -129,27 +129,30 @@ class Analysis:
                 name.span,
                 f"DROP STREAM {known} first, or choose another name",
             )
-            return
+            return False
         self.streams[name.text.lower()] = stream
+        return True
 
     def _drop_stream(self, name: tree.Name) -> None:
         stream = self._known_stream(name)
         if stream is None:
             return
         users = [
-            query.name
-            for query in self.queries.values()
+            (kind, query.name)
+            for kind, queries in (("query", self.queries), ("stream", self.derivations))
+            for query in queries.values()
             if any(source.stream.name == stream.name for source in query.sources)
         ]
         if users:
             self.problems.add(
                 "stream-in-use",
-                f"stream {stream.name} is used by query {', '.join(users)}",
+                f"stream {stream.name} is used by {', '.join(map(' '.join, users))}",
                 name.span,
-                f"DROP QUERY {users[0]} first",
+                f"DROP {users[0][0].upper()} {users[0][1]} first",
             )
             return
         del self.streams[name.text.lower()]
+        self.derivations.pop(name.text.lower(), None)
 
     def _known_stream(self, name: tree.Name) -> Stream | None:
         stream = self.streams.get(name.text.lower())
@@ -310,8 +313,7 @@ class Analysis:
                     suggest(clause.unit.text, _MILLISECONDS, "units"),
                 )
                 return Window(WindowKind.RANGE, 0)
-        ticks = size * factor
-        if ticks < 0:
+        if size < 0:
             self.problems.add(
                 "negative-range",
                 f"a range of {size} reaches into the future",
@@ -319,12 +321,21 @@ class Analysis:
                 "ranges reach back from now, 0 is NOW",
             )
             return Window(WindowKind.RANGE, 0)
-        if not math.isfinite(ticks) or ticks > _LARGEST or ticks != int(ticks):
+        if size * factor > _LARGEST:
             self.problems.add(
-                "negative-range" if ticks < 0 else "range-size",
-                f"a range is a whole number of milliseconds, not {ticks}",
+                "range-size",
+                "a range is at most 2^63 - 1 milliseconds",
                 clause.span,
-                "use a smaller unit" if ticks < _LARGEST else "write UNBOUNDED",
+                "write UNBOUNDED",
+            )
+            return Window(WindowKind.RANGE, 0)
+        ticks = Fraction(repr(size)) * factor  # exactly: 1.001 minutes are 60060 ms
+        if ticks.denominator > 1:
+            self.problems.add(
+                "range-size",
+                f"a range is a whole number of milliseconds, not {float(ticks):g}",
+                clause.span,
+                "use a smaller unit",
             )
             return Window(WindowKind.RANGE, 0)
         return Window(WindowKind.RANGE, int(ticks))
@@ -341,6 +352,13 @@ class Analysis:
         for written in select.items or ():
             e = written.expression
             if isinstance(e, tree.AllOf):
+                if written.alias is not None:
+                    self.problems.add(
+                        "syntax",
+                        f"{self._text(e.span)} is several columns, AS names one",
+                        written.alias.span,
+                        "leave the name out, or name the columns one by one",
+                    )
                 position = binder.source(e.qualifier)
                 if position is not None:
                     items += [(item, written.span) for item in _all_of(sources, position)]
@@ -399,6 +417,14 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column 
         if found is not None:
             return found
     return None
+
+
+def _own_name(item: logical.Item) -> str:
+    """A result column's name as a column of a derived stream: `a` for `R.a`."""
+    e = item.expression
+    if isinstance(e, x.Column) and item.name.lower() == f"{e.alias}.{e.name}".lower():
+        return e.name
+    return item.name
 
 
 def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[logical.Item]:

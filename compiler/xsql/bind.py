@@ -8,7 +8,7 @@ date, time or timestamp is read as one.
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.errors import Problems, Span, suggest
 from compiler.plan import expressions as x
@@ -18,6 +18,9 @@ from compiler.plan.types import Kind, Type
 from compiler.xsql import tree
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from hdl.isa import Condition
+
+MAX_DEPTH = 150
+"""Of an expression; every pass recurses into it."""
 
 _FAILED = x.Literal(None, t.ERROR)
 _CONDITIONS = {c.symbol: c for c in Condition}
@@ -67,10 +70,25 @@ class Binder:
     problems: Problems
     aggregates: bool = False
     within: str = "WHERE"
+    depth: int = field(default=0, init=False)
 
     # --- entry points ---------------------------------------------------------
 
     def value(self, e: tree.Expression) -> x.Expression:
+        if self.depth >= MAX_DEPTH and not isinstance(e, (tree.ColumnName, tree.Constant)):
+            return self._fail(
+                "too-deep",
+                f"more than {MAX_DEPTH} operators stand within each other here",
+                e.span,
+                "write the condition flatter",
+            )
+        self.depth += 1
+        try:
+            return self._value(e)
+        finally:
+            self.depth -= 1
+
+    def _value(self, e: tree.Expression) -> x.Expression:
         match e:
             case tree.ColumnName():
                 return self._column(e)
@@ -120,9 +138,9 @@ class Binder:
             )
         if isinstance(bound, x.Literal) and bound.value is not None:
             return bound
-        if isinstance(bound, (x.Column, x.Literal, x.Call, x.Cast, x.Aggregate)):
-            return x.Compare(Condition.EQ, bound, x.TRUE, t.BOOLEAN)
-        return bound
+        if isinstance(bound, (x.Compare, x.And, x.Or, x.Not, x.IsNull, x.Like)):
+            return bound
+        return x.Compare(Condition.EQ, bound, x.TRUE, t.BOOLEAN)
 
     # --- leaves ---------------------------------------------------------------
 
@@ -290,8 +308,8 @@ class Binder:
         operand, low, high = self.value(e.operand), self.value(e.low), self.value(e.high)
         first, second = (Condition.LT, Condition.GT) if e.negated else (Condition.GE, Condition.LE)
         terms = (
-            self._compare(first, operand, low, e.span),
-            self._compare(second, operand, high, e.span),
+            self._compare(first, operand, low, e.low.span),
+            self._compare(second, operand, high, e.high.span),
         )
         return x.Or(terms) if e.negated else x.And(terms)
 
@@ -357,11 +375,10 @@ class Binder:
 
     def _aggregate(self, e: tree.Call, name: str) -> x.Expression:
         if not self.aggregates:
-            hint = (
-                "conditions on aggregates stand in HAVING"
-                if self.within == "WHERE"
-                else "aggregates do not nest"
-            )
+            hint = {
+                "WHERE": "conditions on aggregates stand in HAVING",
+                "GROUP BY": "group by columns, aggregate in SELECT",
+            }.get(self.within, "aggregates do not nest")
             return self._fail(
                 "aggregate-here", f"{name} cannot stand in {self.within}", e.span, hint
             )

@@ -47,7 +47,8 @@ def _meet(arguments: list[Type]) -> Type | None:
 
 def _substring(arguments: list[Type]) -> Type | None:
     text, *numbers = arguments
-    fits = text.is_text and all(number.is_integer for number in numbers)
+    fits = text.is_text or text.is_unknown
+    fits = fits and all(number.is_integer or number.is_unknown for number in numbers)
     return VARCHAR if fits else None
 
 

@@ -7,6 +7,7 @@ blanked out, not cut off: positions are those of the file.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import re
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
-from compiler.errors import Problems, Source, Span, nearest
+from compiler.errors import Problems, Source, Span
 from compiler.xsql import tree
 from compiler.xsql.mistakes import MISTAKES
 
@@ -30,6 +31,9 @@ _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[;()]|'|\"|[^-
 def parse(source: Source, problems: Problems) -> list[tree.Statement]:
     """Every statement of a text that could be parsed; the others are reported."""
     statements: list[tree.Statement] = []
+    half = re.search("[\ud800-\udfff]", source.text)
+    if half is not None:
+        problems.add("not-text", "half of a character", Span(*half.span()), "files are UTF-8")
     for span in split(source.text, problems):
         statement = _parse_statement(source, span, problems)
         if statement is not None:
@@ -52,15 +56,15 @@ def tokens(source: Source) -> list[tuple[str, str, int, int]]:
 
 
 def split(text: str, problems: Problems) -> Iterator[Span]:
-    """Spans of the statements, without the semicolons."""
-    start, depth, deepest_reported = 0, 0, False
-    blank = True
+    """Spans of the statements, without the semicolons; of those that can be parsed."""
+    start, depth = 0, 0
+    blank, too_deep = True, False
     for match in _PIECE.finditer(text):
         piece = match.group()
         if piece == ";":
-            if not blank:
+            if not (blank or too_deep):
                 yield Span(start, match.start())
-            start, depth, blank, deepest_reported = match.end(), 0, True, False
+            start, depth, blank, too_deep = match.end(), 0, True, False
             continue
         if piece in ("'", '"'):
             what = "string" if piece == "'" else "quoted name"
@@ -73,8 +77,8 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
             return
         if piece == "(":
             depth += 1
-            if depth > MAX_NESTING and not deepest_reported:
-                deepest_reported = True
+            if depth > MAX_NESTING and not too_deep:
+                too_deep = True
                 problems.add(
                     "too-deep",
                     f"more than {MAX_NESTING} parentheses are open here",
@@ -85,7 +89,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
             depth -= 1
         if not piece.startswith("--") and not piece.isspace():
             blank = False
-    if not blank:
+    if not (blank or too_deep):
         yield Span(start, len(text))
 
 
@@ -144,7 +148,8 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
         problems.add("syntax", "the statement ends too early", _end_of(source, span), hint)
         return
     token = error.token
-    expected = sorted({_TOKEN_NAMES.get(name, name) for name in error.expected})
+    possible = error.accepts or error.expected
+    expected = sorted({_TOKEN_NAMES.get(name, name) for name in possible})
     wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
     if token.type == "$END":
         problems.add(
@@ -154,22 +159,25 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
             hint,
         )
         return
-    keywords = [name for name in error.expected if name not in _TOKEN_NAMES and len(name) > 1]
-    close = nearest(str(token), keywords) if token.type == "NAME" else None
+    keywords = [name for name in possible if name not in _TOKEN_NAMES]
+    close = difflib.get_close_matches(str(token).upper(), keywords, n=1, cutoff=0.7)
     start = token.start_pos or 0
     problems.add(
         "syntax",
         f"{str(token)!r} is unexpected; expected {wanted}",
         Span(start, token.end_pos or start + 1),
-        f"did you mean {close}?" if close else hint,
+        f"did you mean {close[0]}?" if close and len(token) > 2 else hint,
     )
 
 
 def _end_of(source: Source, span: Span) -> Span:
     """The place of the last thing written in a statement, comments aside."""
-    text = re.sub(r"--[^\n]*", lambda m: " " * len(m.group()), source.text[span.start : span.end])
-    end = span.start + len(text.rstrip())
-    return Span(max(end - 1, span.start), max(end, span.start + 1))
+    end = span.start + 1
+    for match in _PIECE.finditer(source.text, span.start, span.end):
+        written = match.group().rstrip()
+        if written and not written.startswith("--"):
+            end = match.start() + len(written)
+    return Span(end - 1, end)
 
 
 # --- tree building ------------------------------------------------------------
@@ -219,7 +227,9 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def type(self, meta: Meta, c: list[Any]) -> tree.TypeName:
         first, second, length = c
         text = str(first) + (f" {second}" if second is not None else "")
-        return tree.TypeName(text.lower(), None if length is None else int(length), _span(meta))
+        return tree.TypeName(
+            text.lower(), None if length is None else _integer(length), _span(meta)
+        )
 
     # queries and their management
     def register_query(self, meta: Meta, c: list[Any]) -> tree.RegisterQuery:
@@ -271,7 +281,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def signed(self, meta: Meta, c: list[Any]) -> int | float:
         sign, number = c
-        value = int(number) if number.type == "INTEGER" else float(number)
+        value = _integer(number) if number.type == "INTEGER" else float(number)
         return -value if sign == "-" else value
 
     def range_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
@@ -325,10 +335,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return tree.Signed(str(sign), operand, _span(meta))
 
     def integer(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        digits = str(c[0])
-        # Python refuses to convert very long digit strings; the range check wants a number.
-        value = int(digits) if len(digits) < 400 else 10**400
-        return tree.Constant(value, _span(meta))
+        return tree.Constant(_integer(c[0]), _span(meta))
 
     def decimal(self, meta: Meta, c: list[Token]) -> tree.Constant:
         return tree.Constant(float(c[0]), _span(meta))
@@ -369,6 +376,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
         return c[0]  # type: ignore[no-any-return]
+
+
+def _integer(token: Token) -> int:
+    # Python refuses to convert very long digit strings; the range check wants a number.
+    return int(token) if len(token) < 400 else 10**400
 
 
 def _unquoted(token: Token) -> str:

@@ -64,8 +64,14 @@ def execute(
     case: Case, compilation: Compilation, device: str
 ) -> tuple[dict[str, Counter[tuple[object, ...]]], Status]:
     """The results of every query as a multiset, and the device's counters."""
-    made = DEVICES[device](compilation.options.config)
-    driver = HostDriver(compilation, made)
+    driver, found = drive(case, compilation, device)
+    return found, replace(driver.device.status())
+
+
+def drive(
+    case: Case, compilation: Compilation, device: str
+) -> tuple[HostDriver, dict[str, Counter[tuple[object, ...]]]]:
+    driver = HostDriver(compilation, DEVICES[device](compilation.options.config))
     parts: dict[str, list[pa.Table]] = {}
 
     def take(answers: object) -> None:
@@ -85,7 +91,7 @@ def execute(
         name: oracle.multiset(pa.concat_tables(tables), tables[0].schema)
         for name, tables in parts.items()
     }
-    return found, replace(made.status())
+    return driver, found
 
 
 def _describe(

@@ -98,7 +98,12 @@ class _Generator:
     def case(self) -> Case:
         r = self.chance
         streams = [self.stream(i) for i in range(r.choice((2, 2, 3, 3, 3, 4)))]
-        queries = [self.query(i, streams) for i in range(r.choice((1, 1, 2, 3, 5)))]
+        queries: list[Query] = []
+        for number in range(r.choice((1, 1, 2, 3, 5))):
+            if queries and r.random() < 0.5:
+                queries.append(self.variation(number, r.choice(queries)))
+            else:
+                queries.append(self.query(number, streams))
         widest = max(len(query.sources) for query in queries)
         most = {1: 40, 2: 40, 3: 22, 4: 9}[widest]
         for stream in streams:
@@ -189,6 +194,20 @@ class _Generator:
             items = [(f"c{i}", self.item(sources)) for i in range(r.randint(1, 4))]
         text = ", ".join(dict.fromkeys([windows[0][0]]) if one else [w[0] for w in windows])
         return Query(f"k{number}", sources, items, where, text)
+
+    def variation(self, number: int, like: Query) -> Query:
+        """A query that has something in common with another: what plans share."""
+        r = self.chance
+        where = like.where
+        if where is not None and r.random() < 0.8:
+            word = r.choice((" AND ", " OR "))
+            more = self.condition(like.sources, r.choice((0, 1)))
+            where = Text(f"({where.xsql}){word}{more.xsql}", f"({where.duck}){word}{more.duck}")
+        sources, window = like.sources, like.window
+        if r.random() < 0.3:
+            window, kind, size = self.window(len(sources))
+            sources = [Source(s.alias, s.stream, kind, size) for s in sources]
+        return Query(f"k{number}", sources, None, where, window)
 
     def window(self, streams: int) -> tuple[str, str, int]:
         r = self.chance

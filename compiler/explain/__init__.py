@@ -1,0 +1,127 @@
+"""EXPLAIN: every stage of a compilation, for people as text and pictures, for programs as JSON.
+
+    print(explain(compile_text(text), None, "text"))           the overview
+    print(explain(compile_text(text), "routes", "svg", "q7"))  one stage, for one query
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.explain.facts import machine, overview, plan, routes, source, split
+from compiler.explain.facts.names import Scope
+from compiler.explain.picture import machine as machine_picture
+from compiler.explain.picture import tree as tree_picture
+from compiler.explain.text import machine as machine_text
+from compiler.explain.text import overview as overview_text
+from compiler.explain.text import plan as plan_text
+from compiler.explain.text import source as source_text
+from compiler.plan.pipeline import STAGES, Compilation
+
+FORMATS = ("text", "json", "svg")
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A stage's facts, and how they look as text and, for some, as a picture. The facts use only
+    what the compilation holds at that stage; `ready` says whether it got so far."""
+
+    ready: Callable[[Compilation], bool]
+    facts: Callable[[Scope], Any]
+    text: Callable[[Any], list[str]]
+    picture: Callable[[Scope], str] | None = None
+
+
+def _machine(scope: Scope) -> str:
+    return machine_picture.machine(overview.machine_facts(scope))
+
+
+def _programs(c: Compilation) -> bool:
+    return len(c.programs) == len(c.layout.slots)
+
+
+# In the order of the pipeline; None is the overview.
+_VIEWS: dict[str | None, _View] = {
+    "tokens": _View(lambda c: True, source.tokens, source_text.tokens),
+    "tree": _View(
+        lambda c: bool(c.statements) or not c.tokens,
+        source.tree,
+        source_text.tree,
+        lambda scope: tree_picture.tree(source.tree(scope)),
+    ),
+    "predicate": _View(lambda c: True, source.predicates, source_text.predicates),
+    "dnf": _View(
+        lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, plan_text.dnf
+    ),
+    "subqueries": _View(
+        lambda c: bool(c.subqueries) or not c.device_queries,
+        plan.subqueries,
+        plan_text.subqueries,
+    ),
+    "requests": _View(
+        lambda c: len(c.requests.rows) == len(c.subqueries), plan.requests, plan_text.requests
+    ),
+    "routes": _View(
+        lambda c: len(c.routes.tags) >= len(c.layout.slots),
+        routes.routes,
+        machine_text.routes,
+        _machine,
+    ),
+    "areas": _View(
+        lambda c: len(c.tables.areas) == len(c.layout.slots),
+        machine.areas,
+        machine_text.areas,
+        _machine,
+    ),
+    "listing": _View(_programs, machine.listings, machine_text.listings),
+    "split": _View(_programs, split.split, overview_text.split, _machine),
+    None: _View(lambda c: bool(c.image), overview.overview, overview_text.overview, _machine),
+}
+assert tuple(_VIEWS) == (*STAGES, None)
+
+
+def explain(c: Compilation, stage: str | None, format: str, query: str | None = None) -> str:
+    """A stage as text, JSON or SVG; `None` is the overview. `query` leaves out what does not
+    concern that query. Raises `ValueError` for what there is not, with what there is."""
+    if stage not in _VIEWS:
+        raise ValueError(f"no stage {stage!r}; stages: {', '.join(STAGES)}")
+    if format not in FORMATS:
+        raise ValueError(f"no format {format!r}; formats: {', '.join(FORMATS)}")
+    view = _VIEWS[stage]
+    if format == "svg" and view.picture is None:
+        pictures = ", ".join(name for name, v in _VIEWS.items() if name and v.picture)
+        raise ValueError(f"no picture of stage {stage!r}; pictures: {pictures}, and the overview")
+    _must_be_ready(c, stage)
+    scope = Scope(c, query)
+    try:
+        if format == "svg" and view.picture is not None:
+            return view.picture(scope)
+        facts = view.facts(scope)
+        if format == "json":
+            return json.dumps(_plain(facts), indent=2, ensure_ascii=False) + "\n"
+        return "\n".join(view.text(facts)) + "\n"
+    except RecursionError:
+        raise ValueError("an expression is nested too deep to be shown") from None
+
+
+def _must_be_ready(c: Compilation, stage: str | None) -> None:
+    """Refuses what a compilation stopped early does not know, rather than show nothing."""
+    for name, view in _VIEWS.items():
+        if not view.ready(c):
+            what = "the overview" if stage is None else f"stage {stage!r}"
+            raise ValueError(f"{what} cannot be explained: the compilation stopped before {name!r}")
+        if name == stage:
+            return
+
+
+def _plain(facts: object) -> object:
+    """Records as dictionaries, all else as it is."""
+    if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
+        return {f.name: _plain(getattr(facts, f.name)) for f in dataclasses.fields(facts)}
+    if isinstance(facts, (tuple, list)):
+        return [_plain(part) for part in facts]
+    return facts

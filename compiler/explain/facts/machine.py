@@ -1,0 +1,261 @@
+"""Stages of the machine: join areas and their programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.explain.facts.names import Scope, bracketed, retention_text
+from compiler.explain.facts.plan import AttributeFacts, SelectionFacts, attributes, codes
+from compiler.explain.marks import circled
+from compiler.plan.divide import JoinFactor
+from compiler.wjasip.assembler import show
+from hdl import isa
+from hdl.isa import Instruction
+
+# --- areas --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FactorRegister:
+    """A factor as an area evaluates it; its result is in register `register`."""
+
+    register: int
+    factor: int
+    mark: str
+    condition: str
+    compares: str
+
+
+@dataclass(frozen=True, slots=True)
+class CombinationFacts:
+    """A probe tuple with tag `pre` that meets the conditions goes on as `post`."""
+
+    pre: int
+    carries: tuple[str, ...]
+    factors: tuple[int, ...]
+    selections: tuple[str, ...]
+    post: int
+    queries: tuple[str, ...]
+    probes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AreaFacts:
+    area: str
+    attributes: tuple[AttributeFacts, ...]
+    factors: tuple[FactorRegister, ...]
+    combinations: tuple[CombinationFacts, ...]
+    selections: tuple[SelectionFacts, ...]
+    admits: tuple[str, ...]
+    keeps: str
+    depth: int
+    instructions: int
+
+
+def areas(scope: Scope) -> tuple[AreaFacts, ...]:
+    tags = scope.tags
+    used = {number for tag in tags for number in scope.c.routes.tags[tag].bound}
+    return tuple(_area(scope, slot) for slot in range(len(scope.c.layout.slots)) if slot in used)
+
+
+def _area(scope: Scope, slot: int) -> AreaFacts:
+    c = scope.c
+    area = c.tables.areas[slot]
+    numbers = factor_numbers(scope, slot)
+    steps = sorted((s for s in scope.steps if s.area == slot), key=lambda s: (s.pre, s.post))
+    used = {number for step in steps for number in step.factors}
+    factors = tuple(
+        FactorRegister(
+            register,
+            number + 1,
+            circled(number + 1),
+            scope.factor(c.requests.factors[number]),
+            _as_compared(scope, c.requests.factors[number], slot),
+        )
+        for register, number in enumerate(numbers)
+        if number in used
+    )
+    combinations = []
+    for step in steps:
+        conditions = scope.step_conditions(step)
+        after = c.tables.routes[step.post]
+        combinations.append(
+            CombinationFacts(
+                step.pre,
+                scope.slots(c.routes.tags[step.pre].bound),
+                tuple(number + 1 for number in step.factors),
+                conditions[len(step.factors) :],
+                step.post,
+                scope.device_queries(after.queries),
+                scope.slots(after.probes),
+            )
+        )
+    program = c.programs[slot] if c.programs else ()
+    return AreaFacts(
+        scope.slot(slot),
+        tuple(a for a in attributes(scope) if a.stream == scope.slot(slot)),
+        factors,
+        tuple(combinations),
+        _selections(scope, slot),
+        _admits(scope, slot),
+        retention_text(area.retention),
+        c.options.config.depth,
+        len(program),
+    )
+
+
+def factor_numbers(scope: Scope, slot: int) -> list[int]:
+    """Request table numbers of an area's factors, by register."""
+    steps = scope.c.routes.steps
+    return sorted({number for s in steps if s.area == slot for number in s.factors})
+
+
+def _as_compared(scope: Scope, factor: JoinFactor, slot: int) -> str:
+    """A factor with the probe's side on the left, as CMP has it."""
+    window, probe, condition = factor.left, factor.right, factor.condition.mirrored()
+    if factor.right.slot == slot:
+        window, probe, condition = factor.right, factor.left, factor.condition
+    return (
+        f"probe {scope.slot(probe.slot)}.{probe.column} {condition.symbol} window {window.column}"
+    )
+
+
+def _selections(scope: Scope, slot: int) -> tuple[SelectionFacts, ...]:
+    users: dict[int, list[int]] = {}
+    wanted = scope.subqueries
+    for row in scope.c.requests.rows:
+        for owner, bit in row.selections:
+            if owner == slot and row.subquery.number in wanted:
+                users.setdefault(bit, []).append(row.subquery.number)
+    terms = scope.c.requests.selections[slot]
+    return tuple(
+        SelectionFacts(scope.slot(slot), bit, terms[bit].text, codes(terms[bit]), tuple(numbers))
+        for bit, numbers in sorted(users.items())
+    )
+
+
+def _admits(scope: Scope, slot: int) -> tuple[str, ...]:
+    """The alternatives that let a raw tuple in; empty if every tuple is of use."""
+    terms = scope.c.requests.selections[slot]
+    masks = scope.c.tables.admission[slot]
+    if 0 in masks:
+        return ()
+    return tuple(
+        " AND ".join(bracketed(term) for bit, term in enumerate(terms) if mask >> bit & 1)
+        for mask in masks
+    )
+
+
+# --- listing ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An instruction: where, its word, its text, and what it does for the queries."""
+
+    address: int
+    word: str
+    instruction: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    area: str
+    lines: tuple[Line, ...]
+    limit: int
+
+
+def listings(scope: Scope) -> tuple[Listing, ...]:
+    """Every area's program. It serves all queries at once, so one query's share of it is not cut
+    out; another query's result is called `other queries` then."""
+    return tuple(
+        Listing(
+            scope.slot(slot),
+            tuple(_Commentator(scope, slot, program).lines()),
+            scope.c.options.config.instructions,
+        )
+        for slot, program in enumerate(scope.c.programs)
+    )
+
+
+class _Commentator:
+    """Reads a program in order and knows what every register stands for on the way."""
+
+    def __init__(self, scope: Scope, slot: int, program: Sequence[Instruction]) -> None:
+        self.scope, self.slot, self.program = scope, slot, program
+        self.factors = factor_numbers(scope, slot)
+        self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they are made of
+        self.holds: dict[int, str] = {isa.TRUE_REGISTER: "always"}
+        for bit, register in enumerate(isa.PROBE_SELECTION_REGISTERS):
+            self.holds[register] = f"[probe's bit {bit}]"
+        for bit, term in enumerate(scope.c.requests.selections[slot]):
+            self.holds[isa.WINDOW_SELECTION_REGISTERS[bit]] = bracketed(term)
+
+    def lines(self) -> list[Line]:
+        names = self.scope.c.slot_names
+        return [
+            Line(
+                address,
+                f"{instruction.encode():05X}",
+                show(instruction, names),
+                self._comment(instruction),
+            )
+            for address, instruction in enumerate(self.program)
+        ]
+
+    def _comment(self, instruction: Instruction) -> str:
+        match instruction:
+            case isa.Cmp():
+                return self._compare(instruction)
+            case isa.And(a, b, r):
+                self.made[r] = (*self.made.get(a, (a,)), *self.made.get(b, (b,)))
+                return f"r{r} ← {self._register(r)}"
+            case isa.Or(a, b, r):
+                return f"r{r} ← {self._register(a)} ∨ {self._register(b)}"
+            case isa.Jmpct(tag, address):
+                self._probe_is(tag)
+                return f"probe carries tag {tag} ({self._carried(tag)})? else to {address}"
+            case isa.Join(r, tag):
+                return f"{self._register(r)}: emit tag {tag} ({self._carried(tag)}) {self._after(tag)}"
+            case isa.Jmpli():
+                return f"no comparison holds? to {len(self.program) - 1}"
+            case isa.Jmp(address):
+                return f"to {address}"
+            case _:
+                return "end of the pair"
+
+    def _compare(self, cmp: isa.Cmp) -> str:
+        if cmp.condition == isa.Condition.TRUE:
+            self.holds[cmp.r] = "always"
+            return f"r{cmp.r} ← 1, for combinations without a factor"
+        number = self.factors[cmp.r]
+        self.holds[cmp.r] = circled(number + 1)
+        factor = self.scope.factor(self.scope.c.requests.factors[number])
+        return f"r{cmp.r} ← {circled(number + 1)} {factor}"
+
+    def _probe_is(self, tag: int) -> None:
+        """From here on the probe's selection bits are those of this raw tuple's stream."""
+        bound = self.scope.c.routes.tags[tag].bound
+        if len(bound) == 1:
+            for bit, term in enumerate(self.scope.c.requests.selections[min(bound)]):
+                self.holds[isa.PROBE_SELECTION_REGISTERS[bit]] = bracketed(term)
+
+    def _register(self, register: int) -> str:
+        parts = self.made.get(register, (register,))
+        return " ∧ ".join(self.holds.get(part, f"r{part}") for part in parts)
+
+    def _carried(self, tag: int) -> str:
+        return ",".join(self.scope.slots(self.scope.c.routes.tags[tag].bound))
+
+    def _after(self, tag: int) -> str:
+        """Where a tuple with this tag goes."""
+        route = self.scope.c.tables.routes[tag]
+        ways = []
+        if route.queries:
+            mine = self.scope.device_queries(route.queries)
+            ways.append(f"⇒ {', '.join(mine) or 'other queries'}")
+        if route.probes:
+            ways.append(f"→ probe {', '.join(self.scope.slots(route.probes))}")
+        return " ".join(ways)

@@ -1,0 +1,158 @@
+"""Numbers of a compilation as the words a reader knows them by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.explain.marks import circled
+from compiler.plan.divide import JoinFactor, SelectionTerm
+from compiler.plan.logical import Query
+from compiler.plan.normalise import Normalised
+from compiler.plan.pipeline import Compilation
+from compiler.plan.routes import Step
+from hdl.device import Retention, Window, WindowKind
+
+_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+class Scope:
+    """A compilation, as a whole or for one query: what to show, and what to call it."""
+
+    def __init__(self, c: Compilation, query: str | None = None) -> None:
+        self.c = c
+        names = [q.name for q in c.program.queries]
+        if query is not None and query.lower() not in [name.lower() for name in names]:
+            known = ", ".join(names) or "none"
+            raise ValueError(f"no query {query!r}; queries: {known}")
+        self.only = None if query is None else query.lower()
+
+    def wants(self, query: Query) -> bool:
+        return self.only in (None, query.name.lower())
+
+    @property
+    def queries(self) -> list[Query]:
+        return [q for q in self.c.program.queries if self.wants(q)]
+
+    @property
+    def normalised(self) -> list[Normalised]:
+        return [one for one in self.c.normalised if self.wants(one.division.query)]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Device numbers of the wanted queries."""
+        queries = enumerate(self.c.device_queries)
+        return frozenset(number for number, one in queries if self.wants(one.division.query))
+
+    @property
+    def subqueries(self) -> frozenset[int]:
+        mine = self.numbers
+        return frozenset(s.number for s in self.c.subqueries if mine.intersection(s.parents))
+
+    @property
+    def tags(self) -> frozenset[int]:
+        """Route tags on the way to a wanted query; those of its own streams' raw tuples too."""
+        wanted = self.subqueries
+        slots = {slot for s in self.c.subqueries if s.number in wanted for slot in s.slots}
+        return frozenset(
+            tag.number
+            for tag in self.c.routes.tags
+            if (tag.inserts and tag.bound <= slots) or tag.subqueries & wanted
+        )
+
+    @property
+    def steps(self) -> list[Step]:
+        tags = self.tags
+        return [s for s in self.c.routes.steps if s.pre in tags and s.post in tags]
+
+    # --- names ----------------------------------------------------------------
+
+    def slot(self, number: int) -> str:
+        return self.c.layout.slots[number].name
+
+    def slots(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.slot(number) for number in sorted(numbers))
+
+    def device_queries(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Names of wanted queries by their device numbers."""
+        wanted = self.numbers
+        queries = self.c.device_queries
+        return tuple(queries[n].division.query.name for n in sorted(numbers) if n in wanted)
+
+    def factor(self, factor: JoinFactor) -> str:
+        """A factor in the names of the join areas, which no query's aliases change."""
+        left, right = factor.left, factor.right
+        return (
+            f"{self.slot(left.slot)}.{left.column} {factor.condition.symbol}"
+            f" {self.slot(right.slot)}.{right.column}"
+        )
+
+    def step_conditions(self, step: Step) -> tuple[str, ...]:
+        """What a step checks: factors, then selections in brackets."""
+        requests = self.c.requests
+        found = [self.factor(requests.factors[number]) for number in step.factors]
+        pre = self.c.routes.tags[step.pre]
+        for slot, bits in (
+            (step.area, step.window_selections),
+            (min(pre.bound), step.probe_selections),
+        ):
+            found += [bracketed(requests.selections[slot][bit]) for bit in bits]
+        return tuple(found)
+
+
+def bracketed(term: SelectionTerm) -> str:
+    return f"[{term.text}]"
+
+
+def marks(factors: Iterable[int]) -> str:
+    """Factor numbers as the request table shows them."""
+    return " ".join(circled(number) for number in factors)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOf:
+    """A stream's window in a query; `text` is for people."""
+
+    stream: str
+    kind: str
+    size: int
+    text: str
+
+
+def window_of(stream: str, window: Window) -> WindowOf:
+    return WindowOf(stream, window.kind.name.lower(), window.size, window_text(window))
+
+
+def window_text(window: Window) -> str:
+    if window.kind is WindowKind.RANGE:
+        return f"RANGE {span_text(window.size)}" if window.size else "NOW"
+    return str(window)
+
+
+def span_text(ticks: int) -> str:
+    """Ticks in the largest unit that divides them; below a second as they are."""
+    for size, unit in _UNITS:
+        if ticks and ticks % size == 0:
+            return f"{ticks // size} {unit}"
+    return str(ticks)
+
+
+def retention_text(kept: Retention) -> str:
+    if kept.range is None:
+        return "for ever"
+    parts = []
+    if kept.range >= 0:
+        whole = kept.range % 1000 == 0
+        ticks = span_text(kept.range) if whole else f"{kept.range:,} ticks"
+        parts.append(ticks if kept.range else "this instant")
+    if kept.rows:
+        parts.append(f"the last {kept.rows:,}")
+    return " or ".join(parts) or "not at all"
+
+
+def windows_text(windows: Iterable[WindowOf]) -> str:
+    """One window if all streams have the same."""
+    windows = tuple(windows)
+    if len({w.text for w in windows}) == 1:
+        return windows[0].text
+    return ", ".join(f"{w.stream}: {w.text}" for w in windows)

@@ -1,0 +1,252 @@
+"""Stages of the logical plan: normal form, subqueries, join request table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.explain.facts.names import Scope, WindowOf, bracketed, window_of, windows_text
+from compiler.explain.marks import circled
+from compiler.plan import expressions as x
+from compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
+from compiler.plan.normalise import Normalised
+
+# --- normal form --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A condition the host must still check, and why."""
+
+    condition: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A query's condition as terms for the device and the rest for the host. A selection stands
+    in brackets."""
+
+    query: str
+    on_device: bool
+    why: str
+    condition: str
+    terms: tuple[tuple[str, ...], ...]
+    residual: tuple[Residual, ...]
+    fell_back: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A compared column and its code in the device."""
+
+    stream: str
+    column: str
+    type: str
+    encoding: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dnf:
+    queries: tuple[NormalForm, ...]
+    encodings: tuple[Coded, ...]
+
+
+def dnf(scope: Scope) -> Dnf:
+    return Dnf(tuple(normal_form(scope, one) for one in scope.normalised), encodings(scope))
+
+
+def normal_form(scope: Scope, one: Normalised) -> NormalForm:
+    why = {part.condition: part.why for part in one.division.parts}
+    too_large = f"the normal form has more than {scope.c.options.max_terms} terms"
+    return NormalForm(
+        one.division.query.name,
+        one.division.on_device,
+        one.division.why,
+        x.show(one.division.query.where),
+        tuple(tuple(map(_leaf, term)) for term in one.terms),
+        tuple(Residual(x.show(e), why.get(e) or too_large) for e in one.residual),
+        one.fell_back,
+    )
+
+
+def _leaf(leaf: Leaf) -> str:
+    return bracketed(leaf) if isinstance(leaf, SelectionTerm) else leaf.text
+
+
+def encodings(scope: Scope) -> tuple[Coded, ...]:
+    used = {
+        (q.sources[column.source].stream.name, column.name)
+        for q in scope.queries
+        for column in x.columns(q.where)
+    }
+    rows = []
+    for stream in scope.c.program.streams:
+        for (name, column), encoding in scope.c.layout.encodings.items():
+            if name == stream.name and (name, column) in used:
+                found = stream.column(column)
+                kind = "" if found is None else str(found.type)
+                rows.append(Coded(name, column, kind, str(encoding), encoding.is_exact))
+    return tuple(rows)
+
+
+# --- subqueries ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryFacts:
+    number: int
+    streams: tuple[str, ...]
+    condition: str
+    windows: tuple[WindowOf, ...]
+    parents: tuple[str, ...]
+    shared: bool
+
+    @property
+    def window(self) -> str:
+        return windows_text(self.windows)
+
+
+def subqueries(scope: Scope) -> tuple[SubqueryFacts, ...]:
+    wanted = scope.subqueries
+    return tuple(
+        SubqueryFacts(
+            s.number,
+            tuple(map(scope.slot, s.slots)),
+            " AND ".join(
+                scope.factor(leaf) if isinstance(leaf, JoinFactor) else bracketed(leaf)
+                for leaf in s.leaves
+            ),
+            tuple(window_of(scope.slot(n), w) for n, w in zip(s.slots, s.windows, strict=True)),
+            tuple(scope.c.device_queries[parent].division.query.name for parent in s.parents),
+            len(s.parents) > 1,
+        )
+        for s in scope.c.subqueries
+        if s.number in wanted
+    )
+
+
+# --- join request table -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    subquery: int
+    streams: tuple[str, ...]
+    factors: tuple[int, ...]
+    selections: tuple[str, ...]
+    windows: tuple[WindowOf, ...]
+    parents: tuple[str, ...]
+
+    @property
+    def window(self) -> str:
+        return windows_text(self.windows)
+
+
+@dataclass(frozen=True, slots=True)
+class FactorFacts:
+    """A join factor, numbered from 1 as its mark is."""
+
+    number: int
+    mark: str
+    condition: str
+    subqueries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionFacts:
+    """A selection bit: its condition, and the comparisons of codes that decide it."""
+
+    stream: str
+    bit: int
+    condition: str
+    codes: str
+    subqueries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeFacts:
+    """A column the device gets to see, and where."""
+
+    stream: str
+    attribute: int
+    column: str
+    type: str
+    encoding: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTable:
+    rows: tuple[RequestRow, ...]
+    factors: tuple[FactorFacts, ...]
+    selections: tuple[SelectionFacts, ...]
+    attributes: tuple[AttributeFacts, ...]
+
+
+def requests(scope: Scope) -> RequestTable:
+    table, wanted = scope.c.requests, scope.subqueries
+    by_number = {s.number: s for s in subqueries(scope)}
+    rows = [row for row in table.rows if row.subquery.number in wanted]
+    users: dict[int, list[int]] = {}
+    bit_users: dict[tuple[int, int], list[int]] = {}
+    for row in rows:
+        for factor in row.factors:
+            users.setdefault(factor, []).append(row.subquery.number)
+        for pair in row.selections:
+            bit_users.setdefault(pair, []).append(row.subquery.number)
+    return RequestTable(
+        tuple(
+            RequestRow(
+                row.subquery.number,
+                tuple(map(scope.slot, row.slots)),
+                tuple(number + 1 for number in row.factors),
+                tuple(bracketed(table.selections[slot][bit]) for slot, bit in row.selections),
+                by_number[row.subquery.number].windows,
+                by_number[row.subquery.number].parents,
+            )
+            for row in rows
+        ),
+        tuple(
+            FactorFacts(
+                number + 1,
+                circled(number + 1),
+                scope.factor(factor),
+                tuple(users[number]),
+            )
+            for number, factor in enumerate(table.factors)
+            if number in users
+        ),
+        tuple(
+            SelectionFacts(
+                scope.slot(slot),
+                bit,
+                table.selections[slot][bit].text,
+                codes(table.selections[slot][bit]),
+                tuple(numbers),
+            )
+            for (slot, bit), numbers in sorted(bit_users.items())
+        ),
+        attributes(scope),
+    )
+
+
+def codes(term: SelectionTerm) -> str:
+    """The comparisons of codes a selection bit is made of."""
+    joined = " AND " if term.every else " OR "
+    return joined.join(f"{t.column} {t.condition.symbol} {t.code:#x}" for t in term.tests)
+
+
+def attributes(scope: Scope) -> tuple[AttributeFacts, ...]:
+    """Of the streams of the wanted queries; numbered for all queries together."""
+    rows = []
+    used = {slot for s in scope.c.subqueries if s.number in scope.subqueries for slot in s.slots}
+    for position, slot in enumerate(scope.c.layout.slots):
+        names = scope.c.requests.attributes[position] if position in used else ()
+        for number, name in enumerate(names):
+            column = slot.stream.column(name)
+            encoding = scope.c.layout.encodings[slot.stream.name, name]
+            kind = "" if column is None else str(column.type)
+            exact = encoding.is_exact
+            rows.append(AttributeFacts(slot.name, number, name, kind, str(encoding), exact))
+    return tuple(rows)

@@ -1,0 +1,148 @@
+"""Stages of the text itself: tokens, syntax tree, conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+
+from compiler.errors import Span
+from compiler.explain.facts.names import Scope
+from compiler.explain.marks import plural
+from compiler.plan import expressions as x
+from compiler.plan.simplify import push_not
+from compiler.xsql import tree as syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    line: int
+    column: int
+    kind: str
+    text: str
+
+
+def tokens(scope: Scope) -> tuple[Token, ...]:
+    found = tuple(Token(line, column, kind, text) for kind, text, line, column in scope.c.tokens)
+    if scope.only is None:
+        return found
+    spans = [query.span for query in scope.queries]
+    position = scope.c.source.position
+    return tuple(
+        token
+        for token in found
+        if any(position(s.start) <= (token.line, token.column) < position(s.end) for s in spans)
+    )
+
+
+# --- syntax tree --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the syntax tree; `role` is what it is to its parent, `text` its own words."""
+
+    line: int
+    column: int
+    role: str
+    kind: str
+    text: str
+    children: tuple[Node, ...]
+
+
+_ROLES = {
+    "items": "item",
+    "sources": "from",
+    "windows": "window",
+    "columns": "column",
+    "operands": "operand",
+    "arguments": "argument",
+    "group_by": "group by",
+}
+
+
+def tree(scope: Scope) -> tuple[Node, ...]:
+    wanted = {query.span for query in scope.queries}
+    return tuple(
+        _node(scope, statement, "")
+        for statement in scope.c.statements
+        if scope.only is None or statement.span in wanted
+    )
+
+
+def _node(scope: Scope, node: object, role: str) -> Node:
+    """Any node: members that are nodes are children, all others are its words."""
+    span = getattr(node, "span", Span(0, 0))
+    words: list[str] = []
+    children: list[Node] = []
+    match node:
+        case syntax.ColumnName():
+            words.append((f"{node.qualifier.text}." if node.qualifier else "") + node.name.text)
+        case syntax.AllOf():
+            words.append(f"{node.qualifier.text}.*")
+        case syntax.Constant() | syntax.TypeName() | syntax.WindowClause():
+            words.append(" ".join(scope.c.source.text[span.start : span.end].split()))
+        case _ if is_dataclass(node):
+            for member in fields(node):
+                value, name = getattr(node, member.name), _ROLES.get(member.name, member.name)
+                if isinstance(value, tuple):
+                    children += [_node(scope, part, name) for part in value]
+                elif isinstance(value, syntax.Name):
+                    words.append(value.text if member.name != "alias" else f"AS {value.text}")
+                elif isinstance(value, str):
+                    words.append(value)
+                elif isinstance(value, bool):
+                    words += [member.name] if value and member.name != "nullable" else []
+                elif member.name != "span" and value is not None:
+                    children.append(_node(scope, value, name))
+    line, column = scope.c.source.position(span.start)
+    return Node(line, column, role, type(node).__name__, " ".join(words), tuple(children))
+
+
+# --- conditions ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition as written and simplified; `changes` says in words what simplification did."""
+
+    query: str
+    written: str
+    simplified: str
+    changes: tuple[str, ...]
+
+
+def predicates(scope: Scope) -> tuple[Predicate, ...]:
+    written = {query.name: query.where for query in scope.c.written.queries}
+    return tuple(
+        Predicate(
+            query.name,
+            x.show(written[query.name]),
+            x.show(query.where),
+            _changes(written[query.name], query.where),
+        )
+        for query in scope.queries
+    )
+
+
+def _changes(before: x.Expression, after: x.Expression) -> tuple[str, ...]:
+    if before == after:
+        return ()
+    if after in (x.TRUE, x.FALSE):
+        return (f"always {x.show(after).lower()}" if after == x.TRUE else "never true",)
+    found = []
+    pushed = push_not(before)
+    if pushed != before:
+        found.append("NOT moved into comparisons")
+    leaves, fewer = _leaves(pushed), _leaves(after)
+    if len(fewer) < len(leaves):
+        found.append(f"{plural(len(leaves), 'comparison')} made {len(fewer)}")
+    elif set(fewer) != set(leaves):
+        found.append("sides put in order")
+    elif after != pushed:
+        found.append("parentheses removed")
+    return tuple(found)
+
+
+def _leaves(e: x.Expression) -> list[x.Expression]:
+    if isinstance(e, (x.And, x.Or)):
+        return [leaf for term in e.terms for leaf in _leaves(term)]
+    return [e]

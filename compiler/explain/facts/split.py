@@ -1,0 +1,214 @@
+"""What runs where and why, and how much of the device it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.explain.facts.names import Scope, WindowOf, window_of, windows_text
+from compiler.explain.facts.plan import (
+    AttributeFacts,
+    Residual,
+    attributes,
+    normal_form,
+)
+from compiler.explain.facts.routes import CrossProduct, cross_products
+from compiler.plan import expressions as x
+from compiler.plan.normalise import Normalised
+from hdl import isa
+from hdl.device import WindowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Aliased:
+    """A stream of a FROM list and the join area that holds it; none if the host does."""
+
+    alias: str
+    stream: str
+    area: str | None
+    window: WindowOf
+
+
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """A piece of work done in software, and why there."""
+
+    work: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySplit:
+    """One query: what the device does for it, then what the host does before it delivers
+    the columns."""
+
+    query: str
+    text: str
+    runs: str
+    why: str
+    sources: tuple[Aliased, ...]
+    device: tuple[str, ...]
+    host: tuple[HostWork, ...]
+    columns: tuple[str, ...]
+    cross_products: tuple[CrossProduct, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def window(self) -> str:
+        windows = tuple(source.window for source in self.sources)
+        return windows_text(windows)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A limit of the device and what of it is taken; `where` is the part that takes most."""
+
+    resource: str
+    used: int
+    limit: int
+    where: str
+
+    @property
+    def share(self) -> float:
+        return self.used / self.limit if self.limit else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    queries: tuple[QuerySplit, ...]
+    attributes: tuple[AttributeFacts, ...]
+    uses: tuple[Use, ...]
+
+
+def split(scope: Scope) -> Split:
+    return Split(
+        queries(scope),
+        attributes(scope),
+        uses(scope),
+    )
+
+
+def queries(scope: Scope) -> tuple[QuerySplit, ...]:
+    return tuple(_query(scope, one) for one in scope.normalised)
+
+
+# --- one query ----------------------------------------------------------------
+
+
+def _query(scope: Scope, one: Normalised) -> QuerySplit:
+    query, form = one.division.query, normal_form(scope, one)
+    slots = one.division.slots or (None,) * len(query.sources)
+    device = [" AND ".join(term) or "every combination" for term in form.terms]
+    return QuerySplit(
+        query.name,
+        " ".join(query.text.split()),
+        _runs(one),
+        one.division.why,
+        tuple(
+            Aliased(
+                source.alias,
+                source.stream.name,
+                None if slot is None else scope.slot(slot),
+                window_of(source.alias, source.window),
+            )
+            for source, slot in zip(query.sources, slots, strict=True)
+        ),
+        tuple(device),
+        tuple(_host_work(one, form.residual)),
+        tuple(item.name for item in query.items),
+        tuple(found for found in cross_products(scope) if found.query == query.name),
+        tuple(_notes(scope, one)),
+    )
+
+
+def _runs(one: Normalised) -> str:
+    if one.division.query.where == x.FALSE:
+        return "nowhere"
+    if not one.division.on_device:
+        return "host"
+    whole = not one.residual and not one.division.query.aggregated
+    return "device" if whole else "device, then host"
+
+
+def _host_work(one: Normalised, residual: Iterable[Residual]) -> Iterable[HostWork]:
+    """What is left to the host, in the order it is done."""
+    query = one.division.query
+    if query.where == x.FALSE:
+        return
+    if len(one.terms) > 1:
+        yield HostWork("drop repeats", f"a result can satisfy several of {len(one.terms)} terms")
+    for condition in residual:
+        yield HostWork(f"check {condition.condition}", condition.why)
+    if not one.division.on_device and query.where != x.TRUE:
+        yield HostWork(f"check {x.show(query.where)}", one.division.why)
+    if query.group_by:
+        keys = ", ".join(map(x.show, query.group_by))
+        yield HostWork(f"group by {keys}", "groups are formed in software")
+    aggregates = dict.fromkeys(
+        x.show(part)
+        for e in (*(item.expression for item in query.items), query.having)
+        if e is not None
+        for part in x.walk(e)
+        if isinstance(part, x.Aggregate)
+    )
+    if aggregates:
+        yield HostWork(f"compute {', '.join(aggregates)}", "aggregates are computed in software")
+    if query.having is not None:
+        yield HostWork(f"keep groups with {x.show(query.having)}", "groups are formed in software")
+
+
+def _notes(scope: Scope, one: Normalised) -> Iterable[str]:
+    """What may surprise: a fallback, windows a buffer may be too small for."""
+    config = scope.c.options.config
+    if one.fell_back:
+        yield (
+            f"more than {scope.c.options.max_terms} terms: the device checks what all of them"
+            " have in common, the host the rest"
+        )
+    for source in one.division.query.sources if one.division.on_device else ():
+        if source.window.kind is WindowKind.UNBOUNDED:
+            yield (
+                f"window of {source.alias} is unbounded; past {config.depth:,} tuples the device"
+                " hands the oldest to the host"
+            )
+        elif source.window.kind is WindowKind.ROWS and source.window.size > config.depth:
+            yield (
+                f"window of {source.alias} holds {source.window.size:,} rows, a buffer"
+                f" {config.depth:,}; the host joins the others"
+            )
+
+
+# --- limits -------------------------------------------------------------------
+
+
+def uses(scope: Scope) -> tuple[Use, ...]:
+    """Every limit of the device, called what an error calls it; of the whole set of queries."""
+    c, limits = scope.c, scope.c.options.config
+    areas = range(len(c.layout.slots))
+    wide = c.requests.attributes or ((),)
+    bits = c.requests.selections or ((),)
+    programs = c.programs or ((),)
+    factors = [
+        sum(isinstance(i, isa.Cmp) and i.r in isa.FACTOR_REGISTERS for i in program)
+        for program in programs
+    ]
+    scratch = [
+        len({i.r for i in program if isinstance(i, (isa.And, isa.Or))}) for program in programs
+    ]
+
+    def most(resource: str, used: list[int], limit: int) -> Use:
+        largest = max(used)
+        where = scope.slot(used.index(largest)) if largest and areas else ""
+        return Use(resource, largest, limit, where)
+
+    return (
+        Use("streams", len(areas), limits.streams, ""),
+        Use("queries", len(c.device_queries), limits.queries, ""),
+        Use("route tags", len(c.routes.tags), limits.tags, ""),
+        most("attributes used", [len(names) for names in wide], limits.attributes),
+        most("factors in an area", factors, limits.factors),
+        most("scratch registers", scratch, limits.scratch_registers),
+        most("selections", [len(terms) for terms in bits], limits.selections),
+        most("selections in a probe", [len(terms) for terms in bits], limits.probe_selections),
+        most("instructions", [len(p) for p in programs], limits.instructions),
+    )

@@ -1,0 +1,118 @@
+"""Small pieces of text every stage is shown with: numbers, tables, bars, trees of lines."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+WIDTH = 110
+"""Columns a line may take; wider cells are wrapped."""
+
+_NARROWEST = 12
+_OPERATOR = re.compile(r" (=|<>|<=|>=|<|>|LIKE|IS|×) ")
+_GLUE = "\u00a0"
+_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
+    0x7F: 0x2421,
+    0xFFFE: 0xFFFD,
+    0xFFFF: 0xFFFD,
+}
+
+
+def circled(number: int) -> str:
+    """The mark of a join factor, from ① for 1."""
+    return chr(ord("①") + number - 1) if 1 <= number <= 20 else f"({number})"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text with a sign for what a terminal would act on and XML does not allow."""
+    return text.translate(_PICTURES)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` columns; a comparison stays on one line if it can."""
+    glued = _OPERATOR.sub(rf"{_GLUE}\1{_GLUE}", printable(text))
+    lines = textwrap.wrap(glued, max(width, 1), break_on_hyphens=False)
+    return [line.replace(_GLUE, " ") for line in lines] or [""]
+
+
+def clip(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 2, gap: int = 3
+) -> list[str]:
+    """Rows under a ruled head. Numbers stand to the right; too wide a table is wrapped in its
+    widest columns; a column without content is left out."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    if not cells:
+        return [" " * indent + "none"]
+    kept = [i for i in range(len(head)) if any(row[i] for row in cells)]
+    cells = [[row[i] for i in kept] for row in cells]
+    head = [head[i] for i in kept]
+    widths = _widths([head, *cells], WIDTH - indent - gap * (len(head) - 1))
+    right = [all(_is_number(row[i]) for row in cells) for i in range(len(head))]
+
+    def lines(row: Sequence[str]) -> Iterable[str]:
+        wrapped = [wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(map(len, wrapped))):
+            parts = [lines[number] if number < len(lines) else "" for lines in wrapped]
+            padded = (
+                part.rjust(width) if to_right else part.ljust(width)
+                for part, width, to_right in zip(parts, widths, right, strict=True)
+            )
+            yield (" " * indent + (" " * gap).join(padded)).rstrip()
+
+    rules = ("─" * width if title else " " * width for title, width in zip(head, widths, strict=True))
+    rule = " " * indent + (" " * gap).join(rules).rstrip()
+    return [*lines(head), rule, *(line for row in cells for line in lines(row))]
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell.replace(",", "").rstrip("%").isdecimal()
+
+
+def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
+    """Natural widths, the widest narrowed until the table fits."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while sum(widths) > most and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def hanging(label: str, text: str, indent: int = 2, width: int = WIDTH) -> list[str]:
+    """A label and its text, later lines under the first."""
+    lead = " " * indent + label
+    first, *more = wrap(text, width - len(lead))
+    return [(lead + first).rstrip(), *(" " * len(lead) + line for line in more)]
+
+
+def section(title: str, lines: Iterable[str]) -> list[str]:
+    return [f"── {title} ".ljust(WIDTH, "─"), *lines, ""]
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A share of a limit as a bar; whatever is used at all is seen."""
+    eighths = min(max(round(share * width * 8), 1 if share > 0 else 0), width * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width, "·")
+
+
+def branches(depths: Sequence[int]) -> list[str]:
+    """The lines to draw before rows of these depths, so that they read as a tree.
+
+    >>> branches([0, 1, 2, 1])
+    ['', '├─ ', '│  └─ ', '└─ ']
+    """
+    drawn: list[str] = []
+    later: set[int] = set()  # depths at which a row follows, before one further up
+    for depth in reversed(depths):
+        stems = "".join("│  " if level in later else "   " for level in range(1, depth))
+        drawn.append("" if depth == 0 else stems + ("├─ " if depth in later else "└─ "))
+        later = {level for level in later if level < depth} | {depth}
+    return drawn[::-1]

@@ -1,0 +1,1 @@
+"""Stages as pictures: self-contained SVG, drawn without any library."""

@@ -1,0 +1,1 @@
+"""The stages as text, one function each, from the records of `facts`."""

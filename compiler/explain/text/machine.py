@@ -1,0 +1,166 @@
+"""Routes, join areas and programs as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.explain.facts.machine import AreaFacts, CombinationFacts, Listing
+from compiler.explain.facts.names import marks
+from compiler.explain.facts.routes import CrossProduct, Routes, StepFacts, TagFacts
+from compiler.explain.marks import branches, hanging, plural, table
+from compiler.explain.text.plan import selections
+
+
+def routes(found: Routes) -> list[str]:
+    rows = [
+        (
+            tag.tag,
+            ", ".join(tag.carries),
+            tag.carries[0] if tag.inserts else "",
+            ", ".join(tag.probes),
+            ", ".join(tag.queries),
+            ", ".join(map(str, tag.subqueries)),
+        )
+        for tag in found.tags
+    ]
+    head = ("tag", "carries", "insert", "probe", "queries", "subqueries")
+    lines = [*table(head, rows), "", *graph(found)]
+    if found.cross_products:
+        lines += ["", *cross_products(found.cross_products)]
+    return lines
+
+
+def graph(found: Routes) -> list[str]:
+    """For every arriving stream, what its tuples go through. Below a tag already shown for the
+    stream stands nothing but a hint."""
+    lines: list[str] = []
+    tags = {tag.tag: tag for tag in found.tags}
+    for raw in (tag for tag in found.tags if tag.inserts):
+        rows: list[tuple[int, StepFacts, str]] = []
+        _follow(found.steps, tags, raw.tag, 1, rows, set())
+        leads = branches([0, *(depth for depth, _, _ in rows)])[1:]
+        checks = [f"{lead}{_check(step)}" for lead, (_, step, _) in zip(leads, rows, strict=True)]
+        width = max(map(len, checks), default=0)
+        widest = max((len(_tag(tags[step.post])) for _, step, _ in rows), default=0)
+        lines.append(f"  {raw.carries[0]} arrives")
+        for check, (_, step, end) in zip(checks, rows, strict=True):
+            tag = f"{_tag(tags[step.post]):<{widest}}"
+            lines.append(f"  {check:<{width}}  → {tag}  {end}".rstrip())
+        lines.append("")
+    return lines[:-1] or ["  no stream is joined"]
+
+
+def _follow(
+    steps: Sequence[StepFacts],
+    tags: dict[int, TagFacts],
+    pre: int,
+    depth: int,
+    rows: list[tuple[int, StepFacts, str]],
+    shown: set[int],
+) -> None:
+    for step in sorted((s for s in steps if s.pre == pre), key=lambda s: (s.area, s.post)):
+        queries = tags[step.post].queries
+        end = f"⇒ {', '.join(queries)}" if queries else ""
+        again = step.post in shown and any(s.pre == step.post for s in steps)
+        rows.append((depth, step, f"{end}  (goes on as above)".lstrip() if again else end))
+        if not again:
+            shown.add(step.post)
+            _follow(steps, tags, step.post, depth + 1, rows, shown)
+
+
+def _check(step: StepFacts) -> str:
+    conditions = ", ".join(step.conditions)
+    if step.cross_product:
+        conditions = " ".join(("× any tuple", conditions)).rstrip()
+    return f"probe {step.area}  {conditions}"
+
+
+def _tag(tag: TagFacts) -> str:
+    return f"tag {tag.tag} ({','.join(tag.carries)})"
+
+
+def cross_products(found: Sequence[CrossProduct]) -> list[str]:
+    lines = []
+    for one in found:
+        label = f"× {one.query}, subquery {one.subquery}: "
+        lines += hanging(label, one.text)
+    return lines
+
+
+# --- areas --------------------------------------------------------------------
+
+
+def areas(found: Sequence[AreaFacts]) -> list[str]:
+    lines: list[str] = []
+    for area in found:
+        lines += [*_area(area), ""]
+    return lines[:-1] or ["no join areas: no query joins streams in the device"]
+
+
+def _area(area: AreaFacts) -> list[str]:
+    columns = ", ".join(f"{a.attribute} = {a.column}" for a in area.attributes) or "none"
+    lines = [
+        f"area {area.area}" + (f", {area.instructions} instructions" if area.instructions else ""),
+        *hanging("attributes  ", columns),
+        f"  keeps       {area.keeps}, in a buffer of {area.depth:,} tuples",
+        *hanging("admits      ", " or ".join(area.admits) or "every tuple"),
+    ]
+    if area.factors:
+        rows = [(f"r{f.register}", f.mark, f.condition, f.compares) for f in area.factors]
+        lines += ["", *table(("register", "", "factor", "compares"), rows)]
+    if area.selections:
+        lines += ["", *selections(area.selections)]
+    head = ("tag", "carries", "factors", "selections", "becomes", "then")
+    return [*lines, "", *table(head, map(_combination, area.combinations))]
+
+
+def _combination(row: CombinationFacts) -> tuple[object, ...]:
+    carried = ",".join(row.carries)
+    return (row.pre, carried, factor_marks(row), " ".join(row.selections), row.post, after(row))
+
+
+def factor_marks(row: CombinationFacts) -> str:
+    return marks(row.factors) or "×"
+
+
+def after(row: CombinationFacts) -> str:
+    ways = []
+    if row.queries:
+        ways.append(f"⇒ {', '.join(row.queries)}")
+    if row.probes:
+        ways.append(f"→ probe {', '.join(row.probes)}")
+    return " ".join(ways)
+
+
+def area_summary(found: Sequence[AreaFacts]) -> list[str]:
+    return table(
+        ("area", "attributes", "factors", "combinations", "instructions", "keeps", "admits"),
+        [
+            (
+                area.area,
+                ", ".join(a.column for a in area.attributes),
+                " ".join(f.mark for f in area.factors),
+                len(area.combinations),
+                area.instructions or "",
+                area.keeps,
+                " or ".join(area.admits) or "every tuple",
+            )
+            for area in found
+        ],
+    )
+
+
+# --- listing ------------------------------------------------------------------
+
+
+def listings(found: Sequence[Listing]) -> list[str]:
+    lines: list[str] = []
+    for listing in found:
+        size = plural(len(listing.lines), "instruction")
+        lines.append(f"area {listing.area}: {size} of {listing.limit:,}")
+        width = max(len(line.instruction) for line in listing.lines)
+        for line in listing.lines:
+            code = f"{line.address:>4}  {line.word}  {line.instruction:<{width}}"
+            lines += hanging(f"{code}  ; ", line.comment, indent=0)
+        lines.append("")
+    return lines[:-1] or ["no programs: no query joins streams in the device"]

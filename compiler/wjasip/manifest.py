@@ -1,0 +1,90 @@
+"""The manifest beside an image: what it is for, in JSON, for people and for the host driver.
+
+It holds the source text and the options; compiling them again must give the same image, which
+its digest shows. So a host needs nothing but the manifest to complete the device's results.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from compiler.plan import expressions as x
+from compiler.plan.normalise import Normalised
+from compiler.plan.pipeline import Compilation
+
+VERSION = 1
+
+
+def manifest(c: Compilation, image_name: str) -> str:
+    """The manifest's text."""
+    data = {
+        "manifest": VERSION,
+        "image": {
+            "file": image_name,
+            "bytes": len(c.image),
+            "sha256": hashlib.sha256(c.image).hexdigest(),
+        },
+        "configuration": c.options.config.to_json(),
+        "options": {"plan": c.options.plan, "max_terms": c.options.max_terms},
+        "source": {"name": c.source.name, "text": c.source.text},
+        "streams": [
+            {
+                "name": stream.name,
+                "columns": [
+                    {"name": column.name, "type": str(column.type), "nullable": column.nullable}
+                    for column in stream.columns
+                ],
+            }
+            for stream in c.streams
+        ],
+        "slots": [_slot(c, number) for number in range(len(c.layout.slots))],
+        "queries": [_query(c, one) for one in c.normalised],
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _slot(c: Compilation, number: int) -> dict[str, object]:
+    slot = c.layout.slots[number]
+    return {
+        "slot": number,
+        "stream": slot.stream.name,
+        "copy": slot.copy,
+        "attributes": [
+            {
+                "attribute": attribute,
+                "column": name,
+                "encoding": str(c.layout.encodings[slot.stream.name, name]),
+            }
+            for attribute, name in enumerate(c.requests.attributes[number])
+        ],
+    }
+
+
+def _query(c: Compilation, one: Normalised) -> dict[str, object]:
+    division = one.division
+    query = division.query
+    row: dict[str, object] = {
+        "name": query.name,
+        "text": query.text,
+        "runs": "device and host" if division.on_device else "host",
+        "why": division.why,
+        "streams": [
+            {
+                "alias": source.alias,
+                "stream": source.stream.name,
+                "window": str(source.window),
+                **({"slot": division.slots[index]} if division.on_device else {}),
+            }
+            for index, source in enumerate(query.sources)
+        ],
+        "columns": [
+            {"name": item.name, "type": str(item.expression.type), "is": x.show(item.expression)}
+            for item in query.items
+        ],
+        "condition": x.show(query.where),
+        "residual": [x.show(condition) for condition in one.residual],
+    }
+    if division.on_device:
+        row["number"] = c.device_queries.index(one)
+    return row

@@ -1,0 +1,7 @@
+"""`python -m seustream`."""
+
+import sys
+
+from seustream.cli import main
+
+sys.exit(main())

@@ -1,0 +1,55 @@
+"""`seustream compile`: a query file to an image, its manifest and its listing."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from compiler.explain import explain
+from compiler.wjasip.manifest import manifest
+from seustream.commands.common import (
+    add_compile_arguments,
+    answer_requests,
+    compile_file,
+    table,
+)
+from seustream.files import write_all
+
+HELP = "compile queries to an image for the WJASIP"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_arguments(parser)
+    parser.add_argument(
+        "-o", dest="output", type=Path, default=Path(), metavar="DIR", help="where the files go"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    c = compile_file(arguments)
+    answer_requests(c)
+    stem = arguments.file.stem
+    files = {
+        f"{stem}.wjas": c.image,
+        f"{stem}.json": manifest(c, f"{stem}.wjas").encode(),
+        f"{stem}.lst": (explain(c, "listing", "text") + "\n").encode(),
+    }
+    write_all(arguments.output, files)
+    contents = ("image", "manifest", "listing")
+    print(
+        table(
+            [
+                (str(arguments.output / name), len(data), what)
+                for (name, data), what in zip(files.items(), contents, strict=True)
+            ],
+            ("file", "bytes", "what"),
+        )
+    )
+    on_device = len(c.device_queries)
+    print(
+        f"\n{len(c.program.queries)} queries, {on_device} with joins in the device;"
+        f" {len(c.subqueries)} subqueries, {len(c.routes.tags)} route tags,"
+        f" {sum(map(len, c.programs))} instructions (plan {c.options.plan},"
+        f" configuration {c.options.config.name})"
+    )
+    return 0

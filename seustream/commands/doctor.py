@@ -1,0 +1,118 @@
+"""`seustream doctor`: what this machine has, and a short check that it all works."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.plan.pipeline import PLANS, Options, compile_text
+from cosim.golden import GoldenDevice
+from cosim.iss import IssDevice
+from engine.host.driver import HostDriver
+
+HELP = "check this installation"
+
+_LIBRARIES = ("numpy", "pyarrow", "lark")
+_QUERIES = """
+CREATE STREAM R (a int, b real);
+CREATE STREAM S (d int, name varchar(10));
+SELECT * FROM R, S WHERE R.a = S.d AND R.b > 0.5 AND S.name LIKE 'n%' WINDOW RANGE 20, ROWS 5;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`ok` is None for what is not needed here and absent."""
+
+    what: str
+    ok: bool | None
+    detail: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    pass
+
+
+def run(arguments: argparse.Namespace) -> int:
+    findings = [
+        _python(),
+        *(_library(name) for name in _LIBRARIES),
+        _program("C++ compiler", ("c++", "g++", "clang++"), "for the Verilated device"),
+        _program("Java", ("java",), "for Spark"),
+        _check("models agree", _models_agree),
+    ]
+    marks = {True: "ok", False: "FAIL", None: "-"}
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        print(f"{marks[finding.ok]:>4}  {finding.what:<{width}}  {finding.detail}")
+    broken = [finding for finding in findings if finding.ok is False]
+    print("\nready" if not broken else f"\n{len(broken)} problems")
+    return 2 if broken else 0
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    return Finding("Python", sys.version_info >= (3, 11), f"{version} (3.11 or newer)")
+
+
+def _library(name: str) -> Finding:
+    try:
+        return Finding(name, True, importlib.import_module(name).__version__)
+    except ImportError as error:
+        return Finding(name, False, f"{error}; pip install {name}")
+
+
+def _program(what: str, names: tuple[str, ...], purpose: str) -> Finding:
+    """A program only some parts need: absent is no failure."""
+    for name in names:
+        path = shutil.which(name)
+        if path is not None:
+            try:
+                done = subprocess.run(
+                    [path, "--version"], capture_output=True, text=True, timeout=20
+                )
+                lines = (done.stdout or done.stderr).splitlines()
+            except (OSError, subprocess.TimeoutExpired) as error:
+                return Finding(what, None, f"{path} does not run: {error}")
+            return Finding(what, True, f"{lines[0] if lines else path} ({purpose})")
+    return Finding(what, None, f"not found ({purpose})")
+
+
+def _check(what: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, True, check())
+    except Exception as error:
+        return Finding(what, False, f"{type(error).__name__}: {error}")
+
+
+def _models_agree() -> str:
+    """A small query with everything in it, on both models under both plans."""
+    chance = np.random.default_rng(1)
+    ts = pa.array(np.arange(300))
+    keys = [pa.array(chance.integers(0, 9, 300).astype(np.int32)) for _ in range(2)]
+    reals = pa.array(chance.random(300).astype(np.float32))
+    names = pa.array([f"{'nm'[i % 2]}{i}" for i in range(300)])
+    streams = {
+        "R": pa.table({"ts": ts, "a": keys[0], "b": reals}),
+        "S": pa.table({"ts": ts, "d": keys[1], "name": names}),
+    }
+    found = []
+    for plan in PLANS:
+        for device in (GoldenDevice, IssDevice):
+            compilation = compile_text(_QUERIES, "doctor", Options(plan=plan))
+            driver = HostDriver(compilation, device(compilation.options.config))
+            for name, rows in streams.items():
+                driver.push(name, rows)
+            found.append(pa.concat_tables([results for _, results in driver.finish()]))
+    if not all(results.equals(found[0]) for results in found):
+        raise RuntimeError("golden and instruction-level model differ")
+    return f"golden and instruction-level, {found[0].num_rows} results, both plans"

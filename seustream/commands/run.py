@@ -1,0 +1,188 @@
+"""`seustream run`: queries over files, on a device model, results into files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from compiler.catalogue import Stream
+from compiler.errors import nearest, suggest
+from compiler.plan.pipeline import Compilation
+from cosim.golden import GoldenDevice
+from cosim.iss import IssDevice
+from engine.host.complete import result_schema
+from engine.host.driver import HostDriver
+from hdl.config import DeviceConfig
+from hdl.device import Device
+from seustream.commands.common import (
+    add_compile_arguments,
+    answer_requests,
+    compile_file,
+    table,
+)
+from seustream.errors import UserError
+from seustream.progress import Progress
+from seustream.reading import read
+from seustream.writing import OutputSet
+
+HELP = "run queries over files"
+BACKENDS: dict[str, Callable[[DeviceConfig], Device]] = {
+    "golden": GoldenDevice,
+    "iss": IssDevice,
+}
+FORMATS = ("csv", "jsonl", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_arguments(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="STREAM=FILE",
+        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts; once for each stream",
+    )
+    parser.add_argument(
+        "--backend",
+        default="golden",
+        metavar="|".join(BACKENDS),
+        help="the device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o", dest="output", default=".", metavar="DIR", help="where the results go; - is stdout"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="of the results")
+    parser.add_argument(
+        "--overflow",
+        choices=("software", "error"),
+        default="software",
+        help="what to do when a window needs more than its buffer (default: join in software)",
+    )
+    parser.add_argument(
+        "--slack",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="how far a stream's timestamps may fall back before a tuple is late (default: 0)",
+    )
+    parser.add_argument("--late", metavar="DIR", help="write late tuples there, a file a stream")
+    parser.add_argument("--quiet", action="store_true", help="no summary")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    c = compile_file(arguments)
+    if arguments.slack < 0:
+        raise UserError([f"--slack {arguments.slack}: want 0 or more"])
+    if arguments.backend not in BACKENDS:
+        raise UserError(
+            [f"there is no backend {arguments.backend!r}"],
+            hint=suggest(arguments.backend, BACKENDS, "backends"),
+        )
+    device = BACKENDS[arguments.backend](c.options.config)
+    late: list[tuple[str, pa.Table]] = []
+    keep = late.append if arguments.late is not None else lambda found: None
+    driver = HostDriver(
+        c,
+        device,
+        arguments.overflow,
+        arguments.slack,
+        on_late=lambda stream, rows: keep((stream, rows)),
+    )
+    inputs = _inputs(c, arguments.input)
+    answer_requests(c)
+    total = 0
+    for stream, path in inputs:
+        rows = read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr))
+        total += rows.num_rows
+        driver.push(stream.name, rows)
+    schemas = {query.name: result_schema(query) for query in c.program.queries}
+    total -= sum(driver.report.late.values())
+    with (
+        OutputSet(arguments.output, arguments.format, schemas) as outputs,
+        Progress("run", total, "tuples") as progress,
+    ):
+        driver.on_progress = progress.add
+        for name, results in driver.finish():
+            outputs.write(name, results)
+        if late:
+            _write_late(arguments.late, arguments.format, late)
+    if not arguments.quiet:
+        print(_summary(c, driver, arguments), file=sys.stderr)
+    return 0
+
+
+def _write_late(directory: str, format: str, late: list[tuple[str, pa.Table]]) -> None:
+    """Late tuples, a file a stream, in the shape of inputs."""
+    schemas = {stream: rows.schema for stream, rows in late}
+    with OutputSet(directory, format, schemas) as files:
+        for stream, rows in late:
+            files.write(stream, rows)
+
+
+def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
+    """The file of each stream; every stream some query reads must have one."""
+    streams = {s.name.lower(): s for s in c.streams if s.defined_by is None}
+    known = [stream.name for stream in streams.values()]
+    found: dict[str, Path] = {}
+    problems = []
+    for argument in given:
+        name, equals, path = argument.partition("=")
+        if not equals or not name or not path:
+            problems.append(f"--input {argument}: want STREAM=FILE")
+        elif name.lower() not in streams:
+            close = nearest(name, known)
+            hint = f"; did you mean {close}?" if close else f"; streams: {', '.join(known)}"
+            problems.append(f"--input {argument}: there is no stream {name}{hint}")
+        elif name.lower() in found:
+            problems.append(f"--input {argument}: stream {name} already has an input")
+        else:
+            found[name.lower()] = Path(path)
+    used = {source.stream.name for query in c.program.queries for source in query.sources}
+    missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
+    if missing and not problems:
+        problems.append(f"no input for stream {', '.join(missing)}")
+    if problems:
+        raise UserError(
+            problems, hint="give each stream a file: --input R=r.csv --input S=s.parquet"
+        )
+    return [(streams[name], path) for name, path in found.items()]
+
+
+def _summary(c: Compilation, driver: HostDriver, arguments: argparse.Namespace) -> str:
+    report, status = driver.report, driver.device.status()
+    to = "stdout" if arguments.output == "-" else str(Path(arguments.output))
+    lines = [
+        table(
+            [
+                (name, count, to if to == "stdout" else f"{to}/{name}.{arguments.format}")
+                for name, count in report.results.items()
+            ],
+            ("query", "results", "file"),
+        ),
+        "",
+        f"{sum(report.taken.values()):,} tuples in on backend {arguments.backend};"
+        f" {status.pairs:,} pairs compared, {status.circulated:,} joined tuples circulated,"
+        f" {report.repeats:,} repeats and {report.residual:,} residual misses dropped",
+    ]
+    for stream, count in report.late.items():
+        kept = f"written to {arguments.late}" if arguments.late else "not processed"
+        lines.append(
+            f"warning: stream {stream}: {count:,} late tuples, {kept};"
+            " --slack MS accepts them, --late DIR keeps them"
+        )
+    for stream, count in report.in_software.items():
+        lines.append(
+            f"note: stream {stream}: {count:,} tuples joined in software"
+            " (NULL, or out of the attribute's range, in a compared column)"
+        )
+    for stream, overflow in report.overflow.items():
+        lines.append(
+            f"note: stream {stream}: window {overflow.window} needed {overflow.needed:,} tuples,"
+            f" its buffer holds {c.options.config.depth:,};"
+            f" {overflow.left_early:,} tuples were joined in software"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,61 @@
+"""A progress bar on stderr, where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+_WIDTH = 30
+_SECONDS_BETWEEN = 0.1
+
+
+class Progress:
+    """Counts towards a total; silent where nobody watches.
+
+    with Progress("run", 100_000, "tuples") as progress:
+        progress.add(8192)
+    """
+
+    def __init__(self, what: str, total: int, unit: str, stream: TextIO | None = None) -> None:
+        self.what, self.total, self.unit = what, total, unit
+        self.stream = stream if stream is not None else sys.stderr
+        self.shown = self.stream.isatty()
+        self.done = 0
+        self.began = self.last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self._draw()
+        return self
+
+    def add(self, count: int) -> None:
+        self.done += count
+        if time.monotonic() - self.last >= _SECONDS_BETWEEN:
+            self._draw()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._draw()
+        if self.shown:
+            self.stream.write("\n")
+            self.stream.flush()
+
+    def _draw(self) -> None:
+        if not self.shown:
+            return
+        self.last = time.monotonic()
+        share = min(self.done / self.total, 1.0) if self.total else 1.0
+        filled = int(share * _WIDTH)
+        seconds = self.last - self.began
+        rate = f"{self.done / seconds:,.0f}/s" if seconds > 0 else ""
+        left = f"{seconds / share - seconds:.0f} s left" if 0 < share < 1 else f"{seconds:.1f} s"
+        self.stream.write(
+            f"\r{self.what} [{'█' * filled}{'·' * (_WIDTH - filled)}] {share:4.0%}"
+            f" {self.done:,} {self.unit} {rate} {left}\x1b[K"
+        )
+        self.stream.flush()

@@ -1,0 +1,527 @@
+"""A stream's columns in files: their order, and how a value of each type is spelled.
+
+Text cells (CSV, JSON) and typed columns (Parquet) become Arrow columns of the stream's
+types. Each chunk first takes a vectorised path that accepts the common spellings only;
+a chunk with anything else in it is gone through cell by cell, which also accepts the rare
+spellings and says of every bad cell what is wrong with it.
+
+A cell of blanks is NULL where the column is not text; blanks around a value do not
+matter there. NaN is NULL: a comparison with NaN would be true for `<>`, and NOT would not
+give a comparison's opposite.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from compiler.plan.types import BIGINT, Kind, Type, integer_range
+from engine.host.schema import arrow_type
+
+TIME_NAME = "ts"
+FAULTS_LISTED = 20
+"""Bad cells listed for one file; the others are only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column a file must have. `names` are those it may go by, in lower case."""
+
+    name: str
+    names: tuple[str, ...]
+    type: Type
+    nullable: bool
+    is_time: bool = False
+
+    @property
+    def expected(self) -> str:
+        return _TIME_EXPECTED if self.is_time else _EXPECTED.get(self.type.kind, f"a {self.type}")
+
+
+def fields(stream: Stream) -> tuple[Field, ...]:
+    """The time column, then the stream's. A column that is itself called `ts` or `TimeStamp`
+    leaves the other name to the time column; `names` is empty where it takes both."""
+    taken = {column.name.lower() for column in stream.columns}
+    names = tuple(name for name in TIMESTAMP_NAMES if name not in taken)
+    time = Field(TIME_NAME, names, BIGINT, nullable=False, is_time=True)
+    return time, *(_field(column) for column in stream.columns)
+
+
+def _field(column: Column) -> Field:
+    return Field(column.name, (column.name.lower(),), column.type, column.nullable)
+
+
+def table_schema(stream: Stream) -> pa.Schema:
+    """`ts` in milliseconds, then the stream's columns in order. Where the stream has a column
+    `ts` too, two columns have that name, and the first is the time."""
+    time, *columns = fields(stream)
+    return pa.schema(
+        [
+            pa.field(time.name, arrow_type(time.type), nullable=False),
+            *(pa.field(of.name, arrow_type(of.type)) for of in columns),
+        ]
+    )
+
+
+@dataclass(slots=True)
+class Faults:
+    """The bad cells of one column: the first ones by row, counted from 0, and how many."""
+
+    listed: list[tuple[int, str]] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, row: int, reason: str) -> None:
+        self.total += 1
+        if len(self.listed) < FAULTS_LISTED:
+            self.listed.append((row, reason))
+
+
+def shown(text: str) -> str:
+    """A cell's text in quotes, shortened so that a message stays a line."""
+    return repr(text) if len(text) <= 60 else repr(text[:57]) + "…"
+
+
+# Text cells
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """In place of a cell that cannot even be text."""
+
+    reason: str
+
+
+def from_text(text: pa.ChunkedArray[Any], of: Field, faults: Faults) -> pa.ChunkedArray[Any]:
+    """A column of text cells as a column of the field's type; bad cells become NULL and are
+    added to `faults`."""
+    chunks, row = [], 0
+    for chunk in text.chunks:
+        values = _fast(chunk, of)
+        if values is None or (values.null_count and not of.nullable):
+            values = _slow(chunk.to_pylist(), of, row, faults)
+        chunks.append(values)
+        row += len(chunk)
+    return pa.chunked_array(chunks, type=arrow_type(of.type))
+
+
+def from_cells(
+    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: Faults
+) -> pa.Array[Any]:
+    """The same for cells in a list, of which the first stands in row `row`."""
+    if Wrong not in set(map(type, cells)):
+        values = _fast(pa.array(cast("Sequence[str | None]", cells), pa.string()), of)
+        if values is not None and (of.nullable or not values.null_count):
+            return values
+    return _slow(cells, of, row, faults)
+
+
+_INTEGER = r"[+-]?[0-9]+"
+_REAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NOT_FINITE = r"[+-]?(?:[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN])"
+_DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+_CLOCK = r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]+))?)?"
+_ZONE = r"[Zz]|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?"
+
+_CELL_INTEGER = re.compile(_INTEGER)
+_CELL_REAL = re.compile(f"(?:{_REAL}|({_NOT_FINITE}))")
+_CELL_DATE = re.compile(_DATE)
+_CELL_CLOCK = re.compile(_CLOCK)
+_CELL_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?:{_ZONE})?)?")
+
+# What the vectorised path takes: each pattern a part of the one above, and of what Arrow casts.
+_FAST_INTEGER = "^-?[0-9]+$"
+_FAST_REAL = f"^(?:{_REAL}|{_NOT_FINITE})$"
+_FAST_DATE = f"^{_DATE}$"
+_FAST_CLOCK = "^" + _CLOCK.replace("[0-9]+", "[0-9]{1,3}") + "$"
+_FAST_NAIVE = f"^{_DATE}(?:[T ]" + _CLOCK.replace("[0-9]+", "[0-9]{1,6}") + ")?$"
+_FAST_ZONED = f"^{_DATE}[T ]" + _CLOCK.replace("[0-9]+", "[0-9]{1,6}") + "(?:Z|[+-][0-9:]+)$"
+
+_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
+_BOOLEANS = pa.array([*_TRUE, *_FALSE])
+
+_EXPECTED = {
+    Kind.INT: "an int",
+    Kind.DOUBLE: "a double precision number",
+    Kind.REAL: "a real number",
+    Kind.DATE: "a date (YYYY-MM-DD)",
+    Kind.TIME: "a time (HH:MM:SS)",
+    Kind.TIMESTAMP: "a timestamp (YYYY-MM-DD HH:MM:SS)",
+    Kind.BOOLEAN: "a boolean (true or false)",
+}
+_TIME_EXPECTED = "a time (integer milliseconds or an ISO timestamp)"
+
+
+def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
+    """The values, or None where the chunk holds anything out of the ordinary."""
+    try:
+        if of.is_time:
+            values = _fast_integer(text, pa.int64())
+            return _milliseconds(_fast_timestamp(text)) if values is None else values
+        match of.type.kind:
+            case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
+                return _fast_integer(text, arrow_type(of.type))
+            case Kind.REAL | Kind.DOUBLE:
+                return _fast_real(text, arrow_type(of.type))
+            case Kind.CHAR | Kind.VARCHAR:
+                length = of.type.length
+                longest = pc.max(pc.utf8_length(text)).as_py()
+                return text if length is None or (longest or 0) <= length else None
+            case Kind.BOOLEAN:
+                index = pc.index_in(pc.utf8_lower(text), value_set=_BOOLEANS)
+                known = index.null_count == text.null_count
+                return _array(pc.less(index, len(_TRUE))) if known else None
+            case Kind.DATE:
+                return _array(pc.cast(text, pa.date32())) if _all(text, _FAST_DATE) else None
+            case Kind.TIME:
+                return _fast_clock(text)
+            case Kind.TIMESTAMP:
+                return _fast_timestamp(text)
+            case _:
+                return None
+    except pa.ArrowInvalid:
+        return None
+
+
+def _fast_integer(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
+    return _array(pc.cast(text, to)) if _all(text, _FAST_INTEGER) else None
+
+
+def _fast_real(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
+    if not _all(text, _FAST_REAL):
+        return None
+    values = _array(pc.cast(text, to))
+    if pc.any(pc.is_inf(values)).as_py():  # written so, or too large to be held
+        return None
+    return without_nan(values)
+
+
+def _fast_clock(text: pa.Array[Any]) -> pa.Array[Any] | None:
+    if not _all(text, _FAST_CLOCK):
+        return None
+    # Arrow casts no text to a time of day, only to a timestamp.
+    whole = pc.binary_join_element_wise("1970-01-01T", text, "")
+    return _array(pc.cast(pc.cast(whole, pa.timestamp("ms")), pa.time32("ms")))
+
+
+def _fast_timestamp(text: pa.Array[Any]) -> pa.Array[Any] | None:
+    if _all(text, _FAST_NAIVE):
+        return _array(pc.cast(text, pa.timestamp("us")))
+    if _all(text, _FAST_ZONED):
+        return _array(pc.cast(pc.cast(text, pa.timestamp("us", "UTC")), pa.timestamp("us")))
+    return None
+
+
+def _milliseconds(times: pa.Array[Any] | None) -> pa.Array[Any] | None:
+    """Milliseconds since 1970, rounded down also before it (a cast would round towards it)."""
+    if times is None:
+        return None
+    floored = pc.floor_temporal(times, unit="millisecond")
+    return _array(pc.cast(pc.cast(floored, pa.timestamp("ms")), pa.int64()))
+
+
+def without_nan(values: pa.Array[Any]) -> pa.Array[Any]:
+    nan = pc.is_nan(values)
+    if not pc.any(nan).as_py():
+        return values
+    return _array(pc.if_else(nan, pa.scalar(None, values.type), values))
+
+
+def _all(text: pa.Array[Any], pattern: str) -> bool:
+    return pc.all(pc.match_substring_regex(text, pattern=pattern)).as_py() is not False
+
+
+def _array(value: object) -> pa.Array[Any]:
+    return cast("pa.Array[Any]", value)
+
+
+class _Bad(Exception):
+    """A cell that is no value; says why."""
+
+
+def _slow(
+    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: Faults
+) -> pa.Array[Any]:
+    """The same column cell by cell, which finds each bad one."""
+    parse, storage = _parser(of)
+    values: list[object] = []
+    for number, cell in enumerate(cells, row):
+        try:
+            if isinstance(cell, Wrong):
+                raise _Bad(cell.reason)
+            value = None if cell is None else parse(cell)
+            if value is None and not of.nullable:
+                raise _Bad(null_reason(of, cell))
+        except _Bad as bad:
+            faults.add(number, str(bad))
+            value = None
+        values.append(value)
+    return _array(pc.cast(pa.array(values, storage), arrow_type(of.type)))
+
+
+def null_reason(of: Field, cell: str | None) -> str:
+    what = "NULL" if cell is None else f"{shown(cell)} reads as NULL"
+    return f"{what}, {'every tuple needs a time' if of.is_time else 'the column is NOT NULL'}"
+
+
+def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
+    """What reads one cell (None is NULL), and the Arrow type of what it gives."""
+
+    def blank_is_null(parse: Callable[[str], object]) -> Callable[[str], object]:
+        def read(cell: str) -> object:
+            text = cell.strip(" \t")
+            return parse(text) if text else None
+
+        return read
+
+    if of.is_time:
+        return blank_is_null(lambda text: _time(text, of)), pa.int64()
+    match of.type.kind:
+        case Kind.SMALLINT | Kind.INT | Kind.BIGINT:
+            return blank_is_null(lambda text: _integer(text, of)), pa.int64()
+        case Kind.REAL | Kind.DOUBLE:
+            # Left as text, so that Arrow rounds it once, straight to the column's type.
+            return blank_is_null(lambda text: _real(text, of)), pa.string()
+        case Kind.BOOLEAN:
+            return blank_is_null(lambda text: _boolean(text, of)), pa.bool_()
+        case Kind.DATE:
+            return blank_is_null(lambda text: _date(text, of)), pa.int32()
+        case Kind.TIME:
+            return blank_is_null(lambda text: _time_of_day(text, of)), pa.int32()
+        case Kind.TIMESTAMP:
+            return blank_is_null(lambda text: _timestamp(text, of)), pa.int64()
+        case _:
+            return lambda cell: _text(cell, of), pa.string()
+
+
+def _not(text: str, of: Field) -> _Bad:
+    return _Bad(f"{shown(text)} is not {of.expected}")
+
+
+def _integer(text: str, of: Field) -> int:
+    if not _CELL_INTEGER.fullmatch(text):
+        raise _not(text, of)
+    low, high = integer_range(of.type.kind)
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    value = int(digits[:20])  # as long is too large already, and Python limits the length
+    if text[0] == "-":
+        value = -value
+    if not low <= value <= high:
+        raise _Bad(f"{shown(text)} {range_reason(of)}")
+    return value
+
+
+def range_reason(of: Field) -> str:
+    low, high = integer_range(of.type.kind)
+    if of.is_time:
+        return f"is out of range, a time is {low} to {high} milliseconds"
+    return f"is out of range, {of.type} is {low} to {high}"
+
+
+def _real(text: str, of: Field) -> str | None:
+    found = _CELL_REAL.fullmatch(text)
+    if found is None:
+        raise _not(text, of)
+    if found[1]:
+        return None if found[1].lower()[-1] == "n" else text  # nan, and not inf or infinity
+    # Most texts are far from the limit; Arrow itself decides of the others.
+    if abs(float(text)) > 3e38 and math.isinf(pc.cast(text, arrow_type(of.type)).as_py()):
+        raise _Bad(f"{shown(text)} is too large for {of.type}")
+    return text
+
+
+def _text(text: str, of: Field) -> str:
+    if of.type.length is not None and len(text) > of.type.length:
+        raise _Bad(length_reason(text, of))
+    return text
+
+
+def length_reason(text: str, of: Field) -> str:
+    return f"{shown(text)} has {len(text)} characters, {of.type} holds {of.type.length}"
+
+
+def _boolean(text: str, of: Field) -> bool:
+    folded = text.lower()
+    if folded not in _TRUE and folded not in _FALSE:
+        raise _not(text, of)
+    return folded in _TRUE
+
+
+def _date(text: str, of: Field) -> int:
+    found = _CELL_DATE.fullmatch(text)
+    if found is None:
+        raise _not(text, of)
+    return _days(text, found, of)
+
+
+def _days(text: str, found: re.Match[str], of: Field) -> int:
+    """Days since 1970. Python's dates begin with year 1; year 0 is like 2000, 5 cycles of
+    400 years earlier."""
+    year = int(found[1])
+    try:
+        day = date(year or 2000, int(found[2]), int(found[3]))
+    except ValueError:
+        raise _Bad(f"{shown(text)} is not {of.expected}: no such day") from None
+    return day.toordinal() - _EPOCH - (0 if year else 5 * _DAYS_IN_400_YEARS)
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_DAYS_IN_400_YEARS = 146_097
+
+
+def _microseconds(hour: str, minute: str, second: str | None, fraction: str | None) -> int:
+    """Digits past the sixth are dropped, which rounds down."""
+    seconds = (int(hour) * 60 + int(minute)) * 60 + int(second or 0)
+    return seconds * 1_000_000 + int((fraction or "")[:6].ljust(6, "0"))
+
+
+def _time_of_day(text: str, of: Field) -> int:
+    found = _CELL_CLOCK.fullmatch(text)
+    if found is None:
+        raise _not(text, of)
+    return _microseconds(found[1], found[2], found[3], found[4]) // 1000
+
+
+def _timestamp(text: str, of: Field) -> int:
+    found = _CELL_TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise _not(text, of)
+    time = _days(text, found, of) * 86_400_000_000
+    if found[4]:
+        time += _microseconds(found[4], found[5], found[6], found[7])
+    if found[8]:
+        offset = (int(found[9]) * 60 + int(found[10] or 0)) * 60_000_000
+        time -= offset if found[8] == "+" else -offset
+    return time
+
+
+def _time(text: str, of: Field) -> int:
+    return _integer(text, of) if _CELL_INTEGER.fullmatch(text) else _timestamp(text, of) // 1000
+
+
+# Typed columns
+
+
+def from_column(
+    column: pa.ChunkedArray[Any], of: Field, faults: Faults
+) -> pa.ChunkedArray[Any] | None:
+    """A typed column as one of the field's type; None where the types have nothing to do with
+    each other. Integers of any width, reals and texts of any kind pass where the values fit;
+    times lose what is finer than the column's type, rounded down."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_null(column.type) and not _suits(column.type, of):
+        return None
+    chunks, row = [], 0
+    for chunk in column.chunks:
+        chunks.append(_typed(chunk, of, row, faults))
+        row += len(chunk)
+    return pa.chunked_array(chunks, type=arrow_type(of.type))
+
+
+def _suits(found: pa.DataType, of: Field) -> bool:
+    t = pa.types
+    if of.is_time:
+        return bool(t.is_integer(found) or t.is_timestamp(found))
+    accepts = _ACCEPTED.get(of.type.kind, ())
+    return any(accept(found) for accept in accepts)
+
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_REALS = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+_ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
+    Kind.SMALLINT: (pa.types.is_integer,),
+    Kind.INT: (pa.types.is_integer,),
+    Kind.BIGINT: (pa.types.is_integer,),
+    Kind.REAL: _REALS,
+    Kind.DOUBLE: _REALS,
+    Kind.CHAR: _TEXTS,
+    Kind.VARCHAR: _TEXTS,
+    Kind.BOOLEAN: (pa.types.is_boolean,),
+    Kind.DATE: (pa.types.is_date,),
+    Kind.TIME: (pa.types.is_time,),
+    Kind.TIMESTAMP: (pa.types.is_timestamp,),
+}
+
+
+def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: Faults) -> pa.Array[Any]:
+    """A whole chunk at once, and value by value only where that fails."""
+    try:
+        chunk.validate(full=True)  # Parquet does not promise that its texts are UTF-8
+        values = _checked(chunk, of)
+    except (pa.ArrowInvalid, _Bad):
+        pass
+    else:
+        if of.nullable or not values.null_count:
+            return values
+    good: list[pa.Array[Any]] = []
+    for index in range(len(chunk)):
+        one = chunk.slice(index, 1)
+        try:
+            one.validate(full=True)
+            value = _checked(one, of)
+            if value.null_count and not of.nullable:
+                raise _Bad(null_reason(of, None if one.null_count else _spelled(one)))
+        except pa.ArrowInvalid:
+            faults.add(row + index, _misfit(one, of))
+        except _Bad as bad:
+            faults.add(row + index, str(bad))
+        else:
+            good.append(value)
+            continue
+        good.append(pa.nulls(1, arrow_type(of.type)))
+    return pa.concat_arrays(good)
+
+
+def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
+    """The chunk in the field's type; raises where a value does not fit."""
+    to = arrow_type(of.type)
+    if pa.types.is_null(chunk.type):
+        return pa.nulls(len(chunk), to)
+    if pa.types.is_timestamp(chunk.type):
+        unit = cast("pa.TimestampType[Any, Any]", chunk.type).unit
+        naive = _array(pc.cast(chunk, pa.timestamp(unit)))
+        if of.is_time:
+            return cast("pa.Array[Any]", _milliseconds(naive))
+        if unit == "ns":
+            naive = _array(pc.floor_temporal(naive, unit="microsecond"))
+        return _array(pc.cast(naive, to))
+    match of.type.kind:
+        case Kind.REAL | Kind.DOUBLE:
+            values = _array(pc.cast(chunk, to, safe=False))
+            if pa.types.is_floating(chunk.type):
+                grown = pc.and_not(pc.is_inf(values), pc.is_inf(chunk))
+                if pc.any(grown).as_py():
+                    raise _Bad(f"{shown(_spelled(chunk))} is too large for {of.type}")
+            return without_nan(values)
+        case Kind.CHAR | Kind.VARCHAR:
+            length = of.type.length
+            values = _array(pc.cast(chunk, to))
+            if length is not None and (pc.max(pc.utf8_length(values)).as_py() or 0) > length:
+                raise _Bad(length_reason(_spelled(values), of))
+            return values
+        case Kind.TIME:
+            return _array(pc.cast(chunk, to, safe=False))  # a time of day is never negative
+        case _:
+            return _array(pc.cast(chunk, to))
+
+
+def _spelled(one: pa.Array[Any]) -> str:
+    """The first value by Arrow's cast; Python has no form for some times."""
+    return str(pc.cast(one.slice(0, 1), pa.string())[0].as_py())
+
+
+def _misfit(one: pa.Array[Any], of: Field) -> str:
+    if of.type.is_text:
+        return "not UTF-8 text"
+    text = shown(_spelled(one))
+    if of.type.is_integer and pa.types.is_integer(one.type):
+        return f"{text} {range_reason(of)}"
+    return f"{text} is out of range for {of.expected}"

@@ -1,0 +1,111 @@
+"""What the examples' queries mean, in DuckDB's SQL over the same tuples, `ts` in milliseconds.
+
+Written from the definition of a window by hand, not from the compiler: every component is within
+its own stream's RANGE of the newest.
+"""
+
+from __future__ import annotations
+
+EIGHT = {
+    "q0": ("R, S", "R.a = S.d", 100),
+    "q1": ("R, S, T", "R.a = S.d AND S.e = T.f", 200),
+    "q2": ("S, T", "S.e = T.f", 100),
+    "q3": ("R, S", "R.b > S.e", 200),
+    "q4": ("R, S", "R.a = S.d OR R.c = S.e", 100),
+    "q5": ("R, S", "R.a = S.d AND R.c = S.e", 200),
+    "q6": ("R, S, T", "R.a = S.d OR S.e = T.f", 100),
+    "q7": ("R, S, T", "(R.c = S.e OR S.e = T.f) AND R.a = S.d", 300),
+}
+_COLUMNS = {"R": "R.a, R.b, R.c", "S": "S.d, S.e", "T": "T.f, T.g"}
+
+
+def _times(windows: dict[str, int]) -> tuple[str, str]:
+    """Columns ts_oldest and ts_newest; the window condition."""
+    times = ", ".join(f"{alias}.ts" for alias in windows)
+    newest = f"greatest({times})"
+    inside = " AND ".join(f"{newest} - {a}.ts <= {size}" for a, size in windows.items())
+    return f"least({times}), {newest}", inside
+
+
+def _eight(sources: str, condition: str, size: int) -> str:
+    names = sources.split(", ")
+    times, inside = _times(dict.fromkeys(names, size))
+    columns = ", ".join(_COLUMNS[name] for name in names)
+    return f"SELECT {columns}, {times} FROM {sources} WHERE ({condition}) AND {inside}"
+
+
+def _query(columns: str, sources: str, condition: str, windows: dict[str, int]) -> str:
+    times, inside = _times(windows)
+    return f"SELECT {columns}, {times} FROM {sources} WHERE {condition} AND {inside}"
+
+
+_CHANGED = "x.vehicleId = y.vehicleId AND x.xPos // 5280 <> y.xPos // 5280"
+
+JUDGED: dict[str, dict[str, str]] = {
+    "eight": {name: _eight(*query) for name, query in EIGHT.items()},
+    "road": {
+        "slow": _query(
+            "p.vehicleId, p.speed, a.seg, a.id, a.kind, a.day, a.clock, a.blocked, a.cost",
+            "PosSpeedStr p, AccidentStr a",
+            "p.speed < 25.5 AND p.hwy = a.hwy AND p.dir = a.dir AND p.xPos // 5280 = a.seg",
+            {"p": 300_000, "a": 300_000},
+        ),
+        "warn": _query(
+            "a.id, p.vehicleId, a.seg * 5280 - p.xPos",
+            "PosSpeedStr p, AccidentStr a",
+            "p.hwy = a.hwy AND p.dir = 'east' AND a.dir = 'east' AND a.blocked"
+            " AND a.clock >= '06:00:00'::TIME AND a.clock <= '09:59:59'::TIME"
+            " AND a.seg * 5280 >= p.xPos AND a.seg * 5280 <= p.xPos + 10560",
+            {"p": 0, "a": 600_000},
+        ),
+        "entered": _query(
+            "y.vehicleId, y.hwy, y.dir, (y.xPos // 5280)::DOUBLE",
+            "PosSpeedStr x, PosSpeedStr y",
+            _CHANGED,
+            {"x": 30_000, "y": 0},
+        ),
+        "close": _query(
+            "p.vehicleId, q.vehicleId, abs(p.xPos - q.xPos),"
+            " p.speed::DOUBLE - q.speed::DOUBLE",
+            "PosSpeedStr p, PosSpeedStr q",
+            "p.hwy = q.hwy AND p.dir = q.dir AND p.vehicleId < q.vehicleId"
+            " AND p.xPos - q.xPos BETWEEN -299 AND 299",
+            {"p": 10_000, "q": 10_000},
+        ),
+        "owes": _query(
+            "y.vehicleId, t.hwy, t.dir, t.seg, floor(t.toll * 100 + 0.5) / 100, t.validUntil",
+            "PosSpeedStr x, PosSpeedStr y, TollStr t",
+            f"{_CHANGED} AND y.hwy = t.hwy AND y.dir = t.dir AND y.xPos // 5280 = t.seg"
+            " AND t.toll > 0",
+            {"x": 30_000, "y": 0, "t": 120_000},
+        ),
+    },
+    "network": {
+        "named": _query(
+            "f.src, d.name, f.dst, f.port, f.bytes // f.packets",
+            "dns d, flow f",
+            "d.client = f.src AND d.answer = f.dst",
+            {"d": 30_000, "f": 0},
+        ),
+        "odd": _query(
+            "f.src, lower(d.name), f.port, f.proto, d.ttl",
+            "dns d, flow f",
+            "d.client = f.src AND d.answer = f.dst AND d.name ILIKE '%.example.net'"
+            " AND f.port <> 80 AND f.port <> 443 AND f.port <> 25 AND f.port <> 587",
+            {"d": 30_000, "f": 0},
+        ),
+        "scan": _query(
+            "a.rule, a.severity, a.raised, f.src, f.dst, f.port, f.bytes, f.packets, f.proto",
+            "alert a, flow f",
+            "a.host = f.src AND a.rule = 'port scan' AND f.bytes >= 100000",
+            {"a": 60_000, "f": 60_000},
+        ),
+        "leak": _query(
+            "a.host, a.rule, d.name, f.dst, f.bytes",
+            "alert a, dns d, flow f",
+            "a.severity >= 3 AND a.host = d.client AND a.host = f.src AND d.answer = f.dst"
+            " AND f.bytes >= 100000",
+            {"a": 120_000, "d": 30_000, "f": 0},
+        ),
+    },
+}

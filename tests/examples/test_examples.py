@@ -1,0 +1,134 @@
+"""The examples, as their readers use them: READMEs typed as they stand, results against DuckDB."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.docs.blocks import ROOT, blocks, execute, sandbox
+from tests.examples.judge import JUDGED
+
+EXAMPLES = ROOT / "examples"
+NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())
+TUPLES = {"eight": 120, "road": 900, "network": 900}
+
+
+def command(*words: object, cwd: Path = ROOT) -> str:
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=cwd,
+        env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def generate(name: str, directory: Path, seed: int, form: str) -> None:
+    script = EXAMPLES / name / "generate.py"
+    options = ("--tuples", TUPLES[name], "--seed", seed, "--format", form)
+    command(script, *options, "-o", directory)
+
+
+def run(name: str, data: Path, results: Path, *options: str) -> None:
+    inputs = [f"--input={path.stem}={path}" for path in sorted(data.iterdir())]
+    query = EXAMPLES / name / f"{name}.xsql"
+    command("-m", "seustream", "run", query, *inputs, "-o", results, *options)
+
+
+def test_every_folder_is_an_example() -> None:
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()} - {"__pycache__"}
+    assert folders == set(NAMES) == set(JUDGED)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_readme_works_as_typed(name: str, tmp_path: Path) -> None:
+    typed = [block for block in blocks((EXAMPLES / name / "README.md").read_text("utf-8"))]
+    environment = sandbox(tmp_path)
+    for block in typed:
+        if block.language == "sh":
+            execute(block, tmp_path, environment)
+    results = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
+    assert len(results) >= len(JUDGED[name])
+    for path in results:
+        lines = path.read_text("utf-8").splitlines()
+        assert len(lines) > (path.suffix == ".csv"), f"{path.name} is empty"
+
+
+@pytest.mark.parametrize("backend", ["golden", "iss"])
+@pytest.mark.parametrize("plan", ["cost", "thesis"])
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_those_of_duckdb(name: str, plan: str, backend: str, tmp_path: Path) -> None:
+    data, results = tmp_path / "data", tmp_path / "results"
+    generate(name, data, 7, "parquet")
+    run(name, data, results, "--plan", plan, "--backend", backend, "--format", "parquet")
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for path in data.iterdir():
+            # Generated times are timestamps; a result's are milliseconds.
+            kind = connection.sql(f"SELECT typeof(ts) FROM '{path}' LIMIT 1").fetchone()
+            ts = "ts" if kind == ("BIGINT",) else "epoch_ms(ts)"
+            connection.execute(
+                f"CREATE TABLE {path.stem} AS SELECT * REPLACE ({ts} AS ts) FROM '{path}'"
+            )
+        for query, sql in JUDGED[name].items():
+            got = f"(SELECT * FROM '{results / query}.parquet')"
+            count = connection.sql(f"SELECT count(*) FROM {got}").fetchone()
+            assert count is not None
+            assert count[0] > 0, f"{query} has no results: this shows nothing"
+            for one, other in ((got, f"({sql})"), (f"({sql})", got)):
+                differ = connection.sql(f"{one} EXCEPT ALL {other} LIMIT 5").fetchall()
+                assert not differ, f"{query}: {differ}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_gives_the_same_results(name: str, tmp_path: Path) -> None:
+    found = {}
+    for form in ("csv", "jsonl", "parquet"):
+        data, results = tmp_path / form, tmp_path / f"results-{form}"
+        generate(name, data, 3, form)
+        run(name, data, results)
+        found[form] = {path.name: path.read_text("utf-8") for path in results.iterdir()}
+    assert len(found["csv"]) == len(JUDGED[name])
+    assert found["csv"] == found["jsonl"] == found["parquet"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_generators_are_deterministic(name: str, tmp_path: Path) -> None:
+    for directory, seed in (("a", 1), ("b", 1), ("c", 2)):
+        generate(name, tmp_path / directory, seed, "csv")
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+        assert path.read_bytes() != (tmp_path / "c" / path.name).read_bytes()
+
+
+def test_demo_verifies_every_query() -> None:
+    printed = command(EXAMPLES / "eight" / "demo.py", "--tuples", "100")
+    assert printed.count("4/4 ✓") == 8
+    assert printed.count("8/8 ✓") == 4
+
+
+def test_demo_fails_on_a_difference(tmp_path: Path) -> None:
+    """One tuple more for the device than for DuckDB."""
+    sandbox(tmp_path)
+    script = tmp_path / "examples" / "eight" / "demo.py"
+    text = script.read_text("utf-8")
+    honest = "wanted = judge(streams)"
+    assert honest in text
+    fewer = "judge({name: rows.slice(1) for name, rows in streams.items()})"
+    script.write_text(text.replace(honest, f"wanted = {fewer}"), "utf-8")
+    done = subprocess.run(
+        [sys.executable, script, "--tuples", "100"],
+        env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 1
+    assert "too many: (" in done.stdout
