@@ -9,8 +9,9 @@ gives exactly the results of its tuples one by one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from hdl.device import (
     NOT_IN_RESULT,
     Area,
     Batch,
+    Combination,
     Factor,
     HandedOver,
     Ints,
@@ -102,14 +104,12 @@ class GoldenDevice:
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self._tables: Tables | None = None
-        self._clear()
+        self.reset()
 
-    def _clear(self) -> None:
+    def _empty(self) -> None:
         streams = 0 if self._tables is None else self._tables.streams
         self._stores = [_Store.empty() for _ in range(streams)]
         self._counter = np.full(streams, -1, np.int64)  # last sequence number, by stream
-        self._now: int | None = None
-        self._status = Status()
 
     # --- contract -------------------------------------------------------------
 
@@ -117,21 +117,21 @@ class GoldenDevice:
         tables = decode(image, self.config)
         old, self._tables = self._tables, tables
         if old is None or old.groups != tables.groups:
-            self._clear()
+            self._empty()
         for store, selections in zip(self._stores, tables.selections, strict=True):
             store.bits = _selection_bits(store.attributes, selections)
 
     def reset(self) -> None:
-        self._clear()
+        self._empty()
+        self._now: int | None = None
+        self._status = Status()
 
     def flush(self) -> Results:
         return Results()
 
     def status(self) -> Status:
-        now = self._status
-        now.loaded = self._tables is not None
-        now.occupancy = tuple(len(store) for store in self._stores)
-        return now
+        occupancy = tuple(len(store) for store in self._stores)
+        return replace(self._status, loaded=self._tables is not None, occupancy=occupancy)
 
     def push(self, batch: Batch) -> Results:
         if self._tables is None:
@@ -153,13 +153,12 @@ class GoldenDevice:
             sight, left = self._insert(tables, block, stream, rows, bits[rows], counters[:, stream])
             sights.append(sight)
             handed.append(left)
-        results = list(self._circulate(tables, block, bits, stored, counters, sights))
+        found = list(self._circulate(tables, block, bits, stored, counters, sights))
         for store, sight in zip(self._stores, sights, strict=True):
             store.drop_before(int(sight.low[-1]))
         self._now = int(block.timestamp[-1])
         self._counter = counters[-1]
-        out = Results.concatenate(results)
-        out = Results(out.query, out.newest, out.oldest, out.sequences, _joined(handed))
+        out = _in_order(found, _joined(handed))
         self._status.delivered += len(out)
         self._status.handed_over += len(out.handed_over)
         return out
@@ -225,8 +224,9 @@ class GoldenDevice:
         stored: Bools,
         counters: Ints,
         sights: list[_Sight],
-    ) -> Iterator[Results]:
-        """Router and join areas, until nothing is in flight."""
+    ) -> Iterator[tuple[Ints, Results]]:
+        """Router and join areas, until nothing is in flight. Gives results with the block row
+        of their raw tuple."""
         waiting = [
             (
                 stream,
@@ -253,7 +253,10 @@ class GoldenDevice:
     ) -> Iterator[tuple[int, _Probes]]:
         """All probes of one tag against one window: combinations give joined tuples."""
         store = self._stores[number]
-        combinations = [row for row in area.combinations if row.pre_tag == tag]
+        combinations: dict[int, list[Combination]] = {}
+        for row in area.combinations:
+            if row.pre_tag == tag:
+                combinations.setdefault(row.post_tag, []).append(row)
         low, high = sight.low[probes.row], sight.high[probes.row]
         self._status.pairs += int((high - low).sum())
         step = max(1, _PAIRS_AT_ONCE // max(len(store), 1))
@@ -262,23 +265,39 @@ class GoldenDevice:
             first, last = int(low[part].min()), int(high[part].max())
             place = np.arange(first, last)
             visible = (place >= low[part, None]) & (place < high[part, None])
-            factors: dict[int, Bools] = {}
-            for row in combinations:
-                hit = visible
-                for index in row.factors:
-                    if index not in factors:
-                        factors[index] = _compare(
-                            area.factors[index], probes, part, store.attributes[first:last]
-                        )
-                    hit = hit & factors[index]
-                if row.window_selections:
-                    hit = hit & _has(store.bits[first:last], row.window_selections)
-                if row.probe_selections:
-                    hit = hit & _has(probes.bits[part], row.probe_selections)[:, None]
+            factors = _Factors(area, probes, part, store, slice(first, last))
+            for post, rows in combinations.items():
+                hits = [visible & factors.hold(row) for row in rows]
+                hit = functools.reduce(np.logical_or, hits)
                 # Much faster than nonzero of two dimensions.
                 who, whom = np.divmod(np.flatnonzero(hit), last - first)
                 if len(who):
-                    yield row.post_tag, _join(probes, who + start, store, whom + first, number)
+                    yield post, _join(probes, who + start, store, whom + first, number)
+
+
+class _Factors:
+    """The factor bits of some probes against some window tuples, each evaluated once."""
+
+    def __init__(
+        self, area: Area, probes: _Probes, part: slice, store: _Store, window: slice
+    ) -> None:
+        self.area, self.probes, self.part = area, probes, part
+        self.window, self.bits = store.attributes[window], store.bits[window]
+        self.known: dict[int, Bools] = {}
+
+    def hold(self, row: Combination) -> Bools:
+        """Where all factors and selections of a combination hold; broadcasts to pairs."""
+        fits = np.ones((1, 1), np.bool_)
+        for index in row.factors:
+            if index not in self.known:
+                factor = self.area.factors[index]
+                self.known[index] = _compare(factor, self.probes, self.part, self.window)
+            fits = fits & self.known[index]
+        if row.window_selections:
+            fits = fits & _has(self.bits, row.window_selections)
+        if row.probe_selections:
+            fits = fits & _has(self.probes.bits[self.part], row.probe_selections)[:, None]
+        return fits
 
 
 # --- the parts ----------------------------------------------------------------
@@ -304,7 +323,8 @@ def _compare(factor: Factor, probes: _Probes, part: slice, window: Codes) -> Boo
         case Condition.FALSE:
             return np.zeros((len(a), len(b)), np.bool_)
         case condition:
-            return np.logical_and(_holds(condition, a, b), carried)
+            held: Bools = _holds(condition, a, b) & carried
+            return held
 
 
 def _holds(condition: Condition, a: Codes, b: Codes | np.uint32) -> Bools:
@@ -344,7 +364,8 @@ def _selection_bits(attributes: Codes, selections: tuple[Selection, ...]) -> Int
 
 def _has(bits: Ints, wanted: tuple[int, ...]) -> Bools:
     mask = sum(1 << number for number in wanted)
-    return np.equal(bits & mask, mask)
+    has: Bools = bits & mask == mask
+    return has
 
 
 def _raw_probes(block: Batch, bits: Ints, stream: int, rows: Ints) -> _Probes:
@@ -375,7 +396,7 @@ def _join(probes: _Probes, who: Ints, store: _Store, whom: Ints, stream: int) ->
 
 def _deliver(
     query: int, windows: tuple[Window, ...], probes: _Probes, block: Batch, counters: Ints
-) -> Results:
+) -> tuple[Ints, Results]:
     """The output check: only tuples that fit all windows of the query pass."""
     newest = block.timestamp[probes.row]
     fits = np.ones(len(probes), np.bool_)
@@ -389,8 +410,18 @@ def _deliver(
     carried = probes.sequence[fits] != NOT_IN_RESULT
     last = np.iinfo(np.int64).max
     oldest = np.where(carried, probes.timestamp[fits], last).min(axis=1, initial=last)
+    which = np.full(int(fits.sum()), query, np.int64)
+    return probes.row[fits], Results(which, newest[fits], oldest, probes.sequence[fits])
+
+
+def _in_order(found: list[tuple[Ints, Results]], handed: HandedOver) -> Results:
+    """A block's results by the arrival of their raw tuples."""
+    if not found:
+        return Results(handed_over=handed)
+    order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+    out = Results.concatenate(results for _, results in found)
     return Results(
-        np.full(int(fits.sum()), query, np.int64), newest[fits], oldest, probes.sequence[fits]
+        out.query[order], out.newest[order], out.oldest[order], out.sequences[order], handed
     )
 
 

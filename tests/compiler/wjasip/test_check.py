@@ -1,0 +1,348 @@
+"""Every reason for which tables are refused, with the place it names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from compiler.wjasip.check import LONGEST_ROWS, check, check_program
+from hdl import isa
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.device import (
+    Combination,
+    Comparison,
+    Factor,
+    LoadRefused,
+    Retention,
+    Route,
+    Selection,
+    Tables,
+    Window,
+    WindowKind,
+)
+from hdl.isa import And, Cmp, Condition, Jmp, Jmpct, Jmpli, Join, Nop, Or
+from tests.cosim.queries import (
+    RANGE,
+    ROWS,
+    UNBOUNDED,
+    On,
+    Query,
+    R,
+    S,
+    T,
+    Where,
+    assemble,
+    build,
+    with_area,
+)
+
+TINY = CONFIGURATIONS["tiny"]
+CHAIN = Query(
+    dict.fromkeys((R, S, T), UNBOUNDED),
+    ((On(R, 0, "=", S, 0), On(S, 1, "<", T, 2)),),
+    {R: Where(((0, "<", 3),)), S: Where(((1, "<>", 3),))},
+)
+GOOD = build([CHAIN])
+FINAL = max(GOOD.routes)
+
+EQ = Condition.EQ
+
+
+def refused(tables: Tables, config: DeviceConfig = TINY) -> LoadRefused:
+    with pytest.raises(LoadRefused) as caught:
+        check(tables, config)
+    return caught.value
+
+
+def change(**members: object) -> Tables:
+    return dataclasses.replace(GOOD, **members)  # type: ignore[arg-type]
+
+
+def routed(**routes: Route | None) -> Tables:
+    """GOOD with rows replaced, added or (None) taken out; `t7` is tag 7."""
+    rows = {**GOOD.routes, **{int(tag[1:]): route for tag, route in routes.items()}}
+    return change(routes={tag: route for tag, route in rows.items() if route is not None})
+
+
+def test_good_tables_pass() -> None:
+    for config in CONFIGURATIONS.values():
+        check(GOOD, config)
+
+
+# --- programs -----------------------------------------------------------------
+
+
+def words(*code: isa.Instruction | int) -> tuple[int, ...]:
+    return tuple(each if isinstance(each, int) else each.encode() for each in code)
+
+
+@pytest.mark.parametrize(
+    ("code", "address", "reason"),
+    [
+        ([], None, "the program is empty, it must end in a NOP"),
+        ([Nop()] * 1025, None, "1025 instructions, at most 1024"),
+        ([0x00001, Nop()], 0, "word 00001 encodes no instruction"),
+        ([Nop(), 1 << 20, Nop()], 1, "word 100000 encodes no instruction"),
+        ([Nop(), Jmp(0), Nop()], 1, "JMP 0 must go forward, to 2 to 2"),
+        ([Nop(), Jmp(1), Nop()], 1, "JMP 1 must go forward, to 2 to 2"),
+        ([Jmp(3), Nop(), Nop()], 0, "JMP 3 must go forward, to 1 to 2"),
+        ([Nop(), Jmpct(9, 0), Nop()], 1, "JMPCT 9,0 must go forward, to 2 to 2"),
+        ([Jmpct(9, 0), Nop()], 0, "JMPCT 9,0 must go forward, to 1 to 1"),
+        ([Jmpct(9, 2), Nop()], 0, "JMPCT 9,2 must go forward, to 1 to 1"),
+        ([Nop(), Cmp(0, 0, 0, EQ, 16), Nop()], 1, "must write a register of 0 to 15"),
+        ([Cmp(0, 0, 0, EQ, 63), Nop()], 0, "must write a register of 0 to 15"),
+        ([And(0, 1, 15), Nop()], 0, "AND 0,1,15 must write a register of 16 to 31"),
+        ([Or(0, 1, 32), Nop()], 0, "OR 0,1,32 must write a register of 16 to 31"),
+        ([Nop(), Jmpli()], 1, "the last instruction is JMPLI, it must be NOP"),
+        ([Join(0, 3)], 0, "the last instruction is JOIN 0,3, it must be NOP"),
+    ],
+)
+def test_programs_refused(
+    code: Iterable[isa.Instruction | int], address: int | None, reason: str
+) -> None:
+    refusal = refused(with_area(GOOD, S, program=words(*code)))
+    assert reason in refusal.reason
+    assert (refusal.area, refusal.address) == (S, address)
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "reason"),
+    [
+        ({"instructions": 2}, [Nop()] * 3, "3 instructions, at most 2"),
+        ({"factors": 4}, [Cmp(0, 0, 0, EQ, 4), Nop()], "must write a register of 0 to 3"),
+        ({"scratch_registers": 2}, [And(0, 1, 18), Nop()], "must write a register of 16 to 17"),
+        ({"scratch_registers": 0}, [And(0, 1, 16), Nop()], "must write a register of a kind"),
+        ({"attributes": 2}, [Cmp(2, 0, 0, EQ, 0), Nop()], "names an attribute over 1"),
+        ({"attributes": 2}, [Cmp(0, 0, 3, EQ, 0), Nop()], "names an attribute over 1"),
+    ],
+)
+def test_programs_a_smaller_device_refuses(
+    members: dict[str, Any], code: list[isa.Instruction], reason: str
+) -> None:
+    with pytest.raises(LoadRefused) as caught:
+        check_program(words(*code), dataclasses.replace(TINY, **members), 2)
+    assert reason in caught.value.reason
+    assert caught.value.area == 2
+    check_program(words(*code), TINY, 2)
+
+
+def test_a_program_of_all_instructions_passes() -> None:
+    code = [
+        Cmp(3, 3, 3, Condition.FALSE, 15),
+        Jmpli(),
+        And(63, 47, 31),
+        Or(62, 0, 16),
+        Jmpct(255, 6),
+        Join(63, 3),
+        Jmp(8),
+        Nop(),
+        Nop(),
+    ]
+    assert check_program(words(*code), TINY, 0) == code
+    check_program(words(*[Nop()] * 1024), TINY, 0)
+
+
+def test_a_join_to_a_tag_without_a_route() -> None:
+    refusal = refused(with_area(GOOD, T, program=assemble(Nop(), Join(0, 200), Nop())))
+    assert refusal.reason == "JOIN 0,200: the tag has no route"
+    assert (refusal.area, refusal.address) == (T, 1)
+
+
+# --- areas --------------------------------------------------------------------
+
+FACTOR = Factor(0, 0, 0, EQ)
+ROW = Combination(R, (), (), (), FINAL)
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"factors": (FACTOR,) * 17}, "17 factors, at most 16"),
+        ({"factors": (Factor(4, 0, 0, EQ),)}, "a factor names an attribute that is not there"),
+        ({"factors": (Factor(0, 3, 0, EQ),)}, "a factor names an attribute that is not there"),
+        ({"factors": (Factor(0, 0, 4, EQ),)}, "a factor names an attribute that is not there"),
+        (
+            {"combinations": (dataclasses.replace(ROW, factors=(len(GOOD.areas[S].factors),)),)},
+            "a combination names a factor or selection that is not there",
+        ),
+        (
+            {"combinations": (dataclasses.replace(ROW, window_selections=(1,)),)},
+            "a combination names a factor or selection that is not there",
+        ),
+        (
+            {"combinations": (dataclasses.replace(ROW, probe_selections=(15,)),)},
+            "a combination names a factor or selection that is not there",
+        ),
+        (
+            {"combinations": (dataclasses.replace(ROW, pre_tag=200),)},
+            "a combination names tag 200, which has no route",
+        ),
+        (
+            {"combinations": (dataclasses.replace(ROW, post_tag=201),)},
+            "a combination names tag 201, which has no route",
+        ),
+        (
+            {"retention": Retention(TINY.longest_range + 1)},
+            f"it keeps tuples for {TINY.longest_range + 1} ticks, want -1",
+        ),
+        ({"retention": Retention(-2)}, "it keeps tuples for -2 ticks, want -1"),
+        (
+            {"retention": Retention(-1, LONGEST_ROWS + 1)},
+            f"it keeps {LONGEST_ROWS + 1} rows, at most {LONGEST_ROWS}",
+        ),
+    ],
+)
+def test_areas_refused(members: dict[str, object], reason: str) -> None:
+    refusal = refused(with_area(GOOD, S, **members))
+    assert reason in refusal.reason
+    assert (refusal.area, refusal.address) == (S, None)
+
+
+# --- the other tables ---------------------------------------------------------
+
+
+def compared(attribute: int, constant: int) -> tuple[tuple[Selection, ...], ...]:
+    """A second selection beside S's first."""
+    wrong = Selection(True, (Comparison(attribute, EQ, constant),))
+    return (GOOD.selections[R], (*GOOD.selections[S], wrong), GOOD.selections[T])
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        (build([CHAIN], (0, 1, 2, 3, 4)), "5 streams, the device has 4"),
+        (change(groups=(0, 3, 2)), "a stream's group does not exist"),
+        (change(areas=GOOD.areas[:2]), "2 areas for 3 streams"),
+        (change(selections=()), "0 lists of selections for 3 streams"),
+        (change(admission=((),) * 4), "4 lists of admission masks for 3 streams"),
+        (
+            change(selections=((), (Selection(True, ()),) * 17, ()), admission=((),) * 3),
+            "stream 1: 17 selections, at most 16",
+        ),
+        (change(selections=compared(4, 0)), "stream 1: selection on attribute 4"),
+        (change(selections=compared(0, 65536)), "stream 1: constant 65536 is wider than"),
+        (change(admission=((), (), (1,))), "stream 2: an admission mask names a selection"),
+        (change(admission=((0b100,), (), ())), "stream 0: an admission mask names a selection"),
+        (change(windows=GOOD.windows * 65), "65 queries, at most 64"),
+        (change(windows=(GOOD.windows[0][:2],)), "query 0: 2 windows for 3 streams"),
+        (
+            change(windows=(GOOD.windows[0], (RANGE(TINY.longest_range + 1),) * 3)),
+            f"query 1: a RANGE is longer than {TINY.longest_range} ticks",
+        ),
+        (
+            change(windows=(GOOD.windows[0], (ROWS(LONGEST_ROWS + 1),) * 3)),
+            f"query 1: a ROWS window is longer than {LONGEST_ROWS}",
+        ),
+        (routed(t1=None), "raw stream 1 has no route row"),
+        (routed(t256=Route()), "route tag 256, at most 255"),
+        (routed(t3=Route(insert=True)), "route tag 3 inserts, only raw tuples may"),
+        (routed(t3=Route(probes=frozenset({3}))), "route tag 3 probes an area not there"),
+        (routed(t4=Route(queries=frozenset({0, 1}))), "route tag 4 satisfies a query not there"),
+    ],
+)
+def test_tables_refused(tables: Tables, reason: str) -> None:
+    refusal = refused(tables)
+    assert reason in refusal.reason
+    assert refusal.area is None
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"streams": 2}, "3 streams, the device has 2"),
+        ({"selections": 0}, "stream 0: 1 selections, at most 0"),
+        ({"attributes": 1}, "stream 1: selection on attribute 1"),
+        ({"tags": 8}, "route tag 8, at most 7"),
+        ({"attribute_width": 8}, None),
+    ],
+)
+def test_tables_a_smaller_device_refuses(members: dict[str, Any], reason: str | None) -> None:
+    config = dataclasses.replace(TINY, **members)
+    if reason is None:
+        check(GOOD, config)
+    else:
+        assert reason in refused(GOOD, config).reason
+
+
+def test_extremes_pass() -> None:
+    longest = Window(WindowKind.RANGE, TINY.longest_range)
+    most = Window(WindowKind.ROWS, LONGEST_ROWS)
+    check(change(windows=((longest, most, UNBOUNDED),) * 64), TINY)
+    check(with_area(GOOD, R, retention=Retention(TINY.longest_range, LONGEST_ROWS)), TINY)
+    check(change(selections=compared(3, 65535)), TINY)
+    check(routed(t255=Route()), TINY)
+
+
+# --- circulation --------------------------------------------------------------
+
+
+def test_a_tag_may_not_probe_what_it_carries() -> None:
+    """A raw R, joined in S, goes back to R: by the program alone, or by combinations alone."""
+    first = min(tag for tag in GOOD.routes if tag > T and GOOD.routes[tag].probes == {T})
+    back = routed(**{f"t{first}": Route(probes=frozenset({R}))})
+    stated = with_area(
+        with_area(back, R, combinations=(Combination(first, (), (), (), FINAL),)),
+        R,
+        program=assemble(Nop()),
+    )
+    executed = with_area(back, R, combinations=(), program=assemble(Join(63, FINAL), Nop()))
+    for tables in (stated, executed):
+        refusal = refused(tables)
+        assert refusal.reason == f"route tag {first} probes a stream it already carries"
+        assert refusal.area == R
+
+
+def test_a_raw_tuple_may_not_join_with_its_own_window() -> None:
+    own = routed(t0=Route(True, frozenset({R})))
+    refusal = refused(with_area(own, R, program=assemble(Join(63, FINAL), Nop())))
+    assert refusal.reason == "route tag 0 probes a stream it already carries"
+
+
+def test_nothing_joins_to_a_raw_tag() -> None:
+    refusal = refused(
+        with_area(GOOD, S, program=assemble(Jmpct(R, 2), Join(63, T), Nop()), combinations=())
+    )
+    assert refusal.reason == "tag 0 joins to tag 2, a raw tuple's"
+    assert refusal.area == S
+
+
+def test_a_ring_of_tags_is_refused() -> None:
+    """Tag 3 joins to itself: without the check, a raw tuple would circulate for ever."""
+    ring = routed(t3=Route(probes=frozenset({S})))
+    code = assemble(Jmpct(R, 2), Join(63, 3), Jmpct(3, 4), Join(63, 3), Nop())
+    refusal = refused(with_area(ring, S, program=code, combinations=()))
+    assert refusal.reason == "route tag 3 probes a stream it already carries"
+
+
+def test_what_no_raw_tuple_gets_to_may_be_a_ring() -> None:
+    """Tags 200 and 201 lead to each other, and nothing leads to them."""
+    idle = routed(t200=Route(probes=frozenset({S})), t201=Route(probes=frozenset({S})))
+    code = assemble(Jmpct(200, 2), Join(63, 201), Jmpct(201, 4), Join(63, 200), Nop())
+    check(with_area(idle, S, program=code, combinations=()), TINY)
+
+
+def test_a_join_jumped_over_is_not_reached() -> None:
+    code = assemble(Jmp(2), Join(63, T), Jmpct(T, 4), Join(63, R), Nop())
+    never = routed(t2=Route(), t1=Route(True), t0=Route(True, frozenset({S})))
+    check(with_area(never, S, program=code, combinations=()), TINY)
+
+
+def test_a_full_table_of_tags_passes() -> None:
+    """Raw R goes through S, T and U; each area joins to its third of all tags, in a program
+    and combinations of full length. What a tag can become is looked up once, or this hangs."""
+    thirds = [range(4, 88), range(88, 172), range(172, 256)]
+    tables = build([CHAIN], (0, 1, 2, 3))
+    routes = {stream: Route(stream > R) for stream in range(4)}
+    routes[R] = Route(False, frozenset({S}))
+    before = [R]
+    for area, (tags, probes) in enumerate(zip(thirds, ({T}, {3}, set()), strict=True), start=1):
+        routes |= {tag: Route(probes=frozenset(probes)) for tag in tags}
+        joins = [Join(63, tags[n % len(tags)]) for n in range(1023)]
+        rows = tuple(Combination(pre, (), (), (), post) for pre in before for post in tags)
+        program = assemble(*joins, Nop())
+        tables = with_area(tables, area, program=program, factors=(), combinations=rows)
+        before = list(tags)
+    check(dataclasses.replace(tables, routes=routes), TINY)

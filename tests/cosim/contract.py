@@ -1,0 +1,68 @@
+"""What the tests of the contract share: a loaded device, and its results against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compiler.wjasip.image import encode
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.device import (
+    Device,
+    Results,
+    Tables,
+)
+from tests.cosim.oracle import expected
+from tests.cosim.queries import (
+    UNBOUNDED,
+    On,
+    Query,
+    R,
+    Raw,
+    Row,
+    S,
+    Where,
+    build,
+    rows_of,
+    run,
+)
+
+NewDevice = Callable[..., Device]
+
+TINY = CONFIGURATIONS["tiny"]
+EQUAL = (On(R, 0, "=", S, 0),)
+PAIRS = Query({R: UNBOUNDED, S: UNBOUNDED})
+SMALL, LARGE = Where(((0, "<", 3),)), Where(((0, ">=", 3),))
+EQUALITY = Query({R: UNBOUNDED, S: UNBOUNDED}, (EQUAL,))
+
+
+def loaded(new_device: NewDevice, tables: Tables, config: DeviceConfig = TINY) -> Device:
+    device = new_device(config)
+    device.load(encode(tables, config))
+    return device
+
+
+def agrees(
+    new_device: NewDevice,
+    queries: Sequence[Query],
+    raws: Sequence[Raw],
+    groups: tuple[int, ...] = (0, 1, 2),
+    config: DeviceConfig = TINY,
+) -> None:
+    """The device gives what the oracle does, which must be something."""
+    got = rows_of(run(loaded(new_device, build(queries, groups), config), raws))
+    want = expected(raws, queries, groups)
+    assert want, "a test without results shows nothing"
+    assert_same(got, want, queries)
+
+
+def assert_same(got: list[Row], want: list[Row], queries: Sequence[Query]) -> None:
+    assert sorted(set(got)) == sorted(want)
+    for number, query in enumerate(queries):
+        if len(query.terms) == 1:  # only overlapping terms may repeat a result
+            mine = [row for row in got if row[0] == number]
+            assert len(mine) == len(set(mine))
+
+
+def query_rows(results: Results, query: int) -> list[tuple[int, ...]]:
+    """Sequence numbers of the results of one query."""
+    return sorted(row[3] for row in rows_of(results) if row[0] == query)

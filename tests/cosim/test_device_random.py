@@ -1,0 +1,83 @@
+"""The contract of `hdl.device` on random queries, streams and images: finds what nobody
+thought of. Every test prints its seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+
+import pytest
+
+from compiler.wjasip.image import encode
+from hdl.device import LoadRefused
+from tests.compiler.wjasip.images import mutated, put_together, taken_apart
+from tests.cosim.contract import PAIRS, TINY, NewDevice, assert_same, loaded
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.oracle import expected
+from tests.cosim.queries import Row, batch, build, handed_over, rows_of, run
+
+GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 0), (0, 0, 2), (0, 1, 0, 1)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_queries_on_random_streams(new_device: NewDevice, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    config = dataclasses.replace(TINY, depth=32)
+    want: list[Row] = []
+    while not want:
+        groups = chance.choice(GROUPS)
+        queries = random_queries(chance, groups)
+        raws = random_arrivals(chance, groups, 60)
+        want = expected(raws, queries, groups)
+    device = loaded(new_device, build(queries, groups), config)
+    results = run(device, raws, chance.randrange(1, 60))
+    assert not len(results.handed_over)
+    assert_same(rows_of(results), want, queries)
+    assert device.status().delivered == len(results)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_results_do_not_depend_on_the_batches(new_device: NewDevice, seed: int) -> None:
+    """One push of all tuples, pushes of one, pushes of seven; overflow included."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    queries = [*random_queries(chance, (0, 1, 2)), PAIRS]
+    raws = random_arrivals(chance, (0, 1, 2), 300)
+    runs = []
+    for at_once in (None, 1, 7):
+        device = loaded(new_device, build(queries))
+        results = run(device, raws, at_once)
+        runs.append((sorted(rows_of(results)), sorted(handed_over(results)), device.status()))
+    assert runs[0] == runs[1] == runs[2]
+    assert runs[0][0]
+    assert runs[0][1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mutated_image_is_refused_or_runs_to_an_end(new_device: NewDevice, seed: int) -> None:
+    """The checksum is made right again, so that only the checks stand between the damage and
+    the device; what they let pass may mean anything, but each batch comes to its end."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    config = dataclasses.replace(TINY, depth=4)
+    groups = chance.choice(GROUPS)
+    head, body = taken_apart(encode(build(random_queries(chance, groups), groups), config))
+    raws = [raw for raw in random_arrivals(chance, groups, 16) if raw.stream < 2]
+    device = new_device(config)
+    taken = refused = 0
+    for _ in range(150):
+        image = put_together(head, mutated(chance, body))
+        with contextlib.suppress(LoadRefused):
+            device.load(image)
+            taken += 1
+            device.reset()
+            device.push(batch(raws))
+            device.flush()
+            assert device.status().taken == len(raws)
+            continue
+        refused += 1
+    assert taken
+    assert refused
