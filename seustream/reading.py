@@ -35,6 +35,7 @@ from seustream.tables import (
     Field,
     Wrong,
     fields,
+    fold,
     from_cells,
     from_column,
     from_text,
@@ -118,7 +119,7 @@ class _Source:
 
 def _places(source: _Source, names: Sequence[str]) -> list[int]:
     """Where in the file each column of the stream stands."""
-    folded = [name.strip().lower() for name in names]
+    folded = [fold(name) for name in names]
     known = {name for of in source.fields for name in of.names}
     messages, places = [], []
     for of in source.fields:
@@ -206,10 +207,11 @@ class _Ended(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        if data := self._file.read(size):
-            return data
-        data = self._rest if size < 0 else self._rest[:size]
-        self._rest = self._rest[len(data) :]
+        data = self._file.read(size)
+        if size < 0 or len(data) < size:
+            more = self._rest if size < 0 else self._rest[: size - len(data)]
+            self._rest = self._rest[len(more) :]
+            data += more
         return data
 
     def close(self) -> None:
@@ -359,7 +361,7 @@ def _read_json(source: _Source) -> _Columns:
     with source.path.open("rb") as file:
         for line, raw in enumerate(file, 1):
             try:
-                if text := raw.decode("utf-8-sig" if line == 1 else "utf-8").strip():
+                if text := raw.decode("utf-8-sig" if line == 1 else "utf-8").rstrip():
                     gathered.add(text)
                     lines.append(line)
             except UnicodeDecodeError as error:
@@ -438,7 +440,7 @@ class _Objects:
         ]
 
     def _slot(self, key: str) -> int | None:
-        folded = key.strip().lower()
+        folded = fold(key)
         fields = enumerate(self.source.fields)
         self._slots[key] = slot = next((n for n, of in fields if folded in of.names), None)
         return slot

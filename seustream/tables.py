@@ -33,7 +33,7 @@ FAULTS_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column a file must have. `names` are those it may go by, in lower case."""
+    """A column a file must have. `names` are those it may go by, folded."""
 
     name: str
     names: tuple[str, ...]
@@ -49,14 +49,19 @@ class Field:
 def fields(stream: Stream) -> tuple[Field, ...]:
     """The time column, then the stream's. A column that is itself called `ts` or `TimeStamp`
     leaves the other name to the time column; `names` is empty where it takes both."""
-    taken = {column.name.lower() for column in stream.columns}
+    taken = {fold(column.name) for column in stream.columns}
     names = tuple(name for name in TIMESTAMP_NAMES if name not in taken)
     time = Field(TIME_NAME, names, BIGINT, nullable=False, is_time=True)
     return time, *(_field(column) for column in stream.columns)
 
 
 def _field(column: Column) -> Field:
-    return Field(column.name, (column.name.lower(),), column.type, column.nullable)
+    return Field(column.name, (fold(column.name),), column.type, column.nullable)
+
+
+def fold(name: str) -> str:
+    """A column's name as names are compared: without case, and without blanks around it."""
+    return name.strip().lower()
 
 
 def table_schema(stream: Stream) -> pa.Schema:

@@ -1,0 +1,612 @@
+"""Input files: what is read from each format, and the messages for what cannot be."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compiler.catalogue import Column, Stream
+from compiler.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, Kind, Type
+from seustream import reading
+from seustream.errors import InputError, UserError
+from seustream.reading import read
+
+ROADS = Stream(
+    "Roads",
+    (Column("xPos", INT), Column("dir", Type(Kind.VARCHAR, 4)), Column("speed", REAL)),
+)
+R = Stream("R", (Column("a", INT), Column("b", Type(Kind.VARCHAR))))
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages name files as they are given; these tests give bare names."""
+    monkeypatch.chdir(tmp_path)
+
+
+def put(name: str, content: str | bytes) -> Path:
+    path = Path(name)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def silent(message: str) -> NoReturn:
+    raise AssertionError(f"unexpected warning: {message}")
+
+
+def rows(path: Path, stream: Stream = R) -> list[tuple[object, ...]]:
+    table = read(path, stream, silent)
+    assert table.schema.names == ["ts", *(column.name for column in stream.columns)]
+    assert table.schema.field(0).type == pa.int64()
+    assert not table.schema.field(0).nullable
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def errors(path: Path, stream: Stream = R) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(path, stream, silent)
+    assert caught.value.total >= len(caught.value.messages) - 1
+    return list(caught.value.messages)
+
+
+# All formats
+
+
+def test_unknown_suffix() -> None:
+    assert errors(put("r.txt", "ts")) == [
+        "r.txt: unknown format, the known suffixes are .csv, .jsonl, .ndjson, .json, .parquet"
+    ]
+
+
+def test_no_such_file() -> None:
+    assert errors(Path("r.csv")) == ["r.csv: no such file"]
+
+
+def test_a_directory() -> None:
+    Path("r.csv").mkdir()
+    assert errors(Path("r.csv")) == ["r.csv: is a directory, expected a file"]
+
+
+def test_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put("r.csv", "ts")
+
+    def refuse(self: Path, *arguments: object, **named: object) -> NoReturn:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert errors(path) == ["r.csv: cannot be read: Permission denied"]
+
+
+def test_errors_are_the_users() -> None:
+    error = InputError(["a", "b"], hint="c")
+    assert isinstance(error, UserError)
+    assert (error.messages, error.hint, error.total, str(error)) == (("a", "b"), "c", 2, "a\nb")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "CSV", "jsonl", "ndjson", "json", "parquet"])
+def test_order_of_rows_and_columns(suffix: str) -> None:
+    path = Path(f"r.{suffix}")
+    table = pa.table({"B": ["x", "y"], "TIMESTAMP": [9, 5], "A": [1, 2]})
+    if suffix == "parquet":
+        pq.write_table(table, path)
+    elif suffix.lower() == "csv":
+        put(path.name, "B,TIMESTAMP,A\nx,9,1\ny,5,2\n")
+    else:
+        put(path.name, "".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    assert rows(path) == [(9, 1, "x"), (5, 2, "y")]
+
+
+def test_a_stream_that_takes_both_names_of_the_time() -> None:
+    stream = Stream("R", (Column("ts", INT), Column("TimeStamp", INT)))
+    assert errors(put("r.csv", "ts,timestamp\n1,2\n"), stream) == [
+        "r.csv: stream R has columns ts and TimeStamp of its own, "
+        "which leaves no name for the time column"
+    ]
+
+
+def test_a_stream_with_a_time_column_of_its_own() -> None:
+    stream = Stream("R", (Column("TimeStamp", DATE),))
+    path = put("r.csv", "timestamp,ts\n2024-01-02,7\n")
+    assert rows(path, stream) == [(7, dt.date(2024, 1, 2))]
+
+
+# CSV
+
+
+def test_csv_nulls_and_empty_texts() -> None:
+    path = put("r.csv", 'ts,a,b\n1,,""\n2,"",\n3,"3","x"\n')
+    assert rows(path) == [(1, None, ""), (2, None, None), (3, 3, "x")]
+
+
+def test_csv_quotes_commas_and_newlines_in_cells() -> None:
+    path = put("r.csv", '"ts",a,b\n1,1,"x,""y""\nz"\n2,2,a"b\n3,3," c "\n')
+    assert rows(path) == [(1, 1, 'x,"y"\nz'), (2, 2, 'a"b'), (3, 3, " c ")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("last", [True, False])
+def test_csv_ends_of_lines(end: str, last: bool) -> None:
+    text = end.join(["", "ts,a,b", "1,1,x", "", "2,2,y"]) + (end if last else "")
+    assert rows(put("r.csv", text)) == [(1, 1, "x"), (2, 2, "y")]
+
+
+@pytest.mark.parametrize("text", ["ts,a,b", "ts,a,b\n", "ts,a,b\r\n\r\n"])
+def test_csv_without_rows(text: str) -> None:
+    assert rows(put("r.csv", text)) == []
+
+
+def test_csv_byte_order_mark() -> None:
+    assert rows(put("r.csv", b"\xef\xbb\xbfts,a,b\n1,2,\xc3\xa9\n")) == [(1, 2, "é")]
+
+
+def test_csv_header_over_two_lines() -> None:
+    stream = Stream("R", (Column("a", INT),))
+    warnings: list[str] = []
+    path = put("r.csv", 'ts,"x\ny",a\n1,2,3\nz,4,5\n')
+    with pytest.raises(InputError) as caught:
+        read(path, stream, warnings.append)
+    assert warnings == ["r.csv: column 'x\\ny' is not in stream R and ignored"]
+    assert caught.value.messages[0].startswith("r.csv:4: column ts: 'z' is not a time")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", b"\xef\xbb\xbf"])
+def test_csv_empty(text: str) -> None:
+    assert errors(put("r.csv", text)) == [
+        "r.csv: is empty, expected a header with the names of the columns"
+    ]
+
+
+def test_csv_bad_cells() -> None:
+    text = "ts,xPos,dir,speed\n1,7,E,1.5\n2,abc,north,1e39\n,9,W,fast\n\n4,99999999999,E,\n"
+    assert errors(put("roads.csv", text), ROADS) == [
+        "roads.csv:3: column xPos: 'abc' is not an int",
+        "roads.csv:3: column dir: 'north' has 5 characters, varchar(4) holds 4",
+        "roads.csv:3: column speed: '1e39' is too large for real",
+        "roads.csv:4: column ts: NULL, every tuple needs a time",
+        "roads.csv:4: column speed: 'fast' is not a real number",
+        "roads.csv:6: column xPos: '99999999999' is out of range, int is -2147483648 to 2147483647",
+    ]
+
+
+def test_csv_not_null() -> None:
+    stream = Stream("R", (Column("a", INT, nullable=False), Column("b", DOUBLE, nullable=False)))
+    assert errors(put("r.csv", "ts,a,b\n1,,1\n2,2,NaN\n3,3,3\n"), stream) == [
+        "r.csv:2: column a: NULL, the column is NOT NULL",
+        "r.csv:3: column b: 'NaN' reads as NULL, the column is NOT NULL",
+    ]
+
+
+def test_csv_lines_after_a_cell_of_several_lines() -> None:
+    text = 'ts,a,b\n1,1,"x\r\ny\nz"\n2,?,"p\nq"\n3,!,r\n'
+    assert errors(put("r.csv", text)) == [
+        "r.csv:5: column a: '?' is not an int",
+        "r.csv:7: column a: '!' is not an int",
+    ]
+
+
+def test_csv_first_errors_and_their_number() -> None:
+    good, bad = "1,1,x\n" * 100, "1,x,x\n" * 30
+    path = put("r.csv", "ts,a,b\n" + good + bad + "1,2\n")
+    with pytest.raises(InputError) as caught:
+        read(path, R)
+    assert caught.value.total == 31
+    *listed, last = caught.value.messages
+    assert listed == [f"r.csv:{102 + n}: column a: 'x' is not an int" for n in range(20)]
+    assert last == "r.csv: 31 errors in all, the first 20 are listed"
+
+
+def test_csv_ragged_rows() -> None:
+    path = put("r.csv", "ts,a,b\n1,1,x\n2\n3,3,x,y\n4,four,x\n")
+    assert errors(path) == [
+        "r.csv:3: 1 cell, the header has 3",
+        "r.csv:4: 4 cells, the header has 3",
+        "r.csv:5: column a: 'four' is not an int",
+    ]
+
+
+@pytest.mark.parametrize("row", ['2,2,"x', '2,2,"x\n3,3,y\n', '2,"2,x\n3,3,y\n', '2,2,"x""'])
+def test_csv_quote_not_closed(row: str) -> None:
+    assert errors(put("r.csv", "ts,a,b\n1,1,x\n\n" + row)) == [
+        "r.csv:4: a quote is opened in this row and not closed before the end of the file"
+    ]
+
+
+def test_csv_quote_not_closed_in_a_column_of_no_interest() -> None:
+    path = put("r.csv", 'ts,a,b,c\n1,1,x,\n2,z\n2,2,x,"\n3,3,y,\n')
+    with pytest.raises(InputError) as caught:
+        read(path, R, lambda message: None)
+    assert caught.value.messages == (
+        "r.csv:3: 2 cells, the header has 4",
+        "r.csv:4: a quote is opened in this row and not closed before the end of the file",
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"ts,a,b\n1,1,x\n2,2,\xff\n", "r.csv:3: not UTF-8 text, at byte 17 of the file"),
+        (b"ts,a,b\xe9\n1,1,x\n", "r.csv:1: not UTF-8 text, at byte 6 of the file"),
+        ("ts,a,b\n".encode("utf-16"), "r.csv:1: not UTF-8 text, at byte 0 of the file"),
+    ],
+)
+def test_csv_bad_utf8(data: bytes, message: str) -> None:
+    assert errors(put("r.csv", data)) == [message]
+
+
+def test_csv_missing_columns() -> None:
+    assert errors(put("roads.csv", "tss,xpoz,dir\n1,2,3\n"), ROADS) == [
+        "roads.csv: no time column, expected one named ts or TimeStamp; the nearest is 'tss'",
+        "roads.csv: no column xPos, which stream Roads has; the nearest is 'xpoz'",
+        "roads.csv: no column speed, which stream Roads has",
+    ]
+
+
+def test_csv_columns_twice() -> None:
+    assert errors(put("r.csv", "ts,TimeStamp,a,A,b\n1,1,1,1,x\n")) == [
+        "r.csv: column ts is there 2 times: 'ts', 'TimeStamp'",
+        "r.csv: column a is there 2 times: 'a', 'A'",
+    ]
+
+
+def test_csv_other_separator() -> None:
+    with pytest.raises(InputError) as caught:
+        read(put("r.csv", "ts;a;b\n1;2;x\n"), R)
+    assert caught.value.hint == "the header has semicolons; cells are separated by commas"
+
+
+def test_csv_unknown_columns_are_ignored_with_a_warning() -> None:
+    warnings: list[str] = []
+    table = read(put("r.csv", "x,ts,a,b,x\n?,1,2,y,?\n"), R, warnings.append)
+    assert table.to_pylist() == [{"ts": 1, "a": 2, "b": "y"}]
+    assert warnings == ["r.csv: columns 'x', 'x' are not in stream R and ignored"]
+    with pytest.warns(UserWarning, match="columns 'x', 'x' are not in stream R and ignored"):
+        read(Path("r.csv"), R)
+
+
+def test_csv_cell_longer_than_a_block_and_than_pythons_limit() -> None:
+    long = "x" * 3_000_000
+    assert rows(put("r.csv", f"ts,a,b\n1,1,{long}\n2,2,y\n")) == [(1, 1, long), (2, 2, "y")]
+    path = put("r.csv", f"ts,a,b\n1,1,{long}\nz,2,y\n")
+    assert errors(path) == [
+        "r.csv:3: column ts: 'z' is not a time (integer milliseconds or an ISO timestamp)"
+    ]
+
+
+def test_csv_of_many_rows_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A good file never goes through the readers that go row by row or cell by cell."""
+
+    def slow(*arguments: object) -> NoReturn:
+        raise AssertionError("the slow path")
+
+    monkeypatch.setattr(reading, "_diagnose_csv", slow)
+    monkeypatch.setattr("seustream.tables._slow", slow)
+    stream = Stream(
+        "R",
+        (
+            Column("i", SMALLINT),
+            Column("l", BIGINT, nullable=False),
+            Column("d", DOUBLE),
+            Column("t", Type(Kind.VARCHAR, 10)),
+            Column("day", DATE),
+            Column("clock", Type(Kind.TIME)),
+            Column("at", Type(Kind.TIMESTAMP)),
+            Column("ok", BOOLEAN),
+        ),
+    )
+    count = 200_000
+    lines = [
+        f'{n},{n % 1000 - 500},{n},{n / 8},"r,\n{n}",2024-01-02,03:04:05.678,2024-01-02T03:04:05Z,'
+        f"{'tf'[n % 2]}\n"
+        if n % 10
+        else f"{n},,{n},nan,,,,,\n"
+        for n in range(count)
+    ]
+    path = put("r.csv", "ts,i,l,d,t,day,clock,at,ok\n" + "".join(lines))
+    table = read(path, stream, silent)
+    assert table.num_rows == count
+    assert table["ts"].to_pylist() == list(range(count))
+    assert table["d"].null_count == table["t"].null_count == count // 10
+    assert table.slice(199_999).to_pylist() == [
+        {
+            "ts": 199_999,
+            "i": 499,
+            "l": 199_999,
+            "d": 24_999.875,
+            "t": "r,\n199999",
+            "day": dt.date(2024, 1, 2),
+            "clock": dt.time(3, 4, 5, 678_000),
+            "at": dt.datetime(2024, 1, 2, 3, 4, 5),
+            "ok": False,
+        }
+    ]
+
+
+def test_the_slow_path_is_there_to_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holds the test above up: a bad file does go there."""
+    called: list[object] = []
+    diagnose = reading._diagnose_csv
+    monkeypatch.setattr(
+        reading, "_diagnose_csv", lambda *given: called.append(given) or diagnose(*given)
+    )
+    errors(put("r.csv", "ts,a,b\n1,x,x\n"))
+    assert len(called) == 1
+
+
+# JSON lines
+
+
+def test_json_values() -> None:
+    stream = Stream(
+        "R",
+        (
+            Column("i", BIGINT),
+            Column("d", DOUBLE),
+            Column("t", Type(Kind.VARCHAR)),
+            Column("o", BOOLEAN),
+        ),
+    )
+    text = (
+        '{"ts": "2024-01-02T00:00:00Z", "i": 9223372036854775807, "d": 1e2, "t": "a\\n\\u00e9", "o": true}\n'
+        "\n"
+        '  {"TS": 5, "i": "12", "d": 3, "t": "", "o": "f"}\r\n'
+        '{"ts": 6, "i": null, "d": NaN, "o": 1}\n'
+        '{"ts": 7, "d": "Infinity", "t": null}'
+    )
+    assert rows(put("r.jsonl", text), stream) == [
+        (1704153600000, 2**63 - 1, 100.0, "a\né", True),
+        (5, 12, 3.0, "", False),
+        (6, None, None, None, True),
+        (7, None, float("inf"), None, None),
+    ]
+
+
+def test_json_bad_values() -> None:
+    lines = [
+        '{"ts": 1, "a": 1.5, "b": "x"}',
+        '{"ts": 2, "a": true, "b": 12}',
+        '{"ts": true, "a": [1], "b": {"x": 1}}',
+        '{"ts": null, "a": "", "b": "\\ud800"}',
+        '{"a": 99999999999, "b": 1.5}',
+        '{"ts": 6, "b": false}',
+    ]
+    assert errors(put("r.jsonl", "\n".join(lines))) == [
+        "r.jsonl:1: column a: '1.5' is not an int",
+        "r.jsonl:2: column a: 'true' is not an int",
+        "r.jsonl:2: column b: the JSON number 12 is not a string",
+        "r.jsonl:3: column ts: 'true' is not a time (integer milliseconds or an ISO timestamp)",
+        "r.jsonl:3: column a: a JSON array is not an int",
+        "r.jsonl:3: column b: a JSON object is not a varchar",
+        "r.jsonl:4: column ts: NULL, every tuple needs a time",
+        "r.jsonl:4: column b: '\\ud800' is not Unicode text",
+        "r.jsonl:5: column ts: NULL, every tuple needs a time",
+        "r.jsonl:5: column a: '99999999999' is out of range, int is -2147483648 to 2147483647",
+        "r.jsonl:5: column b: the JSON number 1.5 is not a string",
+        "r.jsonl:6: column b: the JSON boolean false is not a string",
+    ]
+
+
+def test_json_numbers_too_large() -> None:
+    stream = Stream("R", (Column("d", DOUBLE),))
+    text = '{"ts": 1, "d": 1e400}\n{"ts": 1e3, "d": 1}\n'
+    assert errors(put("r.jsonl", text), stream) == [
+        "r.jsonl:1: column d: '1e400' is too large for double precision",
+        "r.jsonl:2: column ts: '1e3' is not a time (integer milliseconds or an ISO timestamp)",
+    ]
+
+
+def test_json_bad_lines() -> None:
+    lines = [
+        b'{"ts": 1, "a": 1, "b": "x"}',
+        b'{"ts": 2, "a": ',
+        b"[1, 2]",
+        b"7",
+        b"",
+        b'{"ts": 3, "a": 1, "A": 2, "b": "x"}',
+        b'{"ts": 4, "a": 1, "b": "\xff"}',
+        b"[" * 100_000,
+        b'{"ts": 5, "a": x}',
+        b'{"ts": 6, "a": "x"}',
+    ]
+    found = errors(put("r.jsonl", b"\n".join(lines)))
+    assert found[:5] == [
+        "r.jsonl:2: not a JSON object: Expecting value at column 15",
+        "r.jsonl:3: a JSON array, expected one JSON object a line",
+        "r.jsonl:4: a JSON number, expected one JSON object a line",
+        "r.jsonl:6: column a is there more than once",
+        f"r.jsonl:7: not UTF-8 text, at byte {len(b'|'.join(lines[:6])) + 25} of the file",
+    ]
+    assert found[5].startswith("r.jsonl:8: not a JSON object: maximum recursion depth exceeded")
+    assert found[6:] == [
+        "r.jsonl:9: not a JSON object: Expecting value at column 16",
+        "r.jsonl:10: column a: 'x' is not an int",
+    ]
+
+
+def test_json_lines_are_right_far_into_a_file() -> None:
+    good = '{"ts": 1, "a": 1, "b": "x"}\n\n'
+    path = put("r.jsonl", good * 6000 + '{"ts": 1, "a": "?", "b": "x"}\n')
+    assert errors(path) == ["r.jsonl:12001: column a: '?' is not an int"]
+    assert len(rows(put("r.jsonl", good * 10_000))) == 10_000
+
+
+def test_json_columns() -> None:
+    warnings: list[str] = []
+    table = read(
+        put("r.jsonl", '{"ts": 1, "a": 1, "x": 0}\n{"timestamp": 2, "B": "b", "y": [0], "x": 1}\n'),
+        R,
+        warnings.append,
+    )
+    assert table.to_pylist() == [{"ts": 1, "a": 1, "b": None}, {"ts": 2, "a": None, "b": "b"}]
+    assert warnings == ["r.jsonl: columns 'x', 'y' are not in stream R and ignored"]
+
+
+def test_json_missing_columns() -> None:
+    assert errors(put("roads.jsonl", '{"ts": 1, "xpoz": 1, "dir": "E"}\n'), ROADS) == [
+        "roads.jsonl: no column xPos, which stream Roads has; the nearest is 'xpoz'",
+        "roads.jsonl: no column speed, which stream Roads has",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_json_empty_is_a_stream_without_tuples(text: str) -> None:
+    """Results without rows are such a file, so it is no error; but it may be a mistake."""
+    warnings: list[str] = []
+    assert read(put("r.jsonl", text), R, warnings.append).num_rows == 0
+    assert warnings == ["r.jsonl: is empty, stream R has no tuples"]
+
+
+# Parquet
+
+
+def test_parquet_errors() -> None:
+    table = pa.table({"ts": [1, None, 3], "a": [1, 2, 2**31], "b": ["x", "y", "z"]})
+    pq.write_table(table, "r.parquet")
+    assert errors(Path("r.parquet")) == [
+        "r.parquet: row 2: column ts: NULL, every tuple needs a time",
+        "r.parquet: row 3: column a: '2147483648' is out of range, "
+        "int is -2147483648 to 2147483647",
+    ]
+
+
+def test_parquet_rows_are_counted_across_groups() -> None:
+    table = pa.table({"ts": range(10), "a": [1] * 9 + [2**40], "b": ["x"] * 10})
+    pq.write_table(table, "r.parquet", row_group_size=3)
+    (message,) = errors(Path("r.parquet"))
+    assert message.startswith("r.parquet: row 10: column a: ")
+
+
+def test_parquet_wrong_types() -> None:
+    pq.write_table(pa.table({"ts": [1.0], "a": ["1"], "b": [[1]]}), "r.parquet")
+    assert errors(Path("r.parquet")) == [
+        "r.parquet: column ts has type double, "
+        "expected a time (integer milliseconds or an ISO timestamp)",
+        "r.parquet: column a has type string, expected an int",
+        "r.parquet: column b has type list<element: int64>, expected a varchar",
+    ]
+
+
+def test_parquet_times() -> None:
+    at = dt.datetime(2024, 1, 2, tzinfo=dt.UTC)
+    times = pa.array([at, at + dt.timedelta(microseconds=1999)], pa.timestamp("ns", "Europe/Paris"))
+    pq.write_table(pa.table({"TS": times, "A": [1, 2], "b": ["x", None]}), "r.parquet")
+    assert rows(Path("r.parquet")) == [(1704153600000, 1, "x"), (1704153600001, 2, None)]
+
+
+def test_parquet_columns() -> None:
+    pq.write_table(pa.table({"ts": [1], "a": [1], "A": [1], "R.b": ["x"]}), "r.parquet")
+    assert errors(Path("r.parquet")) == [
+        "r.parquet: column a is there 2 times: 'a', 'A'",
+        "r.parquet: no column b, which stream R has; the nearest is 'R.b'",
+    ]
+    stream = Stream("R", (Column("R.b", Type(Kind.VARCHAR)),))
+    warnings: list[str] = []
+    assert read(Path("r.parquet"), stream, warnings.append).to_pylist() == [{"ts": 1, "R.b": "x"}]
+    assert warnings == ["r.parquet: columns 'a', 'A' are not in stream R and ignored"]
+
+
+def test_parquet_that_is_none() -> None:
+    assert errors(put("r.parquet", "")) == ["r.parquet: is empty, expected a Parquet file"]
+    (message,) = errors(put("r.parquet", "ts,a,b\n1,2,3\n"))
+    assert message.startswith("r.parquet: cannot be read as Parquet: ")
+    pq.write_table(pa.table({"ts": [1], "a": [1], "b": ["x"]}), "r.parquet")
+    data = bytearray(Path("r.parquet").read_bytes())
+    data[4:40] = bytes(36)
+    (message,) = errors(put("r.parquet", bytes(data)))
+    assert message.startswith("r.parquet: cannot be read")
+
+
+def test_parquet_without_rows() -> None:
+    pq.write_table(pa.table({"ts": [1], "a": [1], "b": ["x"]}).slice(0, 0), "r.parquet")
+    assert rows(Path("r.parquet")) == []
+
+
+# Random files
+
+
+def test_random_csv_names_the_lines_of_bad_cells() -> None:
+    """Rows over several lines, empty lines and all ends of lines, against a plain count."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    for _ in range(200):
+        end = rng.choice(["\n", "\r\n", "\r"])
+        texts, values, bad, line = ["ts,a,b"], [], [], 2
+        for row in range(rng.randrange(30)):
+            b = rng.choice(["x", "", f"x{end}y", f'"{end}{end}"', "a,b", ' "', "é"])
+            cell = '"' + b.replace('"', '""') + '"'
+            if rng.random() < 0.1:
+                texts.append(f"{row},?{row},{cell}")
+                bad.append(f"r.csv:{line}: column a: '?{row}' is not an int")
+            else:
+                texts.append(f"{row},{row * row},{cell}")
+                values.append((row, row * row, b))
+            line += 1 + b.count(end)
+            if rng.random() < 0.1:
+                texts.append("")
+                line += 1
+        path = put("r.csv", end.join(texts) + rng.choice(["", end]))
+        if bad:
+            assert errors(path) == bad
+        else:
+            assert rows(path) == values
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_any_bytes_are_a_table_or_an_input_error(suffix: str) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    tokens = {
+        "csv": [
+            "1",
+            "abc",
+            *[","] * 4,
+            "\n",
+            "\r",
+            '"',
+            '""',
+            " ",
+            "é",
+            "\x00",
+            "1,2,x\n",
+            "\ufeff",
+        ],
+        "jsonl": [
+            "{",
+            "}",
+            '"ts"',
+            '"a"',
+            ":",
+            ",",
+            "1",
+            "null",
+            "\n",
+            "[",
+            '{"ts":1,"a":1,"b":"x"}\n',
+            "-",
+        ],
+    }[suffix]
+    good = 0
+    messages: list[str] = []
+    for _ in range(500):
+        data = "".join(rng.choices(tokens, k=rng.randrange(20))).encode()
+        if suffix == "csv":
+            data = b"ts,a,b" + rng.choice([b"\n", b"\r\n", b"\r"]) + data
+        if rng.random() < 0.1:
+            at = rng.randrange(len(data) + 1)
+            data = data[:at] + rng.choice([b"\xff", b"\xc3", b"\x00"]) + data[at:]
+        try:
+            read(put(f"r.{suffix}", data), R, lambda message: None)
+        except InputError as error:
+            messages += error.messages
+        else:
+            good += 1
+    assert good
+    assert all(message.startswith(f"r.{suffix}:") for message in messages)
