@@ -1,7 +1,7 @@
 """EXPLAIN: every stage of a compilation, for people as text and pictures, for programs as JSON.
 
-    print(explain(compile_text(text), None, "text"))           the overview
-    print(explain(compile_text(text), "routes", "svg", "q7"))  one stage, for one query
+print(explain(compile_text(text), None, "text"))           the overview
+print(explain(compile_text(text), "routes", "svg", "q7"))  one stage, for one query
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from compiler.explain.facts import machine, overview, plan, routes, source, split
 from compiler.explain.facts.names import Scope
+from compiler.explain.marks import printable
 from compiler.explain.picture import machine as machine_picture
 from compiler.explain.picture import tree as tree_picture
 from compiler.explain.text import machine as machine_text
@@ -54,9 +55,7 @@ _VIEWS: dict[str | None, _View] = {
         lambda scope: tree_picture.tree(source.tree(scope)),
     ),
     "predicate": _View(lambda c: True, source.predicates, source_text.predicates),
-    "dnf": _View(
-        lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, plan_text.dnf
-    ),
+    "dnf": _View(lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, plan_text.dnf),
     "subqueries": _View(
         lambda c: bool(c.subqueries) or not c.device_queries,
         plan.subqueries,
@@ -85,8 +84,9 @@ assert tuple(_VIEWS) == (*STAGES, None)
 
 
 def explain(c: Compilation, stage: str | None, format: str, query: str | None = None) -> str:
-    """A stage as text, JSON or SVG; `None` is the overview. `query` leaves out what does not
-    concern that query. Raises `ValueError` for what there is not, with what there is."""
+    """A stage as text, JSON or SVG, without a newline at the end; `None` is the overview. `query`
+    leaves out what does not concern that query. Raises `ValueError` for what there is not, with
+    what there is."""
     if stage not in _VIEWS:
         raise ValueError(f"no stage {stage!r}; stages: {', '.join(STAGES)}")
     if format not in FORMATS:
@@ -97,23 +97,21 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
         raise ValueError(f"no picture of stage {stage!r}; pictures: {pictures}, and the overview")
     _must_be_ready(c, stage)
     scope = Scope(c, query)
-    try:
-        if format == "svg" and view.picture is not None:
-            return view.picture(scope)
-        facts = view.facts(scope)
-        if format == "json":
-            return json.dumps(_plain(facts), indent=2, ensure_ascii=False) + "\n"
-        return "\n".join(view.text(facts)) + "\n"
-    except RecursionError:
-        raise ValueError("an expression is nested too deep to be shown") from None
+    if format == "svg" and view.picture is not None:
+        return view.picture(scope)
+    facts = view.facts(scope)
+    if format == "json":
+        return json.dumps(_plain(facts), indent=2, ensure_ascii=False)
+    return "\n".join(map(printable, view.text(facts)))
 
 
 def _must_be_ready(c: Compilation, stage: str | None) -> None:
     """Refuses what a compilation stopped early does not know, rather than show nothing."""
     for name, view in _VIEWS.items():
         if not view.ready(c):
+            last = name or STAGES[-1]
             what = "the overview" if stage is None else f"stage {stage!r}"
-            raise ValueError(f"{what} cannot be explained: the compilation stopped before {name!r}")
+            raise ValueError(f"{what} cannot be explained: the compilation stopped before {last!r}")
         if name == stage:
             return
 

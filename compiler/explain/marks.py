@@ -10,9 +10,10 @@ WIDTH = 110
 """Columns a line may take; wider cells are wrapped."""
 
 _NARROWEST = 12
-_OPERATOR = re.compile(r" (=|<>|<=|>=|<|>|LIKE|IS|×) ")
+_WORD = 26
+_COMPARISON = re.compile(r"(\S+) (=|<>|<=|>=|<|>|LIKE) (\S+)")
 _GLUE = "\u00a0"
-_PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n\r"} | {
+_PICTURES = {code: 0x2400 + code for code in range(32)} | {
     0x7F: 0x2421,
     0xFFFE: 0xFFFD,
     0xFFFF: 0xFFFD,
@@ -24,19 +25,29 @@ def circled(number: int) -> str:
     return chr(ord("①") + number - 1) if 1 <= number <= 20 else f"({number})"
 
 
+def sigma(number: int) -> str:
+    """The mark of a selection, from σ₁ for 1."""
+    return "σ" + "".join(chr(ord("₀") + int(digit)) for digit in str(number))
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def printable(text: str) -> str:
-    """The text with a sign for what a terminal would act on and XML does not allow."""
+    """One line, with a sign for what a terminal would act on and XML does not allow."""
     return text.translate(_PICTURES)
 
 
 def wrap(text: str, width: int) -> list[str]:
     """Lines of at most `width` columns; a comparison stays on one line if it can."""
-    glued = _OPERATOR.sub(rf"{_GLUE}\1{_GLUE}", printable(text))
-    lines = textwrap.wrap(glued, max(width, 1), break_on_hyphens=False)
+
+    def glued(found: re.Match[str]) -> str:
+        whole = found.group()
+        return whole.replace(" ", _GLUE) if len(whole) <= width else whole
+
+    text = _COMPARISON.sub(glued, printable(text))
+    lines = textwrap.wrap(text, max(width, 1), break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines] or [""]
 
 
@@ -68,7 +79,9 @@ def table(
             )
             yield (" " * indent + (" " * gap).join(padded)).rstrip()
 
-    rules = ("─" * width if title else " " * width for title, width in zip(head, widths, strict=True))
+    rules = (
+        "─" * width if title else " " * width for title, width in zip(head, widths, strict=True)
+    )
     rule = " " * indent + (" " * gap).join(rules).rstrip()
     return [*lines(head), rule, *(line for row in cells for line in lines(row))]
 
@@ -78,10 +91,20 @@ def _is_number(cell: str) -> bool:
 
 
 def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
-    """Natural widths, the widest narrowed until the table fits."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    while sum(widths) > most and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+    """Natural widths, the widest narrowed until the table fits; words are cut only in need."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    words = [
+        min(max((len(w) for cell in column for w in cell.split()), default=0), _WORD)
+        for column in columns
+    ]
+    for floors in (words, [0] * len(words)):
+        floors = [max(floor, _NARROWEST) for floor in floors]
+        while sum(widths) > most:
+            room = [(width, i) for i, width in enumerate(widths) if width > floors[i]]
+            if not room:
+                break
+            widths[max(room)[1]] -= 1
     return widths
 
 

@@ -1,84 +1,159 @@
 """Routes by cost: shared tags, no cross product where factors connect the streams.
 
-A tag stands for what its tuples carry and what has been checked: an intermediate that several
-subqueries need, or that is another subquery's result, is produced once. From what is bound, the
-next stream is the connected one expected to let the fewest tuples through.
+Two steps.
 
-Of each raw tuple a tag's tuples are reached by one way only; where two ways would meet, the later
-one gets a tag of its own, so that nothing is produced twice.
+1. For each arriving stream a tree. Its nodes say what is bound and what has been checked; from
+   each, the next stream for a subquery is the connected one expected to let the fewest tuples
+   through. A node stands in the tree once, so an intermediate that several subqueries need, or
+   that is another subquery's result, is produced once, and no result twice.
+2. Nodes of different trees become one tag where they mean the same and go on in the same way.
+   Tuples that have gone different ways so far then share programs and route rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from compiler.plan.requests import Request, Requests
-from compiler.plan.routes import RoutePlan, Tag, factors_between, selections_of
+from compiler.plan.routes import RoutePlan, Step, factors_between, selections_of
 from compiler.plan.statistics import Estimate
 
-_Checked = tuple[frozenset[int], frozenset[int], frozenset[tuple[int, int]]]
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a joined tuple carries, and what is known to hold of it."""
+
+    bound: frozenset[int]
+    factors: frozenset[int] = frozenset()
+    selections: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in the tree of one arriving stream; `next` by area and content."""
+
+    content: _Content
+    next: dict[tuple[int, _Content], _Node] = field(default_factory=dict)
+    subqueries: set[int] = field(default_factory=set)
+    queries: set[int] = field(default_factory=set)
 
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:
-    return _Planner(requests, slots, estimate).run()
+    trees = [_tree(raw, requests, estimate) for raw in range(slots)]
+    return _Merge(slots).run(trees)
 
 
-class _Planner:
-    def __init__(self, requests: Requests, slots: int, estimate: Estimate) -> None:
-        self.requests, self.estimate = requests, estimate
-        self.routes = RoutePlan.start(slots)
-        self.by_content: dict[_Checked, list[Tag]] = {}
-        # (raw stream, tag) -> the tag before it on the way from there
-        self.came_from: dict[tuple[int, int], int] = {}
+# --- trees --------------------------------------------------------------------
 
-    def run(self) -> RoutePlan:
-        # Short subqueries first: their results are the intermediates longer ones share.
-        for request in sorted(self.requests.rows, key=lambda r: len(r.slots)):
-            for raw in request.slots:
-                self._from(raw, request)
-        return self.routes
 
-    def _from(self, raw: int, request: Request) -> None:
-        tag = self.routes.tags[raw]
-        while len(tag.bound) < len(request.slots):
-            area = self._next(tag.bound, request)
-            after = self._tag(raw, tag, tag.bound | {area}, request)
-            self.routes.step(request, self.requests, tag, area, after)
-            after.subqueries.add(request.subquery.number)
-            tag = after
-        tag.queries.update(request.subquery.parents)
+def _tree(raw: int, requests: Requests, estimate: Estimate) -> _Node:
+    root = _Node(_Content(frozenset((raw,))))
+    nodes = {root.content: root}
+    # Short subqueries first: their results are the intermediates longer ones share.
+    for request in sorted(requests.rows, key=lambda row: len(row.slots)):
+        if raw not in request.slots:
+            continue
+        node = root
+        while len(node.content.bound) < len(request.slots):
+            area = _next_area(node, request, requests, estimate)
+            content = _content(node.content.bound | {area}, request, requests)
+            found = nodes.get(content)
+            if found is None:
+                found = nodes[content] = node.next[area, content] = _Node(content)
+            found.subqueries.add(request.subquery.number)
+            node = found
+        node.queries.update(request.subquery.parents)
+    return root
 
-    def _next(self, bound: frozenset[int], request: Request) -> int:
-        """The cheapest stream to probe; one without a factor only if none has any."""
 
-        def cost(area: int) -> tuple[bool, float, int]:
-            factors = factors_between(request, self.requests, bound, area)
-            through = self.estimate.rows(area)
-            for number in factors:
-                through *= self.estimate.selectivity(self.requests.factors[number])
-            through *= 0.5 ** len(selections_of(request, area))
-            return (not factors, through, area)
+def _next_area(node: _Node, request: Request, requests: Requests, estimate: Estimate) -> int:
+    """The cheapest stream to probe; one without a factor only if none has any."""
+    bound = node.content.bound
 
-        return min((slot for slot in request.slots if slot not in bound), key=cost)
+    def cost(area: int) -> tuple[bool, float, bool, int]:
+        factors = factors_between(request, requests, bound, area)
+        through = estimate.rows(area)
+        for number in factors:
+            through *= estimate.selectivity(requests.factors[number])
+        through *= 0.5 ** len(selections_of(request, area))
+        shared = (area, _content(bound | {area}, request, requests)) in node.next
+        return (not factors, through, not shared, area)
 
-    def _tag(self, raw: int, before: Tag, bound: frozenset[int], request: Request) -> Tag:
-        content: _Checked = (
-            bound,
-            frozenset(
-                number
-                for number in request.factors
-                if {
-                    self.requests.factors[number].left.slot,
-                    self.requests.factors[number].right.slot,
-                }
-                <= bound
-            ),
-            frozenset(pair for pair in request.selections if pair[0] in bound),
+    return min((slot for slot in request.slots if slot not in bound), key=cost)
+
+
+def _content(bound: frozenset[int], request: Request, requests: Requests) -> _Content:
+    def inside(number: int) -> bool:
+        factor = requests.factors[number]
+        return {factor.left.slot, factor.right.slot} <= bound
+
+    return _Content(
+        bound,
+        frozenset(number for number in request.factors if inside(number)),
+        frozenset(pair for pair in request.selections if pair[0] in bound),
+    )
+
+
+# --- tags ---------------------------------------------------------------------
+
+_Meaning = tuple[_Content, frozenset[tuple[int, int]]]
+
+
+class _Merge:
+    """Numbers the nodes; those that mean the same and go on alike get one number."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.classes: dict[_Meaning, int] = {}
+        self.class_of: dict[int, int] = {}  # by id of the node
+
+    def run(self, trees: list[_Node]) -> RoutePlan:
+        for root in trees:
+            for node in root.next.values():
+                self._classify(node)
+        routes = RoutePlan.start(self.slots)
+        numbers: dict[int, int] = {}
+        level = [(raw, root) for raw, root in enumerate(trees)]
+        while level:
+            level = [
+                (self._tag(routes, numbers, number, area, node, after), after)
+                for number, node in level
+                for (area, _), after in node.next.items()
+            ]
+        return routes
+
+    def _classify(self, node: _Node) -> int:
+        after = frozenset((area, self._classify(n)) for (area, _), n in node.next.items())
+        mine = self.classes.setdefault((node.content, after), len(self.classes))
+        self.class_of[id(node)] = mine
+        return mine
+
+    def _tag(
+        self,
+        routes: RoutePlan,
+        numbers: dict[int, int],
+        before: int,
+        area: int,
+        node: _Node,
+        after: _Node,
+    ) -> int:
+        """The tag of a node, and the step that leads to it."""
+        mine = self.class_of[id(after)]
+        if mine not in numbers:
+            numbers[mine] = routes.new_tag(after.content.bound).number
+        tag = routes.tags[numbers[mine]]
+        tag.subqueries |= after.subqueries
+        tag.queries |= after.queries
+        old, new = node.content, after.content
+        fresh = sorted(new.selections - old.selections)
+        routes.add(
+            Step(
+                area,
+                before,
+                tuple(sorted(new.factors - old.factors)),
+                tuple(bit for slot, bit in fresh if slot == area),
+                tuple(bit for slot, bit in fresh if slot != area),
+                tag.number,
+            )
         )
-        candidates = self.by_content.setdefault(content, [])
-        for tag in candidates:
-            if self.came_from.get((raw, tag.number), before.number) == before.number:
-                break
-        else:
-            tag = self.routes.new_tag(bound)
-            candidates.append(tag)
-        self.came_from[raw, tag.number] = before.number
-        return tag
+        return tag.number

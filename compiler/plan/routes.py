@@ -75,7 +75,11 @@ class RoutePlan:
             () if raw is None else selections_of(request, raw),
             post.number,
         )
-        pre.probes.add(area)
+        self.add(step)
+
+    def add(self, step: Step) -> None:
+        """Adds a step; where it starts, the area is probed."""
+        self.tags[step.pre].probes.add(step.area)
         if step not in self.steps:
             self.steps.append(step)
 

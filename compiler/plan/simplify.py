@@ -146,7 +146,8 @@ def _operands_not_null(e: Expression) -> Expression:
         operands = (e.left, e.right)
     elif isinstance(e, Like):
         operands = (e.term,)
-    return conjunction(tuple(_null_test(IsNull(operand, negated=True)) for operand in operands))
+    tests = (_null_test(IsNull(operand, negated=True)) for operand in operands)
+    return conjunction(tuple(test for test in tests if test != TRUE))
 
 
 def _null_test(e: IsNull) -> Expression:

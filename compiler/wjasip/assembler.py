@@ -3,7 +3,8 @@
     CMP 1,R2,=,3     window attribute 1 against attribute 2 of stream R, into register 3
     JMPCT 9,22       ; a comment
 
-A probe attribute is the stream's name and one digit, the attribute's number.
+A probe attribute is the stream's name and one digit, the attribute's number; a point parts them
+where the name ends in a digit itself, as in `R#2.0`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def show(instruction: Instruction, streams: Sequence[str]) -> str:
     """One instruction as text, streams by name."""
     if isinstance(instruction, isa.Cmp):
         names = [*streams, *(f"stream{n}_" for n in range(len(streams), 4))]
-        probe = f"{names[instruction.probe_stream]}{instruction.probe_attribute}"
+        name = names[instruction.probe_stream]
+        probe = f"{name}{'.' if name[-1].isdigit() else ''}{instruction.probe_attribute}"
         symbol = Condition(instruction.condition).symbol
         return f"CMP {instruction.window_attribute},{probe},{symbol},{instruction.r}"
     return str(instruction)
@@ -71,7 +73,7 @@ def _compare(operands: list[str], streams: Sequence[str]) -> Instruction:
     if len(operands) != 4:
         raise ValueError(f"CMP takes 4 operands, not {len(operands)}")
     window, probe, symbol, register = operands
-    stream, attribute = probe[:-1], probe[-1:]
+    stream, attribute = probe[:-1].removesuffix("."), probe[-1:]
     if stream not in streams:
         raise ValueError(f"unknown stream {stream!r}; known: {', '.join(streams)}")
     if symbol not in _CONDITIONS:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler.explain.facts.names import Scope, bracketed, retention_text
-from compiler.explain.facts.plan import AttributeFacts, SelectionFacts, attributes, codes
+from compiler.explain.facts.plan import AttributeFacts, SelectionFacts, attributes, requests
 from compiler.explain.marks import circled
 from compiler.plan.divide import JoinFactor
 from compiler.wjasip.assembler import show
@@ -42,6 +42,9 @@ class CombinationFacts:
 
 @dataclass(frozen=True, slots=True)
 class AreaFacts:
+    """A join area. Its selections are those of its own tuples, which it evaluates at the door, and
+    those its combinations ask of a probe."""
+
     area: str
     attributes: tuple[AttributeFacts, ...]
     factors: tuple[FactorRegister, ...]
@@ -78,26 +81,26 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
     )
     combinations = []
     for step in steps:
-        conditions = scope.step_conditions(step)
         after = c.tables.routes[step.post]
         combinations.append(
             CombinationFacts(
                 step.pre,
                 scope.slots(c.routes.tags[step.pre].bound),
                 tuple(number + 1 for number in step.factors),
-                conditions[len(step.factors) :],
+                tuple(scope.selection_mark(*pair) for pair in scope.step_selections(step)),
                 step.post,
                 scope.device_queries(after.queries),
                 scope.slots(after.probes),
             )
         )
+    name, checked = scope.slot(slot), {mark for row in combinations for mark in row.selections}
     program = c.programs[slot] if c.programs else ()
     return AreaFacts(
-        scope.slot(slot),
-        tuple(a for a in attributes(scope) if a.stream == scope.slot(slot)),
+        name,
+        tuple(a for a in attributes(scope) if a.stream == name),
         factors,
         tuple(combinations),
-        _selections(scope, slot),
+        tuple(s for s in requests(scope).selections if s.stream == name or s.mark in checked),
         _admits(scope, slot),
         retention_text(area.retention),
         c.options.config.depth,
@@ -118,20 +121,6 @@ def _as_compared(scope: Scope, factor: JoinFactor, slot: int) -> str:
         window, probe, condition = factor.right, factor.left, factor.condition
     return (
         f"probe {scope.slot(probe.slot)}.{probe.column} {condition.symbol} window {window.column}"
-    )
-
-
-def _selections(scope: Scope, slot: int) -> tuple[SelectionFacts, ...]:
-    users: dict[int, list[int]] = {}
-    wanted = scope.subqueries
-    for row in scope.c.requests.rows:
-        for owner, bit in row.selections:
-            if owner == slot and row.subquery.number in wanted:
-                users.setdefault(bit, []).append(row.subquery.number)
-    terms = scope.c.requests.selections[slot]
-    return tuple(
-        SelectionFacts(scope.slot(slot), bit, terms[bit].text, codes(terms[bit]), tuple(numbers))
-        for bit, numbers in sorted(users.items())
     )
 
 
@@ -161,8 +150,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectionRegister:
+    """A register that reads a selection bit of the window tuple, or of a probe from a stream."""
+
+    register: int
+    mark: str
+    condition: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     area: str
+    registers: tuple[SelectionRegister, ...]
     lines: tuple[Line, ...]
     limit: int
 
@@ -173,11 +173,31 @@ def listings(scope: Scope) -> tuple[Listing, ...]:
     return tuple(
         Listing(
             scope.slot(slot),
+            tuple(_selection_registers(scope, slot)),
             tuple(_Commentator(scope, slot, program).lines()),
             scope.c.options.config.instructions,
         )
         for slot, program in enumerate(scope.c.programs)
     )
+
+
+def _selection_registers(scope: Scope, slot: int) -> Iterable[SelectionRegister]:
+    """Those some combination of the area reads, whatever the query."""
+    steps = [step for step in scope.c.routes.steps if step.area == slot]
+    window = {(slot, bit) for step in steps for bit in step.window_selections}
+    probes = {
+        (min(scope.c.routes.tags[step.pre].bound), bit)
+        for step in steps
+        for bit in step.probe_selections
+    }
+    for registers, pairs, of in (
+        (isa.WINDOW_SELECTION_REGISTERS, window, "window tuple"),
+        (isa.PROBE_SELECTION_REGISTERS, probes, "probe"),
+    ):
+        for owner, bit in sorted(pairs):
+            text = scope.c.requests.selections[owner][bit].text
+            whose = of if owner == slot else f"{of} {scope.slot(owner)}"
+            yield SelectionRegister(registers[bit], scope.selection_mark(owner, bit), text, whose)
 
 
 class _Commentator:
@@ -189,9 +209,9 @@ class _Commentator:
         self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they are made of
         self.holds: dict[int, str] = {isa.TRUE_REGISTER: "always"}
         for bit, register in enumerate(isa.PROBE_SELECTION_REGISTERS):
-            self.holds[register] = f"[probe's bit {bit}]"
-        for bit, term in enumerate(scope.c.requests.selections[slot]):
-            self.holds[isa.WINDOW_SELECTION_REGISTERS[bit]] = bracketed(term)
+            self.holds[register] = f"probe's bit {bit}"
+        for bit in range(len(scope.c.requests.selections[slot])):
+            self.holds[isa.WINDOW_SELECTION_REGISTERS[bit]] = scope.selection_mark(slot, bit)
 
     def lines(self) -> list[Line]:
         names = self.scope.c.slot_names
@@ -218,7 +238,9 @@ class _Commentator:
                 self._probe_is(tag)
                 return f"probe carries tag {tag} ({self._carried(tag)})? else to {address}"
             case isa.Join(r, tag):
-                return f"{self._register(r)}: emit tag {tag} ({self._carried(tag)}) {self._after(tag)}"
+                return (
+                    f"{self._register(r)}: emit tag {tag} ({self._carried(tag)}) {self._after(tag)}"
+                )
             case isa.Jmpli():
                 return f"no comparison holds? to {len(self.program) - 1}"
             case isa.Jmp(address):
@@ -239,8 +261,10 @@ class _Commentator:
         """From here on the probe's selection bits are those of this raw tuple's stream."""
         bound = self.scope.c.routes.tags[tag].bound
         if len(bound) == 1:
-            for bit, term in enumerate(self.scope.c.requests.selections[min(bound)]):
-                self.holds[isa.PROBE_SELECTION_REGISTERS[bit]] = bracketed(term)
+            probe = min(bound)
+            for bit in range(len(self.scope.c.requests.selections[probe])):
+                mark = self.scope.selection_mark(probe, bit)
+                self.holds[isa.PROBE_SELECTION_REGISTERS[bit]] = mark
 
     def _register(self, register: int) -> str:
         parts = self.made.get(register, (register,))

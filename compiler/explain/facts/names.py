@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
-from compiler.explain.marks import circled
+from compiler.explain.marks import circled, sigma
 from compiler.plan.divide import JoinFactor, SelectionTerm
 from compiler.plan.logical import Query
 from compiler.plan.normalise import Normalised
@@ -30,26 +31,26 @@ class Scope:
     def wants(self, query: Query) -> bool:
         return self.only in (None, query.name.lower())
 
-    @property
+    @cached_property
     def queries(self) -> list[Query]:
         return [q for q in self.c.program.queries if self.wants(q)]
 
-    @property
+    @cached_property
     def normalised(self) -> list[Normalised]:
         return [one for one in self.c.normalised if self.wants(one.division.query)]
 
-    @property
+    @cached_property
     def numbers(self) -> frozenset[int]:
         """Device numbers of the wanted queries."""
         queries = enumerate(self.c.device_queries)
         return frozenset(number for number, one in queries if self.wants(one.division.query))
 
-    @property
+    @cached_property
     def subqueries(self) -> frozenset[int]:
         mine = self.numbers
         return frozenset(s.number for s in self.c.subqueries if mine.intersection(s.parents))
 
-    @property
+    @cached_property
     def tags(self) -> frozenset[int]:
         """Route tags on the way to a wanted query; those of its own streams' raw tuples too."""
         wanted = self.subqueries
@@ -60,7 +61,7 @@ class Scope:
             if (tag.inserts and tag.bound <= slots) or tag.subqueries & wanted
         )
 
-    @property
+    @cached_property
     def steps(self) -> list[Step]:
         tags = self.tags
         return [s for s in self.c.routes.steps if s.pre in tags and s.post in tags]
@@ -87,17 +88,16 @@ class Scope:
             f" {self.slot(right.slot)}.{right.column}"
         )
 
-    def step_conditions(self, step: Step) -> tuple[str, ...]:
-        """What a step checks: factors, then selections in brackets."""
-        requests = self.c.requests
-        found = [self.factor(requests.factors[number]) for number in step.factors]
-        pre = self.c.routes.tags[step.pre]
-        for slot, bits in (
-            (step.area, step.window_selections),
-            (min(pre.bound), step.probe_selections),
-        ):
-            found += [bracketed(requests.selections[slot][bit]) for bit in bits]
-        return tuple(found)
+    def selection_mark(self, slot: int, bit: int) -> str:
+        """Selections are marked through all join areas, as factors are."""
+        before = sum(map(len, self.c.requests.selections[:slot]))
+        return sigma(before + bit + 1)
+
+    def step_selections(self, step: Step) -> list[tuple[int, int]]:
+        """Join area and bit of every selection a step checks: the window's, then the probe's."""
+        probe = min(self.c.routes.tags[step.pre].bound)
+        window = [(step.area, bit) for bit in step.window_selections]
+        return window + [(probe, bit) for bit in step.probe_selections]
 
 
 def bracketed(term: SelectionTerm) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.explain.facts import machine, plan, routes, source, split
+from compiler.explain.facts.machine import AreaFacts, areas
 from compiler.explain.facts.names import Scope
+from compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
+from compiler.explain.facts.routes import Routes, routes
+from compiler.explain.facts.source import Predicate, predicates
+from compiler.explain.facts.split import QuerySplit, Split, queries, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,12 @@ class Overview:
     plan: str
     configuration: str
     counts: Counts
-    predicates: tuple[source.Predicate, ...]
-    subqueries: tuple[plan.SubqueryFacts, ...]
-    requests: plan.RequestTable
-    routes: routes.Routes
-    areas: tuple[machine.AreaFacts, ...]
-    split: split.Split
+    predicates: tuple[Predicate, ...]
+    subqueries: tuple[SubqueryFacts, ...]
+    requests: RequestTable
+    routes: Routes
+    areas: tuple[AreaFacts, ...]
+    split: Split
 
 
 def overview(scope: Scope) -> Overview:
@@ -46,22 +50,22 @@ def overview(scope: Scope) -> Overview:
         c.options.plan,
         c.options.config.name,
         Counts(
-            len(c.program.queries),
-            len(c.streams),
-            len(c.subqueries),
-            sum(len(s.parents) > 1 for s in c.subqueries),
-            len(c.requests.factors),
-            len(c.routes.tags),
-            len(c.layout.slots),
-            sum(map(len, c.programs)),
-            len(c.image),
+            queries=len(c.program.queries),
+            streams=len(c.streams),
+            subqueries=len(c.subqueries),
+            shared=sum(len(s.parents) > 1 for s in c.subqueries),
+            factors=len(c.requests.factors),
+            tags=len(c.routes.tags),
+            areas=len(c.layout.slots),
+            instructions=sum(map(len, c.programs)),
+            image_bytes=len(c.image),
         ),
-        source.predicates(scope),
-        plan.subqueries(scope),
-        plan.requests(scope),
-        routes.routes(scope),
-        machine.areas(scope),
-        split.split(scope),
+        predicates(scope),
+        subqueries(scope),
+        requests(scope),
+        routes(scope),
+        areas(scope),
+        split(scope),
     )
 
 
@@ -70,15 +74,10 @@ class Machine:
     """What the picture of the machine shows; known as soon as the routes are."""
 
     name: str
-    requests: plan.RequestTable
-    routes: routes.Routes
-    queries: tuple[split.QuerySplit, ...]
+    requests: RequestTable
+    routes: Routes
+    queries: tuple[QuerySplit, ...]
 
 
 def machine_facts(scope: Scope) -> Machine:
-    return Machine(
-        scope.c.source.name,
-        plan.requests(scope),
-        routes.routes(scope),
-        split.queries(scope),
-    )
+    return Machine(scope.c.source.name, requests(scope), routes(scope), queries(scope))

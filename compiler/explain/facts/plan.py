@@ -157,6 +157,7 @@ class FactorFacts:
 class SelectionFacts:
     """A selection bit: its condition, and the comparisons of codes that decide it."""
 
+    mark: str
     stream: str
     bit: int
     condition: str
@@ -201,7 +202,7 @@ def requests(scope: Scope) -> RequestTable:
                 row.subquery.number,
                 tuple(map(scope.slot, row.slots)),
                 tuple(number + 1 for number in row.factors),
-                tuple(bracketed(table.selections[slot][bit]) for slot, bit in row.selections),
+                tuple(scope.selection_mark(slot, bit) for slot, bit in row.selections),
                 by_number[row.subquery.number].windows,
                 by_number[row.subquery.number].parents,
             )
@@ -219,10 +220,11 @@ def requests(scope: Scope) -> RequestTable:
         ),
         tuple(
             SelectionFacts(
+                scope.selection_mark(slot, bit),
                 scope.slot(slot),
                 bit,
                 table.selections[slot][bit].text,
-                codes(table.selections[slot][bit]),
+                _codes(table.selections[slot][bit]),
                 tuple(numbers),
             )
             for (slot, bit), numbers in sorted(bit_users.items())
@@ -231,7 +233,7 @@ def requests(scope: Scope) -> RequestTable:
     )
 
 
-def codes(term: SelectionTerm) -> str:
+def _codes(term: SelectionTerm) -> str:
     """The comparisons of codes a selection bit is made of."""
     joined = " AND " if term.every else " OR "
     return joined.join(f"{t.column} {t.condition.symbol} {t.code:#x}" for t in term.tests)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import Scope
+from compiler.explain.facts.names import Scope, bracketed
 from compiler.plan.requests import Request
 from compiler.plan.routes import Step
 
@@ -23,11 +23,13 @@ class TagFacts:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A tuple with tag `pre` that agrees with a tuple of `area`'s window becomes `post`."""
+    """A tuple with tag `pre` that agrees with a tuple of `area`'s window becomes `post`. The
+    conditions are those of its factors, then those of its selections."""
 
     pre: int
     area: str
     factors: tuple[int, ...]
+    selections: tuple[str, ...]
     conditions: tuple[str, ...]
     cross_product: bool
     post: int
@@ -71,18 +73,24 @@ def routes(scope: Scope) -> Routes:
             for tag in scope.c.routes.tags
             if tag.number in tags
         ),
-        tuple(
-            StepFacts(
-                step.pre,
-                scope.slot(step.area),
-                tuple(number + 1 for number in step.factors),
-                scope.step_conditions(step),
-                step.is_cross_product,
-                step.post,
-            )
-            for step in steps
-        ),
+        tuple(_step(scope, step) for step in steps),
         cross_products(scope),
+    )
+
+
+def _step(scope: Scope, step: Step) -> StepFacts:
+    requests, selections = scope.c.requests, scope.step_selections(step)
+    return StepFacts(
+        step.pre,
+        scope.slot(step.area),
+        tuple(number + 1 for number in step.factors),
+        tuple(scope.selection_mark(slot, bit) for slot, bit in selections),
+        (
+            *(scope.factor(requests.factors[number]) for number in step.factors),
+            *(bracketed(requests.selections[slot][bit]) for slot, bit in selections),
+        ),
+        step.is_cross_product,
+        step.post,
     )
 
 
@@ -107,7 +115,9 @@ def cross_products(scope: Scope) -> tuple[CrossProduct, ...]:
                     for step in _crossing(scope, row)
                 }
             )
-            text = f"plan {scope.c.options.plan} pairs {'; '.join(pairs)} before any condition holds"
+            text = (
+                f"plan {scope.c.options.plan} pairs {'; '.join(pairs)} before any condition holds"
+            )
             text += "; plan cost does not"
         for query in scope.device_queries(parents):
             found.append(CrossProduct(query, row.subquery.number, asked_for, text))

@@ -54,9 +54,9 @@ _ROLES = {
     "windows": "window",
     "columns": "column",
     "operands": "operand",
-    "arguments": "argument",
     "group_by": "group by",
 }
+_FLAGS = {("negated", True): ["NOT"], ("nullable", False): ["NOT NULL"]}
 
 
 def tree(scope: Scope) -> tuple[Node, ...]:
@@ -80,6 +80,9 @@ def _node(scope: Scope, node: object, role: str) -> Node:
             words.append(f"{node.qualifier.text}.*")
         case syntax.Constant() | syntax.TypeName() | syntax.WindowClause():
             words.append(" ".join(scope.c.source.text[span.start : span.end].split()))
+        case syntax.Call():
+            words.append(node.function.text + ("(*)" if node.star else ""))
+            children = [_node(scope, part, "argument") for part in node.arguments]
         case _ if is_dataclass(node):
             for member in fields(node):
                 value, name = getattr(node, member.name), _ROLES.get(member.name, member.name)
@@ -90,7 +93,7 @@ def _node(scope: Scope, node: object, role: str) -> Node:
                 elif isinstance(value, str):
                     words.append(value)
                 elif isinstance(value, bool):
-                    words += [member.name] if value and member.name != "nullable" else []
+                    words += _FLAGS.get((member.name, value), [])
                 elif member.name != "span" and value is not None:
                     children.append(_node(scope, value, name))
     line, column = scope.c.source.position(span.start)

@@ -136,7 +136,7 @@ def _host_work(one: Normalised, residual: Iterable[Residual]) -> Iterable[HostWo
     if query.where == x.FALSE:
         return
     if len(one.terms) > 1:
-        yield HostWork("drop repeats", f"a result can satisfy several of {len(one.terms)} terms")
+        yield HostWork("drop repeats", f"its {len(one.terms)} terms may overlap")
     for condition in residual:
         yield HostWork(f"check {condition.condition}", condition.why)
     if not one.division.on_device and query.where != x.TRUE:

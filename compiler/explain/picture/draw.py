@@ -88,7 +88,6 @@ def document(width: float, height: float, title: str, body: Iterable[str]) -> st
             f'<rect class="paper" width="{w}" height="{h}" rx="8"/>',
             *body,
             "</svg>",
-            "",
         )
     )
 

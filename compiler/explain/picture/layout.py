@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 _ROUNDS = 12
 _GAP = 14.0
@@ -43,8 +44,10 @@ def lay_out(boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, 
     """Boxes are (key, layer, height); edges run from a lower to a higher layer."""
     places = {key: Place(key, layer, height) for key, layer, height in boxes}
     layers: list[list[Place]] = [[] for _ in range(max((b[1] for b in boxes), default=-1) + 1)]
-    for place in places.values():
-        layers[place.layer].append(place)
+    connected = {end for edge in edges for end in edge}
+    for key, place in places.items():
+        if key in connected:
+            layers[place.layer].append(place)
     routes = []
     for source, target in edges:
         route = [places[source]]
@@ -53,13 +56,18 @@ def lay_out(boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, 
             layers[layer].append(lane)
             route.append(lane)
         route.append(places[target])
-        for one, other in zip(route, route[1:], strict=False):
+        for one, other in pairwise(route):
             one.after.append(other)
             other.before.append(one)
         routes.append(route)
     layers = _ordered(layers)
-    height = _stand(layers)
-    return Layout(places, routes, height)
+    _stand(layers)
+    for key, place in places.items():
+        if key not in connected:  # nothing draws it anywhere: it goes to the end of its layer
+            below = [other.y + other.height / 2 + _GAP for other in layers[place.layer]]
+            place.y = max(below, default=0.0) + place.height / 2
+            layers[place.layer].append(place)
+    return Layout(places, routes, _from_the_top(layers))
 
 
 # --- order within the layers --------------------------------------------------
@@ -73,7 +81,9 @@ def _ordered(layers: list[list[Place]]) -> list[list[Place]]:
         for layer in reversed(layers) if backwards else layers:
             position = {id(place): i for other in layers for i, place in enumerate(other)}
 
-            def middle(place: Place, at: dict[int, int] = position, back: bool = backwards) -> float:
+            def middle(
+                place: Place, at: dict[int, int] = position, back: bool = backwards
+            ) -> float:
                 beside = place.after if back else place.before
                 if not beside:
                     return float(at[id(place)])
@@ -89,7 +99,7 @@ def _ordered(layers: list[list[Place]]) -> list[list[Place]]:
 def _crossings(layers: list[list[Place]]) -> int:
     """Pairs of edges between neighbouring layers that cross."""
     found = 0
-    for left, right in zip(layers, layers[1:], strict=False):
+    for left, right in pairwise(layers):
         position = {id(place): i for i, place in enumerate(right)}
         ends: list[int] = []
         for place in left:
@@ -102,9 +112,8 @@ def _crossings(layers: list[list[Place]]) -> int:
 # --- heights ------------------------------------------------------------------
 
 
-def _stand(layers: list[list[Place]]) -> float:
-    """Every place as near to the middle of its neighbours as the order lets it; gives the height
-    of the whole."""
+def _stand(layers: list[list[Place]]) -> None:
+    """Every place as near to the middle of its neighbours as the order lets it."""
     for layer in layers:
         y = 0.0
         for place in layer:
@@ -119,6 +128,10 @@ def _stand(layers: list[list[Place]]) -> float:
                 wanted.append(sum(other.y for other in beside) / len(beside))
             for place, y in zip(layer, _apart(layer, wanted), strict=True):
                 place.y = y
+
+
+def _from_the_top(layers: list[list[Place]]) -> float:
+    """Moves everything so that it begins at 0; gives the height of the whole."""
     everywhere = [place for layer in layers for place in layer]
     top = min((p.y - p.height / 2 for p in everywhere), default=0.0)
     for place in everywhere:

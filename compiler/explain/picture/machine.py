@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import marks
 from compiler.explain.facts.overview import Machine
-from compiler.explain.facts.plan import RequestTable
 from compiler.explain.facts.routes import StepFacts, TagFacts
 from compiler.explain.facts.split import QuerySplit
 from compiler.explain.marks import clip, plural
 from compiler.explain.picture import draw
 from compiler.explain.picture.layout import Layout, Place, lay_out
+from compiler.explain.text.machine import checked
 
 _MARGIN = 28.0
 _TOP = 108.0
@@ -41,13 +40,16 @@ class _Machine:
         self.tags = {tag.tag: tag for tag in found.routes.tags}
         # A raw tuple's tag is the number of its join area.
         self.area = {tag.carries[0]: tag.tag for tag in found.routes.tags if tag.inserts}
+        self.key = {query.query: f"query-{n}" for n, query in enumerate(found.queries)}
         self.into: dict[int, list[StepFacts]] = {number: [] for number in self.tags}
         for step in found.routes.steps:
             self.into[step.post].append(step)
         self.last = max((len(tag.carries) for tag in self.tags.values()), default=0)
 
     def draw(self) -> str:
-        results = [(f"tag-{t.tag}", f"query-{q}") for t in self.tags.values() for q in t.queries]
+        results = [
+            (f"tag-{tag.tag}", self.key[name]) for tag in self.tags.values() for name in tag.queries
+        ]
         steps = [(f"tag-{s.pre}", f"tag-{s.post}") for s in self.found.routes.steps]
         layout = lay_out(list(self._boxes()), [*steps, *results])
         columns = self._columns()
@@ -65,7 +67,9 @@ class _Machine:
         width = max(columns[-1].end + _MARGIN, 560.0)
         legend, bottom = self._legend(_TOP + layout.height + 36.0, width)
         head = self._head(columns, width)
-        return draw.document(width, bottom + 16.0, f"{self.found.name}: routes", head + body + legend)
+        return draw.document(
+            width, bottom + 16.0, f"{self.found.name}: routes", head + body + legend
+        )
 
     # --- sizes ----------------------------------------------------------------
 
@@ -75,7 +79,7 @@ class _Machine:
             yield f"tag-{tag.tag}", len(tag.carries) - 1, height
         for query in self.found.queries:
             arriving = sum(query.query in tag.queries for tag in self.tags.values())
-            yield f"query-{query.query}", self.last, max(46.0, arriving * 8.0 + 10)
+            yield self.key[query.query], self.last, max(46.0, arriving * 8.0 + 10)
 
     def _columns(self) -> list[_Column]:
         columns: list[_Column] = []
@@ -152,9 +156,9 @@ class _Machine:
 
     def _results(self, layout: Layout, columns: Sequence[_Column], query: QuerySplit) -> list[str]:
         tags = [tag for tag in self.tags.values() if query.query in tag.queries]
-        routes = [self._route(layout, f"tag-{t.tag}", f"query-{query.query}") for t in tags]
+        routes = [self._route(layout, f"tag-{t.tag}", self.key[query.query]) for t in tags]
         routes.sort(key=lambda route: route[-2].y)
-        box = layout.boxes[f"query-{query.query}"]
+        box = layout.boxes[self.key[query.query]]
         ports = self._ports(box, len(routes), 8.0)
         return [
             draw.path(self._curve(columns, route, port), "edge done")
@@ -202,7 +206,7 @@ class _Machine:
         return draw.group([box, *inside], f"tag-{tag.tag}", hint, "tag")
 
     def _query(self, layout: Layout, columns: Sequence[_Column], query: QuerySplit) -> str:
-        place, column = layout.boxes[f"query-{query.query}"], columns[self.last]
+        place, column = layout.boxes[self.key[query.query]], columns[self.last]
         y, width = _TOP + place.y, column.end - column.boxes
         kind = "result" if query.device else "result crossed"
         name, about = _query_lines(query)
@@ -212,7 +216,7 @@ class _Machine:
                 draw.text(column.boxes + 12, y - 8, name, "strong"),
                 draw.text(column.boxes + 12, y + 10, about, "small soft"),
             ],
-            f"query-{query.query}",
+            self.key[query.query],
             query.text,
             "query",
         )
@@ -228,9 +232,10 @@ class _Machine:
                 plural(len(found.requests.rows), "subquery", "subqueries"),
                 plural(len(self.tags), "route tag"),
                 plural(len(found.routes.steps), "step"),
-                plural(crossed, "cross product"),
             )
         )
+        if crossed:
+            about += f", {crossed} of them cross product{'s' if crossed > 1 else ''}"
         title = clip(found.name, round((width - 2 * _MARGIN) / 10))
         return [
             draw.text(_MARGIN, 32, title, "title"),
@@ -240,16 +245,19 @@ class _Machine:
 
     def _column_titles(self, columns: Sequence[_Column]) -> Iterable[str]:
         for layer, column in enumerate(columns):
-            title = "queries" if layer == self.last else f"{layer + 1} streams joined"
-            if layer == 0 and self.last:
-                title = "arriving"
+            if layer == self.last:
+                title = "queries" if self.found.queries else "no queries"
+            else:
+                title = f"{layer + 1} streams joined" if layer else "arriving"
             yield draw.text(column.boxes, _TOP - 20, title, "small soft")
 
     def _legend(self, top: float, width: float) -> tuple[list[str], float]:
         """What the signs mean, in lines as wide as the picture; and where they end."""
         entries: list[tuple[str, str, str]] = [
-            (f"{f.mark} {f.condition}", "", "") for f in self.found.requests.factors
+            (f"{factor.mark} {factor.condition}", "", "") for factor in self.found.requests.factors
         ]
+        for selection in self.found.requests.selections:
+            entries.append((f"{selection.mark} {clip(selection.condition, 60)}", "", ""))
         if self.tags:
             name, number = next(iter(self.area.items()))
             entries.append((f"probes area {name}", f"a{number}", ""))
@@ -257,8 +265,6 @@ class _Machine:
             entries.append(("delivers a result", "done", ""))
         if any(step.cross_product for step in self.found.routes.steps):
             entries.append(("× cross product: meets every tuple", "cross crossed", "crosstext"))
-        if _selects(self.found.requests):
-            entries.append(("σ checks a selection as well", "", ""))
         if any(not query.device for query in self.found.queries):
             entries.append(("dashed box: no part in the device", "", ""))
         parts: list[str] = []
@@ -274,13 +280,8 @@ class _Machine:
         return parts, y + _LEGEND_LINE / 2
 
 
-def _selects(requests: RequestTable) -> bool:
-    return bool(requests.selections)
-
-
 def _step_text(step: StepFacts) -> str:
-    checks = "×" if step.cross_product else marks(step.factors)
-    return f"{step.area} {checks}" + (" σ" if len(step.conditions) > len(step.factors) else "")
+    return f"{step.area} {checked(step, brief=True)}"
 
 
 def _step_width(step: StepFacts) -> float:
@@ -288,7 +289,7 @@ def _step_width(step: StepFacts) -> float:
 
 
 def _query_lines(query: QuerySplit) -> tuple[str, str]:
-    how = query.window if query.device else query.why
+    how = clip(query.window if query.device else query.why, 34)
     if query.runs == "device, then host":
         how += ", then host"
-    return clip(query.query, 28), clip(how, 34)
+    return clip(query.query, 28), how

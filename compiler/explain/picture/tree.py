@@ -36,9 +36,8 @@ def _measure(node: Node, depth: int, widths: list[float]) -> None:
     if depth == len(widths):
         widths.append(0.0)
     kind, words = _words(node)
-    widths[depth] = max(
-        widths[depth], draw.width_of(kind, 11) + draw.width_of(words) + (30 if words else 20)
-    )
+    bold = draw.width_of(words, 15) + 12 if words else 0.0
+    widths[depth] = max(widths[depth], draw.width_of(kind, 11) + bold + 20)
     for child in node.children:
         _measure(child, depth + 1, widths)
 
@@ -61,7 +60,9 @@ def _draw(
     for middle in middles:
         to, bend = lefts[depth + 1], (lefts[depth + 1] - x - width) / 2
         curve = f"M{x + width:.1f},{y:.1f}"
-        curve += f"C{x + width + bend:.1f},{y:.1f} {to - bend:.1f},{middle:.1f} {to:.1f},{middle:.1f}"
+        curve += (
+            f"C{x + width + bend:.1f},{y:.1f} {to - bend:.1f},{middle:.1f} {to:.1f},{middle:.1f}"
+        )
         parts.append(draw.path(curve, "edge"))
     kind, words = _words(node)
     inside = [

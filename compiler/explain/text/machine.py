@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compiler.explain.facts.machine import AreaFacts, CombinationFacts, Listing
 from compiler.explain.facts.names import marks
 from compiler.explain.facts.routes import CrossProduct, Routes, StepFacts, TagFacts
-from compiler.explain.marks import branches, hanging, plural, table
+from compiler.explain.marks import WIDTH, branches, circled, hanging, plural, table, wrap
 from compiler.explain.text.plan import selections
 
 
@@ -24,30 +24,51 @@ def routes(found: Routes) -> list[str]:
         for tag in found.tags
     ]
     head = ("tag", "carries", "insert", "probe", "queries", "subqueries")
-    lines = [*table(head, rows), "", *graph(found)]
+    lines = [*table(head, rows), "", *graph(found, with_legend=True)]
     if found.cross_products:
         lines += ["", *cross_products(found.cross_products)]
     return lines
 
 
-def graph(found: Routes) -> list[str]:
-    """For every arriving stream, what its tuples go through. Below a tag already shown for the
-    stream stands nothing but a hint."""
+def graph(found: Routes, with_legend: bool = False) -> list[str]:
+    """For every arriving stream, what its tuples go through. Where that is too wide, conditions
+    are shown by their marks, then tags without what they carry."""
+    lines = _graph(found, brief=False, carried=True)
+    if _is_wide(lines):
+        lines = _graph(found, brief=True, carried=True)
+        if _is_wide(lines):
+            lines = _graph(found, brief=True, carried=False)
+        if with_legend:
+            lines += ["", *_legend(found.steps)]
+    return lines or ["  no stream is joined"]
+
+
+def _is_wide(lines: Sequence[str]) -> bool:
+    return any(len(line) > WIDTH for line in lines)
+
+
+def _graph(found: Routes, brief: bool, carried: bool) -> list[str]:
+    """Below a tag already shown for the same stream stands nothing but a hint."""
     lines: list[str] = []
     tags = {tag.tag: tag for tag in found.tags}
     for raw in (tag for tag in found.tags if tag.inserts):
         rows: list[tuple[int, StepFacts, str]] = []
         _follow(found.steps, tags, raw.tag, 1, rows, set())
         leads = branches([0, *(depth for depth, _, _ in rows)])[1:]
-        checks = [f"{lead}{_check(step)}" for lead, (_, step, _) in zip(leads, rows, strict=True)]
-        width = max(map(len, checks), default=0)
-        widest = max((len(_tag(tags[step.post])) for _, step, _ in rows), default=0)
+        names = [_tag(tags[step.post], carried) for _, step, _ in rows]
+        checks = [
+            f"{lead}probe {step.area}  {checked(step, brief)}"
+            for lead, (_, step, _) in zip(leads, rows, strict=True)
+        ]
+        width, widest = (max(map(len, cells), default=0) for cells in (checks, names))
         lines.append(f"  {raw.carries[0]} arrives")
-        for check, (_, step, end) in zip(checks, rows, strict=True):
-            tag = f"{_tag(tags[step.post]):<{widest}}"
-            lines.append(f"  {check:<{width}}  → {tag}  {end}".rstrip())
+        for lead, check, name, (_, _, end) in zip(leads, checks, names, rows, strict=True):
+            first, *more = wrap(end, max(WIDTH - width - widest - 8, 20))
+            lines.append(f"  {check:<{width}}  → {name:<{widest}}  {first}".rstrip())
+            stems = lead.replace("├─", "│ ").replace("└─", "  ")
+            lines += [f"  {stems:<{width + widest + 6}}  {rest}" for rest in more]
         lines.append("")
-    return lines[:-1] or ["  no stream is joined"]
+    return lines[:-1]
 
 
 def _follow(
@@ -68,15 +89,25 @@ def _follow(
             _follow(steps, tags, step.post, depth + 1, rows, shown)
 
 
-def _check(step: StepFacts) -> str:
+def checked(step: StepFacts, brief: bool) -> str:
+    """What a step checks, in words or by marks."""
+    if brief:
+        return " ".join((marks(step.factors) or "×", *step.selections))
     conditions = ", ".join(step.conditions)
-    if step.cross_product:
-        conditions = " ".join(("× any tuple", conditions)).rstrip()
-    return f"probe {step.area}  {conditions}"
+    return " ".join(("× any tuple", conditions)).rstrip() if step.cross_product else conditions
 
 
-def _tag(tag: TagFacts) -> str:
-    return f"tag {tag.tag} ({','.join(tag.carries)})"
+def _legend(steps: Sequence[StepFacts]) -> list[str]:
+    """The marks of all steps: factors, then selections, each by number."""
+    signs: dict[str, str] = {}
+    for step in steps:
+        signs |= zip((*map(circled, step.factors), *step.selections), step.conditions, strict=True)
+    order = sorted(signs, key=lambda mark: ("σ" in mark, len(mark), mark))
+    return [line for mark in order for line in hanging(f"{mark} ", signs[mark])]
+
+
+def _tag(tag: TagFacts, carried: bool) -> str:
+    return f"tag {tag.tag}" + (f" ({','.join(tag.carries)})" if carried else "")
 
 
 def cross_products(found: Sequence[CrossProduct]) -> list[str]:
@@ -158,6 +189,8 @@ def listings(found: Sequence[Listing]) -> list[str]:
     for listing in found:
         size = plural(len(listing.lines), "instruction")
         lines.append(f"area {listing.area}: {size} of {listing.limit:,}")
+        for r in listing.registers:
+            lines += hanging(f"r{r.register} reads {r.mark} of the {r.of}: ", r.condition)
         width = max(len(line.instruction) for line in listing.lines)
         for line in listing.lines:
             code = f"{line.address:>4}  {line.word}  {line.instruction:<{width}}"

@@ -107,12 +107,12 @@ def _chain(counts: Counts) -> str:
 def _subqueries(found: Sequence[SubqueryFacts], requests: RequestTable) -> list[str]:
     """Subqueries beside their rows of the join request table."""
     lines = table(
-        ("#", "streams", "factors", "condition", "window", "asked by", ""),
+        ("#", "streams", "checks", "condition", "window", "asked by", ""),
         [
             (
                 s.number,
                 ", ".join(s.streams),
-                marks(row.factors) or "–",
+                " ".join((marks(row.factors), *row.selections)).strip() or "–",
                 s.condition or "every combination",
                 s.window,
                 ", ".join(s.parents),
@@ -121,7 +121,7 @@ def _subqueries(found: Sequence[SubqueryFacts], requests: RequestTable) -> list[
             for s, row in zip(found, requests.rows, strict=True)
         ],
     )
-    return [*lines, *(["", *legend(requests.factors)] if requests.factors else [])]
+    return [*lines, *(["", *legend(requests)] if requests.factors else [])]
 
 
 def _where(found: Sequence[QuerySplit]) -> list[str]:

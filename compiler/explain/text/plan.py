@@ -15,7 +15,7 @@ from compiler.explain.facts.plan import (
     SelectionFacts,
     SubqueryFacts,
 )
-from compiler.explain.marks import hanging, table, wrap
+from compiler.explain.marks import WIDTH, hanging, table
 
 
 def dnf(found: Dnf) -> list[str]:
@@ -94,30 +94,37 @@ def factors(found: Sequence[FactorFacts]) -> list[str]:
 
 def selections(found: Sequence[SelectionFacts]) -> list[str]:
     return table(
-        ("stream", "bit", "condition", "on codes", "in"),
-        [(s.stream, s.bit, s.condition, s.codes, ", ".join(map(str, s.subqueries))) for s in found],
+        ("", "stream", "bit", "condition", "on codes", "in"),
+        [
+            (s.mark, s.stream, s.bit, s.condition, s.codes, ", ".join(map(str, s.subqueries)))
+            for s in found
+        ],
     )
 
 
 def attributes(found: Iterable[AttributeFacts]) -> list[str]:
     return table(
         ("stream", "attribute", "column", "type", "code", "decided"),
-        [
-            (a.stream, a.attribute, a.column, a.type, a.encoding, _decided(a.exact))
-            for a in found
-        ],
+        [(a.stream, a.attribute, a.column, a.type, a.encoding, _decided(a.exact)) for a in found],
     )
 
 
 def _decided(exact: bool) -> str:
     """Where a comparison of codes is the last word."""
-    return "by the device" if exact else "with a check on the host"
+    return "in the device" if exact else "on the host"
 
 
-def legend(found: Sequence[FactorFacts]) -> list[str]:
-    """The factors in as few lines as they take."""
-    text = "   ".join(f"{f.mark} {f.condition}".replace(" ", "\u00a0") for f in found)
-    return ["  " + line.replace("\u00a0", " ") for line in wrap(text, 100)] if found else []
+def legend(found: RequestTable) -> list[str]:
+    """The marks of factors and selections in as few lines as they take."""
+    signs = [f"{f.mark} {f.condition}" for f in found.factors]
+    signs += [f"{s.mark} {s.condition}" for s in found.selections]
+    lines: list[str] = []
+    for sign in signs:
+        if lines and len(lines[-1]) + len(sign) + 3 <= WIDTH:
+            lines[-1] += "   " + sign
+        else:
+            lines.append("  " + sign)
+    return [part for line in lines for part in hanging("", line.strip())]
 
 
 def _trimmed(lines: list[str]) -> list[str]:

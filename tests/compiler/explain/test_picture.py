@@ -1,0 +1,92 @@
+"""The pictures hold what they should, and nothing in them lies on anything else."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from xml.etree import ElementTree
+
+import pytest
+
+from compiler.explain import explain
+from compiler.explain.picture.layout import lay_out
+from tests.compiler.explain.programs import CASES, compiled
+
+SVG = "{http://www.w3.org/2000/svg}"
+Box = tuple[float, float, float, float]
+
+
+def drawn(name: str, plan: str, stage: str | None = None) -> ElementTree.Element:
+    return ElementTree.fromstring(explain(compiled(name, plan), stage, "svg"))
+
+
+def boxes(root: ElementTree.Element) -> dict[str, Box]:
+    """The rectangle of every group, by the group's id: left, top, right, bottom."""
+    found = {}
+    for group in root.iter(f"{SVG}g"):
+        rect = group.find(f"{SVG}rect")
+        assert rect is not None
+        x, y, width, height = (float(rect.attrib[a]) for a in ("x", "y", "width", "height"))
+        found[group.attrib["id"]] = (x, y, x + width, y + height)
+    return found
+
+
+@pytest.mark.parametrize(("name", "plan"), CASES)
+def test_every_tag_step_and_query_is_there_once(name: str, plan: str) -> None:
+    c = compiled(name, plan)
+    root = drawn(name, plan)
+    ids = [group.attrib["id"] for group in root.iter(f"{SVG}g")]
+    assert len(set(ids)) == len(ids)
+    assert {i for i in ids if i.startswith("tag-")} == {f"tag-{t.number}" for t in c.routes.tags}
+    assert sum(i.startswith("step-") for i in ids) == len(c.routes.steps)
+    assert sum(i.startswith("query-") for i in ids) == len(c.program.queries)
+
+
+@pytest.mark.parametrize("stage", ["routes", "tree"])
+@pytest.mark.parametrize(("name", "plan"), CASES)
+def test_nothing_overlaps_and_all_is_on_the_paper(name: str, plan: str, stage: str) -> None:
+    root = drawn(name, plan, stage)
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    found = boxes(root)
+    for left, top, right, bottom in found.values():
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+    for (one, a), (other, b) in combinations(found.items(), 2):
+        apart = a[2] <= b[0] + 0.2 or b[2] <= a[0] + 0.2 or a[3] <= b[1] or b[3] <= a[1]
+        assert apart, f"{one} lies on {other}"
+
+
+@pytest.mark.parametrize("plan", ["cost", "thesis"])
+def test_cross_products_are_dashed(plan: str) -> None:
+    crossed = {
+        f"step-{s.pre}-{s.post}-{compiled('eight').slot_names[s.area]}"
+        for s in compiled("eight", plan).routes.steps
+        if s.is_cross_product
+    }
+    dashed = set()
+    for group in drawn("eight", plan).iter(f"{SVG}g"):
+        rect = group.find(f"{SVG}rect")
+        if rect is not None and "cross crossed" in rect.attrib["class"]:
+            dashed.add(group.attrib["id"])
+    assert dashed == crossed
+    assert crossed
+
+
+def test_layout_orders_layers_so_that_edges_do_not_cross() -> None:
+    nodes = [("a", 0, 10.0), ("b", 0, 10.0), ("c", 1, 10.0), ("d", 1, 10.0)]
+    layout = lay_out(nodes, [("a", "d"), ("b", "c")])
+    assert layout.boxes["a"].y < layout.boxes["b"].y
+    assert layout.boxes["d"].y < layout.boxes["c"].y
+
+
+def test_an_edge_over_a_layer_passes_between_its_boxes() -> None:
+    nodes = [("a", 0, 10.0), ("b", 1, 40.0), ("c", 2, 10.0)]
+    layout = lay_out(nodes, [("a", "b"), ("b", "c"), ("a", "c")])
+    (route,) = [route for route in layout.routes if len(route) == 3]
+    lane, box = route[1], layout.boxes["b"]
+    assert lane.key is None
+    assert abs(lane.y - box.y) >= box.height / 2
+
+
+def test_a_box_without_edges_goes_to_the_end_of_its_layer() -> None:
+    layout = lay_out([("alone", 1, 10.0), ("a", 0, 10.0), ("b", 1, 10.0)], [("a", "b")])
+    assert layout.boxes["alone"].y > layout.boxes["b"].y
