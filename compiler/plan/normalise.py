@@ -18,6 +18,8 @@ from compiler.plan import expressions as x
 from compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
 
 DEFAULT_MAX_TERMS = 64
+_SLACK = 16
+"""How many times that a product may hold before absorption makes it smaller."""
 
 Term = tuple[Leaf, ...]
 
@@ -69,7 +71,7 @@ def _terms(formula: Formula, most: int) -> list[Term] | None:
     if isinstance(formula, Every):
         product: list[Term] = [()]
         for terms in _choices(formula.parts, most):
-            if terms is None or len(product) * len(terms) > most * most:
+            if terms is None or len(product) * len(terms) > most * _SLACK:
                 return None
             product = list(
                 dict.fromkeys(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 
 from compiler.plan.divide import Attribute, JoinFactor
@@ -45,13 +46,23 @@ class Statistics:
                     distinct[stream.lower(), column.lower()] = float(count)
         except StatisticsError:
             raise
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise StatisticsError(
                 f'want {{"stream": {{"rows": n, "distinct": {{"column": n}}}}}}: {error}'
             ) from None
-        if any(not value > 0 for value in (*distinct.values(), *rows.values())):
-            raise StatisticsError("counts must be positive")
+        if any(not 0 < value < math.inf for value in (*distinct.values(), *rows.values())):
+            raise StatisticsError("counts must be positive and finite")
         return cls(distinct, rows)
+
+    def to_json(self) -> dict[str, dict[str, object]]:
+        """What `from_json` reads back."""
+        known: dict[str, dict[str, object]] = {}
+        for stream, rows in sorted(self.rows.items()):
+            known.setdefault(stream, {})["rows"] = rows
+        for stream in sorted({stream for stream, _ in self.distinct}):
+            counts = {c: n for (s, c), n in sorted(self.distinct.items()) if s == stream}
+            known.setdefault(stream, {})["distinct"] = counts
+        return known
 
 
 @dataclass(frozen=True, slots=True)

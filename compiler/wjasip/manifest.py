@@ -26,7 +26,11 @@ def manifest(c: Compilation, image_name: str) -> str:
             "sha256": hashlib.sha256(c.image).hexdigest(),
         },
         "configuration": c.options.config.to_json(),
-        "options": {"plan": c.options.plan, "max_terms": c.options.max_terms},
+        "options": {
+            "plan": c.options.plan,
+            "max_terms": c.options.max_terms,
+            "statistics": c.options.statistics.to_json(),
+        },
         "source": {"name": c.source.name, "text": c.source.text},
         "streams": [
             {

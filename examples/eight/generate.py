@@ -1,6 +1,6 @@
 """Tuples for the eight queries: streams R, S and T of small random integers.
 
-    python examples/eight/generate.py --tuples 300 -o data
+python examples/eight/generate.py --tuples 300 -o data
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, STAGES, "stages"))
     c = compile_file(arguments, stage or STAGES[-1])
     query = arguments.query
+    if query is not None and stage == "tokens":
+        raise UserError(["stage tokens comes before queries are known"], hint="leave out --query")
     if query is not None:
         names = {q.name.lower(): q.name for q in c.program.queries}
         if query.lower() not in names:

@@ -171,18 +171,22 @@ def _summary(c: Compilation, driver: HostDriver, arguments: argparse.Namespace) 
     for stream, count in report.late.items():
         kept = f"written to {arguments.late}" if arguments.late else "not processed"
         lines.append(
-            f"warning: stream {stream}: {count:,} late tuples, {kept};"
+            f"warning: stream {stream}: {_tuples(count, 'late ')}, {kept};"
             " --slack MS accepts them, --late DIR keeps them"
         )
     for stream, count in report.in_software.items():
         lines.append(
-            f"note: stream {stream}: {count:,} tuples joined in software"
+            f"note: stream {stream}: {_tuples(count)} joined in software"
             " (NULL, or out of the attribute's range, in a compared column)"
         )
     for stream, overflow in report.overflow.items():
         lines.append(
             f"note: stream {stream}: window {overflow.window} needed {overflow.needed:,} tuples,"
             f" its buffer holds {c.options.config.depth:,};"
-            f" {overflow.left_early:,} tuples were joined in software"
+            f" {_tuples(overflow.left_early)} joined in software"
         )
     return "\n".join(lines)
+
+
+def _tuples(count: int, kind: str = "") -> str:
+    return f"{count:,} {kind}tuple{'s' * (count != 1)}"

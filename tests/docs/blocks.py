@@ -1,8 +1,7 @@
 """What a page tells its reader to type: the blocks of a Markdown text, run in order.
 
 A `sh` or `python` block is run as it stands; a `text` block right after it is what it prints,
-where a line that is only `…` stands for any lines. `python -m tests.docs.blocks PAGE …` runs
-pages and rewrites such `text` blocks, those with `…` apart.
+where a line that is only `…` stands for any lines.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,15 +116,3 @@ def run_page(path: Path, directory: Path) -> str:
     for (start, end), text in reversed(changes):
         page = page[:start] + text + page[end:]
     return page
-
-
-def main() -> None:
-    for name in sys.argv[1:]:
-        path = Path(name)
-        with tempfile.TemporaryDirectory() as directory:
-            path.write_text(run_page(path, Path(directory)), encoding="utf-8")
-        print(path)
-
-
-if __name__ == "__main__":
-    main()

@@ -51,11 +51,11 @@ JUDGED: dict[str, dict[str, str]] = {
             {"p": 300_000, "a": 300_000},
         ),
         "warn": _query(
-            "a.id, p.vehicleId, a.seg * 5280 - p.xPos",
+            "a.id, p.vehicleId, a.seg::BIGINT * 5280 - p.xPos",
             "PosSpeedStr p, AccidentStr a",
             "p.hwy = a.hwy AND p.dir = 'east' AND a.dir = 'east' AND a.blocked"
             " AND a.clock >= '06:00:00'::TIME AND a.clock <= '09:59:59'::TIME"
-            " AND a.seg * 5280 >= p.xPos AND a.seg * 5280 <= p.xPos + 10560",
+            " AND a.seg::BIGINT * 5280 >= p.xPos AND a.seg::BIGINT * 5280 <= p.xPos + 10560",
             {"p": 0, "a": 600_000},
         ),
         "entered": _query(
@@ -65,8 +65,7 @@ JUDGED: dict[str, dict[str, str]] = {
             {"x": 30_000, "y": 0},
         ),
         "close": _query(
-            "p.vehicleId, q.vehicleId, abs(p.xPos - q.xPos),"
-            " p.speed::DOUBLE - q.speed::DOUBLE",
+            "p.vehicleId, q.vehicleId, abs(p.xPos - q.xPos), p.speed::DOUBLE - q.speed::DOUBLE",
             "PosSpeedStr p, PosSpeedStr q",
             "p.hwy = q.hwy AND p.dir = q.dir AND p.vehicleId < q.vehicleId"
             " AND p.xPos - q.xPos BETWEEN -299 AND 299",

@@ -49,9 +49,8 @@ def test_every_folder_is_an_example() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_readme_works_as_typed(name: str, tmp_path: Path) -> None:
-    typed = [block for block in blocks((EXAMPLES / name / "README.md").read_text("utf-8"))]
     environment = sandbox(tmp_path)
-    for block in typed:
+    for block in blocks((EXAMPLES / name / "README.md").read_text("utf-8")):
         if block.language == "sh":
             execute(block, tmp_path, environment)
     results = [path for path in (tmp_path / "results").rglob("*") if path.is_file()]
@@ -72,16 +71,15 @@ def test_results_are_those_of_duckdb(name: str, plan: str, backend: str, tmp_pat
         connection.execute("SET TimeZone = 'UTC'")
         for path in data.iterdir():
             # Generated times are timestamps; a result's are milliseconds.
-            kind = connection.sql(f"SELECT typeof(ts) FROM '{path}' LIMIT 1").fetchone()
+            (kind,) = connection.sql(f"SELECT DISTINCT typeof(ts) FROM '{path}'").fetchall()
             ts = "ts" if kind == ("BIGINT",) else "epoch_ms(ts)"
             connection.execute(
                 f"CREATE TABLE {path.stem} AS SELECT * REPLACE ({ts} AS ts) FROM '{path}'"
             )
         for query, sql in JUDGED[name].items():
             got = f"(SELECT * FROM '{results / query}.parquet')"
-            count = connection.sql(f"SELECT count(*) FROM {got}").fetchone()
-            assert count is not None
-            assert count[0] > 0, f"{query} has no results: this shows nothing"
+            some = connection.sql(f"SELECT * FROM {got} LIMIT 1").fetchall()
+            assert some, f"{query} has no results: this shows nothing"
             for one, other in ((got, f"({sql})"), (f"({sql})", got)):
                 differ = connection.sql(f"{one} EXCEPT ALL {other} LIMIT 5").fetchall()
                 assert not differ, f"{query}: {differ}"

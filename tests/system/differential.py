@@ -52,6 +52,9 @@ def run_case(seed: int) -> int:
             raise Difference(
                 f"seed {seed}, plan {plan}: counters differ {counters[plan]}\n{case.text}"
             )
+    delivered = {plan: of["golden"].delivered for plan, of in counters.items()}
+    if delivered["cost"] != delivered["thesis"]:
+        raise Difference(f"seed {seed}: a plan delivers results twice: {delivered}\n{case.text}")
     return sum(found.total() for found in wanted.values())
 
 

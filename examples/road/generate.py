@@ -1,0 +1,135 @@
+"""A morning's traffic: vehicles that report every 30 seconds, accidents, and tolls.
+
+python examples/road/generate.py --tuples 4000 -o data
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+BEGIN = int(datetime(2006, 3, 1, 7, 30, tzinfo=UTC).timestamp() * 1000)
+REPORTS = 20  # of each vehicle, one in 30 seconds
+PERIOD = 30_000
+HIGHWAYS = 2
+SEGMENTS = 12  # of a highway, one mile each
+MILE = 5280  # feet
+TOLL_PERIOD = 120_000  # every segment's toll is posted anew
+DIRECTIONS = np.array(["east", "west"])
+KINDS = np.array(["collision", "breakdown", "fire"])
+
+
+def streams(tuples: int, seed: int) -> dict[str, pa.Table]:
+    """Each stream's tuples, in the order of their times; `tuples` counts vehicle reports."""
+    chance = np.random.default_rng(seed)
+    vehicles = -(-tuples // REPORTS)
+    length = PERIOD * REPORTS  # of a drive; another one begins somewhere in as much time
+    return {
+        "PosSpeedStr": _reports(chance, vehicles, length).slice(0, tuples),
+        "AccidentStr": _accidents(chance, max(vehicles // 5, 2), 2 * length),
+        "TollStr": _tolls(chance, 2 * length),
+    }
+
+
+def _reports(chance: np.random.Generator, vehicles: int, length: int) -> pa.Table:
+    vehicle = np.repeat(np.arange(vehicles), REPORTS)
+    start = chance.integers(0, length, vehicles)
+    ts = BEGIN + start[vehicle] + np.tile(np.arange(REPORTS) * PERIOD, vehicles)
+    speed = np.abs(chance.normal(48, 18, vehicles * REPORTS)).astype(np.float32)  # miles an hour
+    feet = np.cumsum((speed * PERIOD / 3_600_000 * MILE).reshape(vehicles, REPORTS), axis=1)
+    feet += chance.uniform(0, SEGMENTS * MILE / 2, vehicles)[:, None]
+    direction = chance.integers(0, 2, vehicles)
+    feet = np.where(direction[:, None] == 1, SEGMENTS * MILE - feet, feet)
+    table = pa.table(
+        {
+            "ts": _times(ts),
+            "vehicleId": [f"SU-{number:05d}" for number in vehicle],
+            "speed": pa.array(speed, mask=chance.random(len(speed)) < 0.02),  # a broken meter
+            "xPos": np.clip(feet, 0, SEGMENTS * MILE - 1).astype(np.int32).reshape(-1),
+            "dir": DIRECTIONS[direction][vehicle],
+            "hwy": chance.integers(0, HIGHWAYS, vehicles, dtype=np.int32)[vehicle],
+        }
+    )
+    return table.take(np.argsort(ts, kind="stable"))
+
+
+def _accidents(chance: np.random.Generator, count: int, length: int) -> pa.Table:
+    ts = BEGIN + np.sort(chance.integers(0, length, count))
+    seen = ts - chance.integers(0, 60_000, count)  # somewhat before it was reported
+    return pa.table(
+        {
+            "ts": _times(ts),
+            "id": np.arange(count) + 20_060_301_000_000,
+            "hwy": chance.integers(0, HIGHWAYS, count, dtype=np.int32),
+            "dir": DIRECTIONS[chance.integers(0, 2, count)],
+            "seg": chance.integers(0, SEGMENTS, count, dtype=np.int16),
+            "kind": KINDS[chance.integers(0, len(KINDS), count)],
+            "day": pa.array(seen // 86_400_000, pa.int32()).cast(pa.date32()),
+            "clock": pa.array(seen % 86_400_000, pa.int32()).cast(pa.time32("ms")),
+            "blocked": chance.random(count) < 0.6,
+            "cost": pa.array(
+                np.round(chance.lognormal(8, 1, count), 2), mask=chance.random(count) < 0.3
+            ),
+        }
+    )
+
+
+def _tolls(chance: np.random.Generator, length: int) -> pa.Table:
+    posted = np.arange(0, length, TOLL_PERIOD)
+    hwy, direction, seg = (
+        grid.reshape(-1)
+        for grid in np.meshgrid(range(HIGHWAYS), (0, 1), range(SEGMENTS), indexing="ij")
+    )
+    ts = BEGIN + np.repeat(posted, len(seg))
+    rounds = len(posted)
+    toll = np.round(chance.gamma(1.5, 1, len(ts)), 3)
+    return pa.table(
+        {
+            "ts": _times(ts),
+            "hwy": np.tile(hwy, rounds).astype(np.int32),
+            "dir": DIRECTIONS[np.tile(direction, rounds)],
+            "seg": np.tile(seg, rounds).astype(np.int16),
+            "toll": np.where(chance.random(len(ts)) < 0.4, 0.0, toll),
+            "validUntil": _times(ts + TOLL_PERIOD).cast(pa.timestamp("us")),
+        }
+    )
+
+
+def _times(milliseconds: np.ndarray) -> pa.Array:
+    return pa.array(milliseconds, pa.int64()).cast(pa.timestamp("ms"))
+
+
+def write(rows: pa.Table, path: Path) -> None:
+    """A stream as a file; the suffix tells the format."""
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(rows, path)
+    elif path.suffix == ".jsonl":
+        lines = (json.dumps(row, default=str) + "\n" for row in rows.to_pylist())
+        path.write_text("".join(lines), encoding="utf-8")
+    else:
+        pa.csv.write_csv(rows, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A morning's traffic.")
+    parser.add_argument("--tuples", type=int, default=4000, help="vehicle reports (default: 4000)")
+    parser.add_argument("--seed", type=int, default=2006)
+    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
+    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name, rows in streams(options.tuples, options.seed).items():
+        path = options.output / f"{name}.{options.format}"
+        write(rows, path)
+        print(f"{path}: {rows.num_rows} tuples")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Brings what the pages show up to date: `python -m tests.docs.refresh`.
+
+Runs every page, rewrites the `text` blocks that differ (not those with `…`), and draws the
+pictures anew. What changed is for a person to read: `git diff docs`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from compiler.explain import explain
+from compiler.plan.pipeline import Options, compile_text
+from tests.docs.blocks import ROOT, run_page
+
+PICTURES = {
+    "routes": ("cost", None),
+    "q7-cost": ("cost", "q7"),
+    "q7-thesis": ("thesis", "q7"),
+}
+"""Pictures that EXPLAIN draws of the eight queries: plan, query. The others are drawn by hand."""
+
+
+def picture(name: str) -> str:
+    plan, query = PICTURES[name]
+    path = Path("examples/eight/eight.xsql")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    compiled = compile_text(text, str(path), Options(plan=plan))
+    return explain(compiled, None, "svg", query=query) + "\n"
+
+
+def main() -> None:
+    docs = ROOT / "docs"
+    for name in PICTURES:
+        (docs / "pictures" / f"{name}.svg").write_text(picture(name), encoding="utf-8")
+    pages = [docs / "tutorial.md", *(docs / "how-to").glob("*.md")]
+    for path in (*pages, *(docs / "explanation").glob("*.md")):
+        with tempfile.TemporaryDirectory() as directory:
+            path.write_text(run_page(path, Path(directory)), encoding="utf-8")
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

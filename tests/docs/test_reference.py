@@ -1,0 +1,342 @@
+"""The reference against the code: nothing missing, nothing that is not there, examples that hold."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import datetime
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from compiler.errors import CompileError
+from compiler.plan.pipeline import STAGES, Options, compile_text
+from compiler.plan.types import Kind
+from compiler.wjasip.assembler import assemble, disassemble
+from compiler.xsql.analyse import _MILLISECONDS
+from compiler.xsql.functions import AGGREGATES, FUNCTIONS
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+from hdl import device, isa
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.device import LoadRefused
+from seustream.cli import COMMANDS, parser
+from tests.docs.blocks import ROOT, blocks
+
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def page(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """Every table of a page as rows of cells, its head first."""
+    found: list[list[list[str]]] = [[]]
+    for line in text.splitlines():
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            row = [cell.strip().replace("\\|", "|") for cell in cells]
+            if not all(re.fullmatch(r"-+", cell) for cell in row):
+                found[-1].append(row)
+        elif found[-1]:
+            found.append([])
+    return [rows for rows in found if rows]
+
+
+def table(text: str, head: str) -> list[list[str]]:
+    """The rows of all tables whose first column has this head."""
+    rows = [row for rows in tables(text) if rows[0][0] == head for row in rows[1:]]
+    assert rows, f"no table of {head}"
+    return rows
+
+
+def codes(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+# --- X-SQL --------------------------------------------------------------------
+
+
+def test_xsql_examples_compile() -> None:
+    text = "".join(block.text for block in blocks(page("xsql")) if block.language == "xsql")
+    compiled = compile_text(text)
+    names = [query.name for query in compiled.program.queries]
+    assert names == ["near", "q1", "q2", "q3", "q4"]
+    items = [item.name for item in compiled.program.queries[0].items]
+    assert items == ["R.a", "twice", "upper(note)"]
+
+
+EXPRESSIONS = [(row[0], row[1]) for row in table(page("xsql"), "expression")]
+
+
+@pytest.mark.parametrize(("expression", "value"), EXPRESSIONS)
+def test_expressions_have_the_values_shown(expression: str, value: str) -> None:
+    text = f"CREATE STREAM one (n int); SELECT {codes(expression)[0]} AS v FROM one WINDOW NOW"
+    compiled = compile_text(text)
+    driver = HostDriver(compiled, GoldenDevice(compiled.options.config))
+    driver.push("one", pa.table({"ts": [0], "n": pa.nulls(1, pa.int32())}))
+    ((_, rows),) = driver.finish()
+    assert shown(rows.column("v")[0].as_py()) == codes(value)[0]
+
+
+def shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, datetime.date):
+        return f"DATE '{value}'"
+    return f"'{value}'" if isinstance(value, str) else repr(value)
+
+
+def test_functions_are_all_there() -> None:
+    listed = [
+        re.match(r"\w+", code) for row in table(page("xsql"), "function") for code in codes(row[0])
+    ]
+    names = {match[0] for match in listed if match}
+    assert names == {*FUNCTIONS, "CAST"}
+    (aggregates,) = re.findall(r"the aggregates (.*?) are", page("xsql"), flags=re.DOTALL)
+    assert set(codes(aggregates)) == set(AGGREGATES)
+
+
+def test_types_and_their_codes() -> None:
+    known = {kind.value for kind in Kind} - {"null", "error"}
+    rows = table(page("xsql"), "type")
+    names = [name.partition("(")[0] for row in rows for name in codes(row[0])]
+    assert known <= set(names)
+    for row in rows:
+        for name in codes(row[0]):
+            written = name.replace("(n)", "(4)")
+            for operator, cell in (("=", row[2]), ("<", row[3])):
+                text = (
+                    f"CREATE STREAM R (x {written}); CREATE STREAM S (y {written});"
+                    f"SELECT * FROM R, S WHERE x {operator} y WINDOW 1"
+                )
+                encoding = compile_text(text).layout.encodings["R", "x"]
+                assert str(encoding) == f"{cell}, 32 bits", name
+
+
+def test_units_are_all_there() -> None:
+    (units,) = re.findall(r"Units: (.*?)\.", page("xsql"), flags=re.DOTALL)
+    assert codes(units) == list(_MILLISECONDS)
+
+
+def test_statements_are_all_there() -> None:
+    grammar = (ROOT / "compiler" / "xsql" / "xsql.lark").read_text(encoding="utf-8")
+    keywords = set(re.findall(r'"([A-Z]+)"i', grammar)) - {"MIN"}
+    assert keywords <= set(re.findall(r"[A-Z]+", page("xsql"))), "a keyword is not mentioned"
+
+
+# --- errors -------------------------------------------------------------------
+
+
+def kinds_in_the_compiler() -> set[str]:
+    found = set()
+    for path in (ROOT / "compiler").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                called = node.func
+                name = (
+                    called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                )
+                first = node.args[0]
+                value = first.value if isinstance(first, ast.Constant) else None
+                if name in ("add", "_fail", "Problem") and isinstance(value, str):
+                    found.add(value)
+    return found
+
+
+KINDS = table(page("errors"), "kind")
+
+
+def test_error_kinds_are_all_there() -> None:
+    listed = [codes(row[0])[0] for row in KINDS]
+    assert listed == sorted(listed)
+    assert set(listed) == kinds_in_the_compiler()
+
+
+@pytest.mark.parametrize("row", [row for row in KINDS if row[2]], ids=lambda row: row[0].strip("`"))
+def test_error_examples_are_of_their_kind(row: list[str]) -> None:
+    (before,) = re.findall(r"follow `(.*?)`", page("errors"))
+    with pytest.raises(CompileError) as raised:
+        compile_text(f"{before} {codes(row[2])[0]}")
+    assert [problem.kind for problem in raised.value.problems] == [codes(row[0])[0]]
+
+
+def test_exceptions_are_where_they_are_said_to_be() -> None:
+    listed = set()
+    for row in table(page("errors"), "exception"):
+        ((name,), (module,)) = codes(row[0]), codes(row[1])
+        assert issubclass(getattr(importlib.import_module(module), name), Exception)
+        listed.add(name)
+    for module in ("engine.host.errors", "seustream.errors"):
+        for name, value in vars(importlib.import_module(module)).items():
+            own = isinstance(value, type) and value.__module__ == module
+            assert not own or name in listed or name == "HostError"
+
+
+# --- command line -------------------------------------------------------------
+
+
+def options_of(command: argparse.ArgumentParser) -> dict[str, list[str]]:
+    """Options of a command, with their choices."""
+    found = {}
+    for action in command._actions:
+        if isinstance(action, argparse._HelpAction):
+            continue
+        name = next((o for o in action.option_strings if o.startswith("--")), None)
+        name = name or next(iter(action.option_strings), action.metavar or action.dest)
+        found[str(name)] = [str(choice) for choice in action.choices or ()]
+    return found
+
+
+def described_options(section: str) -> dict[str, list[str]]:
+    found = {}
+    for row in table(section, "option"):
+        written = codes(row[0])[0].replace(" …", "")
+        name, _, value = written.partition(" ")
+        found[name] = value.split("|") if "|" in value else []
+    return found
+
+
+def test_commands_and_options_are_all_there() -> None:
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("command-line"), re.M | re.S))
+    shared = described_options(sections["Options of compile, explain and run"])
+    commands = next(
+        action.choices for action in parser()._actions if isinstance(action.choices, dict)
+    )
+    assert set(commands) == set(COMMANDS)
+    assert {name.removeprefix("seustream ") for name in sections} - set(commands) == {
+        "Options of compile, explain and run"
+    }
+    for name, command in commands.items():
+        section = sections[f"seustream {name}"]
+        described = described_options(section) if "| option |" in section else {}
+        if name in ("compile", "explain", "run"):
+            described |= shared
+        expected = options_of(command)
+        assert set(described) == set(expected), name
+        for option, choices in expected.items():
+            assert not choices or described[option] == choices, f"{name} {option}"
+    (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
+    assert codes(row[1]) == list(STAGES)
+
+
+# --- device -------------------------------------------------------------------
+
+
+def test_configurations_and_limits() -> None:
+    text = page("configurations")
+    names = list(CONFIGURATIONS)
+    seen = {"name"}
+    for row in table(text, "parameter"):
+        (member,) = codes(row[0])
+        seen.add(member)
+        values = [str(getattr(CONFIGURATIONS[name], member)) for name in names]
+        assert row[2:] == values, member
+    assert [codes(cell)[0] for cell in tables(text)[0][0][2:]] == names
+    for row in table(text, "limit"):
+        (member,) = codes(row[2])
+        seen.add(member)
+        if row[1].isdecimal():
+            assert getattr(DeviceConfig(), member) == int(row[1])
+    assert seen == {field.name for field in dataclasses.fields(DeviceConfig)}
+    assert DeviceConfig().longest_range == 2**47 - 1
+
+
+def test_instructions() -> None:
+    text = page("instruction-set")
+    written = {codes(row[0])[0].split()[0]: codes(row[1])[0] for row in tables(text)[1][1:]}
+    assert set(written) == {kind.MNEMONIC for kind in isa.INSTRUCTIONS}
+    for kind in isa.INSTRUCTIONS:
+        fixed = ""
+        for part in kind.LAYOUT:
+            fixed += part if isinstance(part, str) else "x" * part[1]
+        bits = written[kind.MNEMONIC]
+        assert len(bits) == isa.WORD_BITS
+        assert re.sub("[a-z]", "x", bits) == fixed, kind.MNEMONIC
+    head, symbols = table_of_conditions(text)
+    assert [isa.Condition(int(number)).symbol for number in head] == symbols
+    for row in table(text, "word"):
+        (word,), (instruction,) = codes(row[0]), codes(row[1])
+        assert disassemble([int(word, 16)], "RST") == instruction
+        assert assemble(instruction, "RST") == (int(word, 16),)
+
+
+def table_of_conditions(text: str) -> tuple[list[str], list[str]]:
+    (rows,) = (rows for rows in tables(text) if rows[0][0] == "c")
+    return rows[0][1:], [codes(cell)[0] for cell in rows[1][1:]]
+
+
+def test_registers() -> None:
+    rows = [row[0] for row in table(page("instruction-set"), "registers")]
+    ranges = (
+        isa.FACTOR_REGISTERS,
+        isa.SCRATCH_REGISTERS,
+        isa.WINDOW_SELECTION_REGISTERS,
+        isa.PROBE_SELECTION_REGISTERS,
+    )
+    want = [f"{r.start}–{r.stop - 1}" for r in ranges] + [str(isa.TRUE_REGISTER)]
+    assert rows == want
+
+
+def test_device_contract() -> None:
+    text = page("device-contract")
+    members = {re.split(r"\W", codes(row[0])[0])[0] for row in table(text, "member")}
+    assert members == {name for name in vars(device.Device) if not name.startswith("_")}
+    counters = [codes(row[0])[0] for row in table(text, "counter")]
+    assert counters == [field.name for field in dataclasses.fields(device.Status)]
+    for record in (device.Batch, device.Results):
+        for field in dataclasses.fields(record):
+            assert f"`{field.name}`" in text, field.name
+    rules = re.findall(r"^(\d)\. \*\*([\w ]+?)\.?\*\*", text, re.M)
+    documented = re.findall(r"^(\d)\. \*([\w ]+?)\.?\*", str(device.__doc__), re.M)
+    assert [rule[0] for rule in rules] == [rule[0] for rule in documented]
+
+
+def test_image() -> None:
+    text = page("image")
+    compiled = compile_text("CREATE STREAM R (a int); SELECT * FROM R, R S WINDOW 1")
+    image = compiled.image
+    assert image[:4] == b"WJAS"
+    assert int.from_bytes(image[4:6], "little") == 1
+    assert "`WJAS`" in text
+    sections = [row[0] for row in table(text, "section")]
+    assert sections == [field.name for field in dataclasses.fields(device.Tables)]
+    for altered in (image[:-1], image[:40] + b"\0" + image[41:], b"X" + image[1:]):
+        with pytest.raises(LoadRefused):
+            GoldenDevice(compiled.options.config).load(altered)
+    for free in ("name", "lanes", "probe_fifo_depth", "output_fifo_depth"):
+        other = {"name": "x", "lanes": 1}.get(free, 7)
+        config = dataclasses.replace(compiled.options.config, **{free: other})
+        GoldenDevice(config).load(image)
+    with pytest.raises(LoadRefused):
+        GoldenDevice(CONFIGURATIONS["tiny"]).load(image)
+
+
+def test_nesting_limits() -> None:
+    text = page("configurations")
+    (deep, parentheses) = map(int, re.findall(r"(\d+) operators and (\d+) parentheses", text)[0])
+    stream = "CREATE STREAM R (a int); SELECT * FROM R WHERE "
+    for condition, most in (
+        (lambda n: "(" * n + "a = 1" + ")" * n, parentheses),
+        (lambda n: "a" + " + a" * (n - 1) + " = 1", deep),
+    ):
+        compile_text(f"{stream}{condition(most)} WINDOW 1", options=Options())
+        with pytest.raises(CompileError, match=r"stand within|are open"):
+            compile_text(f"{stream}{condition(most + 1)} WINDOW 1")
+
+
+def test_pages_are_all_linked_from_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for path in sections_of_docs():
+        assert f"({path.relative_to(ROOT / 'docs')})" in index, path.name
+
+
+def sections_of_docs() -> Iterator[Path]:
+    for folder in ("how-to", "reference", "explanation"):
+        yield from sorted((ROOT / "docs" / folder).glob("*.md"))
