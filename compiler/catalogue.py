@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.plan.types import BIGINT, Type
+from compiler.plan.types import BIGINT, ERROR, Type
 
 TIMESTAMP_NAMES = ("timestamp", "ts")
 """Names of the implicit time column of every stream, integer milliseconds."""
@@ -22,11 +22,13 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's definition. `defined_by` names the query of a derived stream."""
+    """A stream's definition. `defined_by` is the query of a derived stream. An unknown stream,
+    already reported, has every column one asks for, of a type that silences what follows."""
 
     name: str
     columns: tuple[Column, ...]
     defined_by: str | None = None
+    unknown: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of this name; the implicit time column unless one of the same name hides it."""
@@ -34,4 +36,6 @@ class Stream:
         for column in self.columns:
             if column.name.lower() == folded:
                 return column
+        if self.unknown:
+            return Column(name, ERROR)
         return TIME_COLUMN if folded in TIMESTAMP_NAMES else None

@@ -42,6 +42,7 @@ Codes = npt.NDArray[np.uint32]
 Bools = npt.NDArray[np.bool_]
 
 _BLOCK = 256
+_EARLIEST = int(np.iinfo(np.int64).min)
 _PAIRS_AT_ONCE = 1 << 20
 
 
@@ -308,9 +309,18 @@ def _first_alive(store: _Store, keep: Retention, now: Ints, counter: Ints) -> In
     Both age and rank fall along the window, so that all after it are alive too."""
     if keep.range is None:
         return np.zeros(len(now), np.int64)
-    by_age = np.searchsorted(store.timestamp, now - keep.range, side="left")
+    by_age = np.full(len(now), len(store))
+    if keep.range >= 0:
+        by_age = np.searchsorted(store.timestamp, _reach_back(now, keep.range), side="left")
     by_rank = np.searchsorted(store.sequence, counter - keep.rows, side="right")
-    return np.minimum(by_age, by_rank)
+    first: Ints = np.minimum(by_age, by_rank)
+    return first
+
+
+def _reach_back(now: Ints, ticks: int) -> Ints:
+    """The oldest timestamp a range reaches, as far back as 64 bits go."""
+    oldest: Ints = np.maximum(now, _EARLIEST + ticks) - ticks
+    return oldest
 
 
 def _compare(factor: Factor, probes: _Probes, part: slice, window: Codes) -> Bools:
@@ -402,8 +412,8 @@ def _deliver(
     fits = np.ones(len(probes), np.bool_)
     for stream, window in enumerate(windows):
         if window.kind is WindowKind.RANGE:
-            age = newest - probes.timestamp[:, stream]
-            fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | (age <= window.size)
+            reached = probes.timestamp[:, stream] >= _reach_back(newest, window.size)
+            fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | reached
         elif window.kind is WindowKind.ROWS:
             rank = counters[probes.row, stream] - probes.sequence[:, stream]
             fits &= (probes.sequence[:, stream] == NOT_IN_RESULT) | (rank < window.size)

@@ -14,6 +14,8 @@ MAX_STREAMS = 4
 """Two bits of stream number in a CMP."""
 MAX_ATTRIBUTES = 4
 """Two bits of attribute number in a CMP."""
+MAX_DEPTH = 1 << 20
+"""More tuples than any board's memory holds; keeps a slip of the pen from asking for them."""
 
 
 class ConfigError(ValueError):
@@ -68,11 +70,16 @@ class DeviceConfig:
         check("streams", 2 <= self.streams <= MAX_STREAMS, f"2 to {MAX_STREAMS}")
         check("attribute_width", self.attribute_width in (8, 16, 32), "8, 16 or 32")
         check("timestamp_width", 16 <= self.timestamp_width <= 64, "16 to 64")
-        check("depth", power_of_two(self.depth) and self.depth >= 2, "a power of two, 2 or more")
+        check("name", 0 < len(self.name) <= 64 and self.name.isprintable(), "1 to 64 characters")
+        check(
+            "depth",
+            power_of_two(self.depth) and 2 <= self.depth <= MAX_DEPTH,
+            f"a power of two, 2 to {MAX_DEPTH}",
+        )
         check("lanes", power_of_two(self.lanes), "a power of two")
         check("lanes", self.lanes <= self.depth, f"no more than depth = {self.depth}")
         for fifo in ("probe_fifo_depth", "output_fifo_depth"):
-            check(fifo, getattr(self, fifo) >= 1, "1 or more")
+            check(fifo, 1 <= getattr(self, fifo) <= MAX_DEPTH, f"1 to {MAX_DEPTH}")
         check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
         check("factors", 1 <= self.factors <= 16, "1 to 16")
         check("scratch_registers", 0 <= self.scratch_registers <= 16, "0 to 16")

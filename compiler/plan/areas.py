@@ -7,7 +7,6 @@ after   per join area its factors, combinations and retention; route table; outp
 
 from __future__ import annotations
 
-from compiler.plan.decompose import Subquery
 from compiler.plan.layout import Layout
 from compiler.plan.limits import within
 from compiler.plan.normalise import Normalised
@@ -30,7 +29,6 @@ from hdl.device import (
 
 def allocate(
     normalised: tuple[Normalised, ...],
-    subqueries: tuple[Subquery, ...],
     requests: Requests,
     routes: RoutePlan,
     layout: Layout,

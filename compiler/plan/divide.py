@@ -181,7 +181,11 @@ class _Divider:
             return ALWAYS
         condition, code, exact = test
         if not exact:
-            doubts.append(f"{column.type} is wider than an attribute ({encoding})")
+            doubts.append(
+                f"{x.show(constant)} is no {column.type}"
+                if encoding.is_exact
+                else f"{column.type} is wider than an attribute ({encoding})"
+            )
         slot = self.slots[column.source]
         return SelectionTerm(slot, True, (Test(column.name, condition, code),), text)
 

@@ -27,7 +27,7 @@ class Codec(enum.Enum):
     """integer        smallint, int, date (days), boolean: value + 2^(w-1), exact. A value that does
                       not fit never enters the device: the host deals with its tuple
     real              real: order-preserving bits of the float, prefix when narrower than 32
-    clock             time: milliseconds of the day, prefix when narrower than 32
+    clock             time: milliseconds of the day, prefix when narrower than 27
     ticks             TimeStamp: milliseconds since the first tuple, ends at the largest code
     number            bigint, double and mixtures: order-preserving bits of the double, prefix
     number_hash       the same where only equality is asked
@@ -51,6 +51,7 @@ class Codec(enum.Enum):
 
 
 _HASHES = (Codec.NUMBER_HASH, Codec.INTEGER_HASH, Codec.TIMESTAMP_HASH, Codec.TEXT_HASH)
+CLOCK_BITS = 27  # of the milliseconds of a day
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -94,7 +95,7 @@ class Encoding:
                 bits: int = struct.unpack("<I", struct.pack("<f", as_real(value)))[0]
                 return _ordered(bits, 32) >> drop
             case Codec.CLOCK:
-                return integer_of(value) >> drop
+                return integer_of(value) >> max(CLOCK_BITS - self.width, 0)
             case Codec.NUMBER:
                 return _ordered(_double_bits(value), 64) >> 64 - self.width
             case Codec.NUMBER_HASH:

@@ -47,7 +47,6 @@ def uses_device(query: Query) -> bool:
 
 
 def lay_out(program: Program, attribute_width: int) -> Layout:
-    names = [stream.name for stream in program.streams]
     copies: dict[str, int] = {}
     wanted: list[list[tuple[str, int]]] = []
     for query in program.queries:
@@ -61,7 +60,7 @@ def lay_out(program: Program, attribute_width: int) -> Layout:
         wanted.append(keys)
     slots = tuple(
         Slot(stream, copy)
-        for stream in sorted(program.streams, key=lambda s: names.index(s.name))
+        for stream in program.streams
         for copy in range(copies.get(stream.name, 0))
     )
     position = {(slot.stream.name, slot.copy): number for number, slot in enumerate(slots)}

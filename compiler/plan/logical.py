@@ -9,6 +9,9 @@ from compiler.errors import Span
 from compiler.plan.expressions import Expression
 from hdl.device import Window
 
+RESULT_TIMES = ("ts_oldest", "ts_newest")
+"""The two columns that follow every result's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -46,11 +49,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A SHOW or EXPLAIN in the text: something to print, not to run."""
+    """A SHOW or EXPLAIN in the text: something to print, not to run. SHOW has its answer in
+    `lines`, as things stood there; EXPLAIN names the query in `target`."""
 
     verb: str
     target: str
     span: Span
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def _routes(c: Compilation) -> Compilation:
 
 
 def _areas(c: Compilation) -> Compilation:
-    tables = allocate(c.normalised, c.subqueries, c.requests, c.routes, c.layout, c.options.config)
+    tables = allocate(c.normalised, c.requests, c.routes, c.layout, c.options.config)
     return replace(c, tables=tables)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 from dataclasses import dataclass
 
@@ -87,3 +88,23 @@ def common(a: Type, b: Type) -> Type | None:
     if a.is_text and b.is_text:
         return VARCHAR
     return a if a.kind is b.kind else None
+
+
+def read_time(text: str, kind: Kind) -> datetime.date | datetime.time | datetime.datetime | None:
+    """A date, time or timestamp from its ISO text, None if it is none."""
+    try:
+        if kind is Kind.DATE:
+            return datetime.date.fromisoformat(text)
+        if kind is Kind.TIME:
+            value = datetime.time.fromisoformat(text)
+            return (
+                None
+                if value.tzinfo
+                else value.replace(microsecond=value.microsecond // 1000 * 1000)
+            )
+        moment = datetime.datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        return moment
+    except (ValueError, OverflowError):
+        return None

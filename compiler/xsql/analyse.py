@@ -19,9 +19,6 @@ from compiler.xsql.bind import Binder, bind_type
 from hdl.config import MAX_STREAMS
 from hdl.device import Window, WindowKind
 
-RESULT_TIMES = ("ts_oldest", "ts_newest")
-"""The two columns that follow every result's own."""
-
 _UNITS = {
     1: ("ms", "millisecond", "milliseconds"),
     1_000: ("s", "second", "seconds"),
@@ -48,6 +45,14 @@ class Analysis:
     def run(self, statements: list[tree.Statement]) -> logical.Program:
         for statement in statements:
             self._statement(statement)
+        for request in self.requests:
+            if request.verb == "explain" and request.target.lower() not in self.queries:
+                self.problems.add(
+                    "unknown-query",
+                    f"query {request.target} is dropped later in this text",
+                    request.span,
+                    "EXPLAIN shows what is compiled: the queries left at the end",
+                )
         return logical.Program(
             tuple(self.streams.values()), tuple(self.queries.values()), tuple(self.requests)
         )
@@ -68,7 +73,8 @@ class Analysis:
                 if self._known_query(s.name):
                     del self.queries[s.name.text.lower()]
             case tree.Show():
-                self.requests.append(logical.Request("show", s.what, s.span))
+                lines = self._streams_shown() if s.what == "streams" else self._queries_shown()
+                self.requests.append(logical.Request("show", s.what, s.span, tuple(lines)))
             case tree.Explain():
                 if isinstance(s.target, tree.Select):
                     name = self._next_name()
@@ -77,6 +83,15 @@ class Analysis:
                 elif self._known_query(s.target):
                     name = self.queries[s.target.text.lower()].name
                     self.requests.append(logical.Request("explain", name, s.span))
+
+    def _streams_shown(self) -> list[str]:
+        return [
+            f"stream {stream.name} ({', '.join(f'{c.name} {c.type}' for c in stream.columns)})"
+            for stream in self.streams.values()
+        ]
+
+    def _queries_shown(self) -> list[str]:
+        return [f"query {q.name}: {' '.join(q.text.split())}" for q in self.queries.values()]
 
     # --- streams --------------------------------------------------------------
 
@@ -106,8 +121,6 @@ class Analysis:
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         query = self._bind(s.name.text, s.select, s.select.span)
-        if query is None:
-            return
         columns = tuple(Column(_own_name(item), item.expression.type) for item in query.items)
         names = [column.name.lower() for column in columns]
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -121,6 +134,13 @@ class Analysis:
             self.derivations[s.name.text.lower()] = query
 
     def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
+        if "#" in name.text:
+            self.problems.add(
+                "bad-name",
+                f"{name.text}: # numbers the copies of a stream in a self-join",
+                name.span,
+                "choose a name without #",
+            )
         if name.text.lower() in self.streams:
             known = self.streams[name.text.lower()].name
             self.problems.add(
@@ -205,16 +225,10 @@ class Analysis:
                 at,
                 "use letters, digits and underscores",
             )
-        query = self._bind(name, select, span)
-        if query is not None:
-            self.queries[name.lower()] = query
+        self.queries[name.lower()] = self._bind(name, select, span)
 
-    def _bind(self, name: str, select: tree.Select, span: Span) -> logical.Query | None:
-        """The bound query; None if its FROM list makes no sense, so that nothing can be said
-        about the rest."""
+    def _bind(self, name: str, select: tree.Select, span: Span) -> logical.Query:
         sources = self._sources(select)
-        if sources is None:
-            return None
         found = len(self.problems.found)
         where_binder = Binder(sources, self.problems)
         where = x.TRUE if select.where is None else where_binder.predicate(select.where)
@@ -238,11 +252,10 @@ class Analysis:
     def _text(self, span: Span) -> str:
         return self.source.text[span.start : span.end]
 
-    def _sources(self, select: tree.Select) -> tuple[logical.Source, ...] | None:
+    def _sources(self, select: tree.Select) -> tuple[logical.Source, ...]:
         windows = self._windows(select)
         aliases: dict[str, str] = {}
         sources = []
-        complete = True
         for item, (window, window_span) in zip(select.sources, windows, strict=True):
             alias = (item.alias or item.stream).text
             if alias.lower() in aliases:
@@ -253,11 +266,8 @@ class Analysis:
                     f"name one of them: {item.stream.text} AS {alias}2",
                 )
             aliases[alias.lower()] = alias
-            stream = self._known_stream(item.stream)
-            if stream is None:
-                complete = False
-            else:
-                sources.append(logical.Source(alias, stream, window, item.span, window_span))
+            stream = self._known_stream(item.stream) or Stream(alias, (), unknown=True)
+            sources.append(logical.Source(alias, stream, window, item.span, window_span))
         if len(select.sources) > MAX_STREAMS:
             extra = select.sources[MAX_STREAMS:]
             self.problems.add(
@@ -266,7 +276,7 @@ class Analysis:
                 Span(extra[0].span.start, extra[-1].span.end),
                 "split it into queries of four streams or fewer",
             )
-        return tuple(sources) if complete else None
+        return tuple(sources)
 
     # --- windows --------------------------------------------------------------
 
@@ -370,7 +380,7 @@ class Analysis:
             else:
                 name = " ".join(self._text(e.span).split())
             items.append((logical.Item(name, binder.value(e)), written.span))
-        names: set[str] = {name.lower() for name in RESULT_TIMES}
+        names: set[str] = {name.lower() for name in logical.RESULT_TIMES}
         for item, span in items:
             if item.name.lower() in names:
                 self.problems.add(

@@ -7,7 +7,6 @@ date, time or timestamp is read as one.
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass, field
 
 from compiler.errors import Problems, Span, suggest
@@ -22,6 +21,7 @@ from hdl.isa import Condition
 MAX_DEPTH = 150
 """Of an expression; every pass recurses into it."""
 
+_CONVERT = "convert with CAST(... AS ...)"
 _FAILED = x.Literal(None, t.ERROR)
 _CONDITIONS = {c.symbol: c for c in Condition}
 
@@ -55,7 +55,10 @@ def bind_type(written: tree.TypeName, problems: Problems) -> Type:
         return found
     if written.length < 1:
         problems.add(
-            "type-length", f"a text of length {written.length} holds nothing", written.span
+            "type-length",
+            f"a text of length {written.length} holds nothing",
+            written.span,
+            f"write {found.kind.value}(1) or more",
         )
     return Type(found.kind, written.length)
 
@@ -71,11 +74,15 @@ class Binder:
     aggregates: bool = False
     within: str = "WHERE"
     depth: int = field(default=0, init=False)
+    too_deep: bool = field(default=False, init=False)
 
     # --- entry points ---------------------------------------------------------
 
     def value(self, e: tree.Expression) -> x.Expression:
         if self.depth >= MAX_DEPTH and not isinstance(e, (tree.ColumnName, tree.Constant)):
+            if self.too_deep:
+                return _FAILED  # the first says it all
+            self.too_deep = True
             return self._fail(
                 "too-deep",
                 f"more than {MAX_DEPTH} operators stand within each other here",
@@ -148,7 +155,13 @@ class Binder:
         if e.qualifier is not None:
             index = self.source(e.qualifier)
             return _FAILED if index is None else self._column_of(index, e.name, e.span)
-        having = [i for i, source in enumerate(self.sources) if source.stream.column(e.name.text)]
+        having = [
+            i
+            for i, source in enumerate(self.sources)
+            if source.stream.column(e.name.text) and not source.stream.unknown
+        ]
+        if not having and any(source.stream.unknown for source in self.sources):
+            return _FAILED
         if len(having) > 1:
             ways = " or ".join(f"{self.sources[i].alias}.{e.name.text}" for i in having)
             return self._fail(
@@ -216,7 +229,10 @@ class Binder:
         if isinstance(value, float):
             if value in (float("inf"), float("-inf")):
                 return self._fail(
-                    "constant-range", "this number does not fit a double precision", e.span
+                    "constant-range",
+                    "this number does not fit a double precision",
+                    e.span,
+                    "the largest is about 1.8e308",
                 )
             return x.Literal(value, t.DOUBLE)
         return x.Literal(value, t.VARCHAR)
@@ -234,7 +250,7 @@ class Binder:
         return self._read_constant(text, to, span)
 
     def _read_constant(self, text: str, to: Type, span: Span) -> x.Expression:
-        value = read_time(text, to.kind)
+        value = t.read_time(text, to.kind)
         if value is None:
             shape = {
                 Kind.DATE: "2006-03-01",
@@ -254,7 +270,7 @@ class Binder:
             return operand
         if not operand.type.is_numeric:
             return self._fail(
-                "type-mismatch", f"{e.sign} wants a number, not {operand.type}", e.span
+                "type-mismatch", f"{e.sign} wants a number, not {operand.type}", e.span, _CONVERT
             )
         if e.sign == "+":
             return operand
@@ -275,7 +291,7 @@ class Binder:
                 "type-mismatch",
                 f"{e.operator} wants {wants}, these are {left.type} and {right.type}",
                 e.span,
-                "convert one with CAST(... AS ...)",
+                _CONVERT,
             )
         # Integers are computed in 64 bits, so that int + int does not overflow by surprise.
         kind = t.BIGINT if met.is_integer else t.DOUBLE if met.is_numeric else met
@@ -293,7 +309,7 @@ class Binder:
                 "type-mismatch",
                 f"{left.type} cannot be compared with {right.type}",
                 span,
-                "convert one with CAST(... AS ...)",
+                _CONVERT,
             )
         return x.Compare(condition, left, right, met) if met.kind is not Kind.ERROR else _FAILED
 
@@ -327,13 +343,19 @@ class Binder:
         operand, pattern = self.value(e.operand), self.value(e.pattern)
         if not (operand.type.is_text or operand.type.is_unknown):
             return self._fail(
-                "type-mismatch", f"LIKE wants a text, not {operand.type}", e.operand.span
+                "type-mismatch",
+                f"LIKE wants a text, not {operand.type}",
+                e.operand.span,
+                "convert it with CAST(... AS varchar)",
             )
         if not (isinstance(pattern, x.Literal) and isinstance(pattern.value, str)):
             if pattern.type.kind is Kind.ERROR:
                 return _FAILED
             return self._fail(
-                "type-mismatch", "the pattern of LIKE is a string constant", e.pattern.span
+                "type-mismatch",
+                "the pattern of LIKE is a string constant",
+                e.pattern.span,
+                "write it in single quotes, such as 'ab%'",
             )
         return x.Like(operand, pattern.value, e.negated)
 
@@ -342,7 +364,13 @@ class Binder:
         if Kind.ERROR in (operand.type.kind, to.kind):
             return _FAILED
         if not _castable(operand.type, to):
-            return self._fail("type-mismatch", f"{operand.type} cannot become {to}", e.span)
+            can = [kind.value for kind in Kind if _castable(operand.type, Type(kind))]
+            return self._fail(
+                "type-mismatch",
+                f"{operand.type} cannot become {to}",
+                e.span,
+                f"it can become {', '.join(can)}",
+            )
         return x.Cast(operand, to)
 
     # --- functions ------------------------------------------------------------
@@ -364,13 +392,20 @@ class Binder:
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return _FAILED
         if not function.fewest <= len(arguments) <= function.most or e.star:
+            many = f"{function.fewest} to {function.most}"
+            many = many if function.fewest < function.most else str(function.most)
             return self._fail(
-                "type-mismatch", f"{name} wants {function.wants}, got {len(arguments)}", e.span
+                "type-mismatch",
+                f"{name} wants {function.wants}, got {'*' if e.star else len(arguments)}",
+                e.span,
+                f"give it {many} argument{'s' * (function.most > 1)}",
             )
         result = function.result([argument.type for argument in arguments])
         if result is None:
             got = ", ".join(str(argument.type) for argument in arguments)
-            return self._fail("type-mismatch", f"{name} wants {function.wants}, not {got}", e.span)
+            return self._fail(
+                "type-mismatch", f"{name} wants {function.wants}, not {got}", e.span, _CONVERT
+            )
         return x.Call(name, tuple(arguments), result)
 
     def _aggregate(self, e: tree.Call, name: str) -> x.Expression:
@@ -385,7 +420,10 @@ class Binder:
         if e.star and name == "count":
             return x.Aggregate(name, None, t.BIGINT)
         if len(e.arguments) != 1 or e.star:
-            return self._fail("type-mismatch", f"{name} wants one argument", e.span)
+            forms = "count(*) or count(column)" if name == "count" else f"{name}(column)"
+            return self._fail(
+                "type-mismatch", f"{name} wants one argument", e.span, f"write {forms}"
+            )
         inner = Binder(self.sources, self.problems, within=f"the argument of {name}")
         argument = inner.value(e.arguments[0])
         if argument.type.kind is Kind.ERROR:
@@ -393,33 +431,13 @@ class Binder:
         result = AGGREGATES[name](argument.type)
         if result is None:
             return self._fail(
-                "type-mismatch", f"{name} wants a number, not {argument.type}", e.span
+                "type-mismatch", f"{name} wants a number, not {argument.type}", e.span, _CONVERT
             )
         return x.Aggregate(name, argument, result)
 
-    def _fail(self, kind: str, message: str, span: Span, hint: str | None = None) -> x.Expression:
+    def _fail(self, kind: str, message: str, span: Span, hint: str) -> x.Expression:
         self.problems.add(kind, message, span, hint)
         return _FAILED
-
-
-def read_time(text: str, kind: Kind) -> datetime.date | datetime.time | datetime.datetime | None:
-    """A date, time or timestamp from its ISO text, None if it is none."""
-    try:
-        if kind is Kind.DATE:
-            return datetime.date.fromisoformat(text)
-        if kind is Kind.TIME:
-            value = datetime.time.fromisoformat(text)
-            return (
-                None
-                if value.tzinfo
-                else value.replace(microsecond=value.microsecond // 1000 * 1000)
-            )
-        moment = datetime.datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
-        return moment
-    except (ValueError, OverflowError):
-        return None
 
 
 def _castable(of: Type, to: Type) -> bool:

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token
+from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
 from compiler.errors import Problems, Source, Span
 from compiler.xsql import tree
-from compiler.xsql.mistakes import MISTAKES
+from compiler.xsql.mistakes import FORMS, MISTAKES
 
 MAX_NESTING = 200
 
@@ -137,7 +137,12 @@ _TOKEN_NAMES = {
 
 
 def _report(error: UnexpectedInput, source: Source, span: Span, problems: Problems) -> None:
-    hint = error.match_examples(_parser().parse, MISTAKES, use_accepts=False)
+    hint = error.match_examples(
+        _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
+    )
+    if hint is None:
+        first = next(_written(source, span)).group().split()[0].upper()
+        hint = f"the form is {FORMS.get(first, FORMS['SELECT'])}"
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
@@ -170,14 +175,33 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
     )
 
 
+def _read_example(text: str) -> Tree[Any]:
+    read = _example(text)
+    if isinstance(read, UnexpectedInput):
+        raise read.with_traceback(None)
+    return read
+
+
+@functools.cache
+def _example(text: str) -> Tree[Any] | UnexpectedInput:
+    try:
+        return _parser().parse(text)
+    except UnexpectedInput as error:
+        return error
+
+
 def _end_of(source: Source, span: Span) -> Span:
     """The place of the last thing written in a statement, comments aside."""
-    end = span.start + 1
-    for match in _PIECE.finditer(source.text, span.start, span.end):
-        written = match.group().rstrip()
-        if written and not written.startswith("--"):
-            end = match.start() + len(written)
+    *_, last = _written(source, span)
+    end = last.start() + len(last.group().rstrip())
     return Span(end - 1, end)
+
+
+def _written(source: Source, span: Span) -> Iterator[re.Match[str]]:
+    """The pieces of a statement that are neither space nor comments."""
+    for match in _PIECE.finditer(source.text, span.start, span.end):
+        if not match.group().isspace() and not match.group().startswith("--"):
+            yield match
 
 
 # --- tree building ------------------------------------------------------------

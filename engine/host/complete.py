@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.plan import expressions as x
-from compiler.plan.logical import Query
-from compiler.xsql.analyse import RESULT_TIMES
-from engine.host.evaluate import Rows, evaluate, holds
+from compiler.plan.logical import RESULT_TIMES, Query
+from engine.host.evaluate import Rows, evaluate, survivors
 from engine.host.schema import arrow_type
 from engine.host.software import Side
 
@@ -50,16 +49,17 @@ def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: I
 
 def residual(conditions: tuple[x.Expression, ...], sides: list[Side], sequences: Ints) -> Ints:
     """The combinations for which what the device could not decide holds."""
-    for condition in conditions:
-        if len(sequences):
-            rows = rows_of([condition], sides, sequences)
-            sequences = sequences[holds(condition, rows, len(sequences))]
-    return sequences
+    if not len(sequences):
+        return sequences
+
+    def rows(condition: x.Expression, index: Ints) -> Rows:
+        return rows_of([condition], sides, sequences[index])
+
+    return sequences[survivors(conditions, rows, len(sequences))]
 
 
 def project(query: Query, sides: list[Side], sequences: Ints) -> pa.Table:
     """Result rows, in the order in which they came into being."""
-    count = len(sequences)
     places = [side.store.index(sequences[:, source]) for source, side in enumerate(sides)]
     position = np.stack(
         [side.position[place] for side, place in zip(sides, places, strict=True)], axis=1
@@ -72,13 +72,10 @@ def project(query: Query, sides: list[Side], sequences: Ints) -> pa.Table:
         [side.store.timestamp[place] for side, place in zip(sides, places, strict=True)], axis=1
     )[order]
     rows = rows_of([item.expression for item in query.items], sides, sequences)
-    schema = result_schema(query)
-    columns = [evaluate(item.expression, rows, count) for item in query.items]
-    columns += [pa.array(times.min(axis=1)), pa.array(times.max(axis=1))]
-    return pa.table(
-        [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(columns, schema, strict=True)
-        ],
-        schema=schema,
-    )
+    return selected(query, rows, times.min(axis=1), times.max(axis=1))
+
+
+def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints) -> pa.Table:
+    """The SELECT list over rows, and their two times."""
+    columns = [evaluate(item.expression, rows, len(newest)) for item in query.items]
+    return pa.table([*columns, oldest, newest], schema=result_schema(query))

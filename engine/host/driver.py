@@ -11,6 +11,7 @@ the device cannot hold are joined in `software`; single-stream queries are evalu
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -19,14 +20,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN, Stream
+from compiler.errors import Problem
 from compiler.plan import expressions as x
 from compiler.plan.divide import Division
+from compiler.plan.logical import Query
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import Compilation
-from engine.host.complete import project, residual, result_schema, without_repeats
+from engine.host.complete import project, residual, selected, without_repeats
 from engine.host.encode import encode
-from engine.host.errors import EvaluationError, Unsupported, WindowOverflow
-from engine.host.evaluate import evaluate, holds
+from engine.host.errors import EvaluationError, RowsRefused, Unsupported, WindowOverflow
+from engine.host.evaluate import Rows, holds, real_only, survivors
 from engine.host.order import Merger, OnLate, Slice, timestamps
 from engine.host.rows import RowStore
 from engine.host.schema import arrow_type
@@ -37,8 +40,6 @@ from hdl.device import Batch, Device, Results, Retention
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Answer = tuple[str, pa.Table]
-
-_ROWS_A_SLICE = 8192
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class Report:
 
 def stream_schema(stream: Stream) -> pa.Schema:
     """The columns of a stream's rows."""
-    fields = [pa.field(c.name, arrow_type(c.type)) for c in stream.columns]
+    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
     return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])
 
 
@@ -79,6 +80,7 @@ class HostDriver:
                "error": the run stops with a `WindowOverflow`
     slack      milliseconds a stream's timestamps may fall back before a tuple counts as late
     on_late    takes the late rows of a stream
+    slice_rows how many tuples go through the device at a time
     """
 
     def __init__(
@@ -89,14 +91,23 @@ class HostDriver:
         slack: int = 0,
         on_late: OnLate | None = None,
         on_progress: Callable[[int], None] | None = None,
+        slice_rows: int = 8192,
     ) -> None:
+        if overflow not in ("software", "error"):
+            raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
         self.compilation, self.device = compilation, device
         self.overflow, self.on_progress = overflow, on_progress
-        for one in compilation.normalised:
-            _refuse_unsupported(one.division)
+        self.slice_rows = slice_rows
+        if problems := unsupported(compilation):
+            raise Unsupported(compilation.source, problems)
         self.streams = [s for s in compilation.streams if s.defined_by is None]
         names = [stream.name for stream in self.streams]
         self.merger = Merger(names, slack, on_late)
+        queries = compilation.program.queries
+        read = {source.stream.name for query in queries for source in query.sources}
+        for name in names:
+            if name not in read:
+                self.merger.end(name)  # nobody waits for its tuples
         self.slots = compilation.layout.slots
         copies = {name: sum(s.stream.name == name for s in self.slots) for name in names}
         self.stores = {s.name: RowStore(stream_schema(s), copies[s.name]) for s in self.streams}
@@ -110,32 +121,38 @@ class HostDriver:
             )
         self.position = 0
         self.first_tick: int | None = None
-        self.report = Report(results={q.name: 0 for q in compilation.program.queries})
+        self.finished = False
+        self.report = Report(results={query.name: 0 for query in queries})
         if self.slots:
             device.load(compilation.image)
+            device.reset()  # sequence numbers start again from 0
 
     # --- streams in, results out ----------------------------------------------
 
     def push(self, stream: str, rows: pa.Table) -> None:
-        """Takes rows in the order they arrive on one stream."""
-        schema = stream_schema(next(s for s in self.streams if s.name == stream))
-        self.merger.push(stream, rows.select(schema.names).cast(schema))
+        """Takes rows in the order they arrive on one stream; raises `RowsRefused` for rows that
+        are not of that stream, and takes none of them."""
+        by_name = {s.name: s for s in self.streams}
+        if stream not in by_name:
+            raise RowsRefused(f"there is no stream {stream}", f"streams: {', '.join(by_name)}")
+        if self.finished:
+            raise RowsRefused(f"stream {stream}: the run is finished")
+        self.merger.push(stream, _accepted(by_name[stream], rows))
         self.report.late = self.merger.late
 
     def advance(self) -> Iterator[Answer]:
-        """Processes what no earlier tuple can precede any more."""
-        for part in self.merger.release(_ROWS_A_SLICE):
+        """Processes what no earlier tuple can precede any more. To be iterated to its end."""
+        for part in self.merger.release(self.slice_rows):
             yield from self._process(part)
             if self.on_progress is not None:
                 self.on_progress(len(part))
 
     def finish(self) -> Iterator[Answer]:
-        """Nothing more comes: processes the rest and drains the device."""
+        """Nothing more comes: processes the rest."""
+        self.finished = True
         for stream in self.streams:
             self.merger.end(stream.name)
         yield from self.advance()
-        if self.slots:
-            yield from self._complete(self.device.flush(), {})
 
     # --- one slice ------------------------------------------------------------
 
@@ -150,24 +167,26 @@ class HostDriver:
             return
         arrived = self._store(part)
         batch = self._batch(part, arrived)
-        results = self.device.push(batch)
-        new = dict(enumerate(arrived))
-        yield from self._complete(results, new)
-        yield from self._trim()
+        # A pipelined device may owe hand-overs, without which the host does not know what to join.
+        results = Results.concatenate((self.device.push(batch), self.device.flush()))
+        yield from self._complete(results, arrived)
+        self._trim()
 
     def _single_stream_queries(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
         for one in self.compilation.normalised:
             query = one.division.query
             if len(query.sources) != 1 or query.sources[0].stream.name != stream.name:
                 continue
-            columns = _columns(rows, stream)
-            here = holds(query.where, columns, rows.num_rows)
-            if here.any():
-                kept = rows.filter(pa.array(here))
-                columns = _columns(kept, stream)
-                values = [evaluate(item.expression, columns, kept.num_rows) for item in query.items]
-                ts = kept.column("ts").combine_chunks()
-                answer = pa.table([*values, ts, ts], schema=result_schema(query))
+            with _blaming(query):
+                kept = survivors(
+                    x.conjuncts(query.where),
+                    lambda condition, index: _columns(rows, {condition}, index),
+                    rows.num_rows,
+                )
+                ts = timestamps(rows)[kept]
+                columns = _columns(rows, {item.expression for item in query.items}, kept)
+                answer = selected(query, columns, ts, ts)
+            if len(kept):
                 yield self._counted(query.name, answer)
 
     def _store(self, part: Slice) -> list[Ints]:
@@ -178,6 +197,13 @@ class HostDriver:
         start = self.position + np.cumsum(width) - width
         self.position += int(width.sum())
         places: dict[str, Ints] = {}
+        if self.first_tick is None:
+            begin = [
+                int(timestamps(rows)[0])
+                for rows, count in zip(part.rows, copies, strict=True)
+                if count and rows.num_rows
+            ]
+            self.first_tick = min(begin, default=None)
         for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
             store = self.stores[stream.name]
             if not copies[index]:
@@ -187,8 +213,6 @@ class HostDriver:
             if rows.num_rows:
                 ordered = [mine + copy for copy in range(int(copies[index]))]
                 store.append(rows, timestamps(rows), ordered)
-                if self.first_tick is None:
-                    self.first_tick = int(store.timestamp[before])
             places[stream.name] = np.arange(before, len(store))
         return [places[slot.stream.name] for slot in self.slots]
 
@@ -252,7 +276,7 @@ class HostDriver:
 
     # --- results --------------------------------------------------------------
 
-    def _complete(self, results: Results, new: dict[int, Ints]) -> Iterator[Answer]:
+    def _complete(self, results: Results, new: list[Ints]) -> Iterator[Answer]:
         """Device results and the host's own joins as result rows, query by query."""
         if len(results.handed_over):
             self._hand_over(results)
@@ -261,14 +285,14 @@ class HostDriver:
             sides = self._sides(one.division)
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
-            kept = residual(one.residual, sides, unique)
+            with _blaming(query):
+                kept = residual(one.residual, sides, unique)
+                ours = software_join(query, sides, [new[slot] for slot in slots])
+                answer = project(query, sides, np.concatenate((kept, ours)))
             self.report.repeats += len(found) - len(unique)
             self.report.residual += len(unique) - len(kept)
-            if new:
-                ours = software_join(query, sides, [new[slot] for slot in slots])
-                kept = np.concatenate((kept, ours))
-            if len(kept):
-                yield self._counted(query.name, project(query, sides, kept))
+            if answer.num_rows:
+                yield self._counted(query.name, answer)
 
     def _counted(self, name: str, answer: pa.Table) -> Answer:
         self.report.results[name] += answer.num_rows
@@ -293,10 +317,10 @@ class HostDriver:
             keep = self.compilation.tables.areas[int(number)].retention
             overflow = self.report.overflow.setdefault(slot.name, Overflow(_describe(keep)))
             overflow.left_early += len(places)
-            low = [store.first_needed(keep, int(store.timestamp[t])) for t in takers[[0, -1]]]
-            most = max(int(t) + 1 - first for t, first in zip(takers[[0, -1]], low, strict=True))
-            overflow.needed = max(overflow.needed, most)
+            overflow.needed = max(overflow.needed, store.most_needed(keep, takers))
             if self.overflow == "error":
+                # A window of ROWS will need them all.
+                overflow.needed = max(overflow.needed, keep.rows)
                 raise self._overflow_error(slot.name, overflow)
 
     def _overflow_error(self, slot: str, overflow: Overflow) -> WindowOverflow:
@@ -312,15 +336,46 @@ class HostDriver:
 
     # --- memory ---------------------------------------------------------------
 
-    def _trim(self) -> Iterator[Answer]:
+    def _trim(self) -> None:
         """Frees rows no window reaches, once they are the larger part of a store."""
         now = max((int(s.timestamp[-1]) for s in self.stores.values() if len(s)), default=0)
         for name, store in self.stores.items():
             first = store.first_needed(self.keep[name], now)
-            if first > _ROWS_A_SLICE and first > len(store) // 2:
-                # A pipelined device may still owe results that name these rows.
-                yield from self._complete(self.device.flush(), {})
+            if first > self.slice_rows and first > len(store) // 2:
                 store.drop_before(first)
+
+
+@contextlib.contextmanager
+def _blaming(query: Query) -> Iterator[None]:
+    """Says of an expression without a value whose it is."""
+    try:
+        yield
+    except EvaluationError as error:
+        hint = "exclude such rows with another condition, which is then applied first"
+        raise EvaluationError(f"query {query.name}: {error}", hint) from None
+
+
+def _accepted(stream: Stream, rows: pa.Table) -> pa.Table:
+    """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
+    schema = stream_schema(stream)
+    columns = []
+    for want in schema:
+        where = f"stream {stream.name}, column {want.name}"
+        if rows.schema.get_field_index(want.name) < 0:
+            raise RowsRefused(f"{where}: want one, the rows have {', '.join(rows.column_names)}")
+        found = rows.column(want.name)
+        if want.name == "ts" and not pa.types.is_integer(found.type) and rows.num_rows:
+            raise RowsRefused(f"{where}: {found.type}, want integers, in milliseconds")
+        try:
+            column = found.cast(want.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise RowsRefused(f"{where}: {error}", f"it takes {want.type}") from None
+        if pa.types.is_floating(want.type):
+            column = real_only(column)
+        if column.null_count and not want.nullable:
+            raise RowsRefused(f"{where}: NULL, where none may be")
+        columns.append(column)
+    return pa.table(columns, schema=schema)
 
 
 def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
@@ -347,9 +402,12 @@ def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
     return here
 
 
-def _columns(rows: pa.Table, stream: Stream) -> dict[tuple[int, str], pa.Array]:
-    names = {column.name: column.name for column in stream.columns} | {TIME_COLUMN.name: "ts"}
-    return {(0, name): rows.column(stored).combine_chunks() for name, stored in names.items()}
+def _columns(rows: pa.Table, read: set[x.Expression], index: Ints) -> Rows:
+    """The columns that expressions over one stream read, of some rows."""
+    names = {column.name for e in read for column in x.columns(e)}
+    where = pa.array(index)
+    stored = {name: "ts" if name == TIME_COLUMN.name else name for name in names}
+    return {(0, name): rows.column(at).combine_chunks().take(where) for name, at in stored.items()}
 
 
 def _describe(keep: Retention) -> str:
@@ -360,15 +418,16 @@ def _describe(keep: Retention) -> str:
     return ", ".join(parts)
 
 
-def _refuse_unsupported(division: Division) -> None:
-    query = division.query
-    if any(source.stream.defined_by is not None for source in query.sources):
-        raise Unsupported(
-            f"query {query.name} reads a derived stream, which this version does not run",
-            "write the derived stream's query into this one",
-        )
-    if query.aggregated:
-        raise Unsupported(
-            f"query {query.name} groups or aggregates, which this version does not run",
-            "select the rows and aggregate its results",
-        )
+def unsupported(compilation: Compilation) -> list[Problem]:
+    """What this host driver cannot run of a compilation, with the place of each query."""
+    problems = []
+    for query in compilation.program.queries:
+        if any(source.stream.defined_by is not None for source in query.sources):
+            what, hint = "reads a derived stream", "write the derived stream's query into this one"
+        elif query.aggregated:
+            what, hint = "groups or aggregates", "select the rows and aggregate its results"
+        else:
+            continue
+        message = f"query {query.name} {what}, which this version compiles but does not run"
+        problems.append(Problem("unsupported", message, query.span, hint))
+    return problems

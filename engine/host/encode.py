@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.plan.encoding import Codec, Encoding
+from compiler.plan.encoding import CLOCK_BITS, Codec, Encoding
 
 Codes = npt.NDArray[np.uint32]
 Bools = npt.NDArray[np.bool_]
@@ -34,10 +34,11 @@ def encode(column: pa.Array, encoding: Encoding, first_tick: int) -> tuple[Codes
             reals = _floats(column, np.dtype(np.float32)) + np.float32(0)
             return _ordered32(reals.view(np.uint32)) >> drop, valid
         case Codec.CLOCK:
-            return _integers(column).astype(np.uint32) >> drop, valid
+            return _integers(column).astype(np.uint32) >> np.uint32(
+                max(CLOCK_BITS - width, 0)
+            ), valid
         case Codec.TICKS:
-            ticks = np.clip(_integers(column) - first_tick, 0, (1 << width) - 1)
-            return ticks.astype(np.uint32), valid
+            return _ticks(_integers(column), first_tick, (1 << width) - 1), valid
         case Codec.NUMBER:
             return _top(_ordered64(_double_bits(column)), width), valid
         case Codec.NUMBER_HASH:
@@ -59,6 +60,13 @@ def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
     if pa.types.is_date32(stored.type) or pa.types.is_time32(stored.type):
         stored = stored.cast(pa.int32())
     return np.asarray(stored.cast(pa.int64()).fill_null(0)).copy()
+
+
+def _ticks(timestamps: npt.NDArray[np.int64], first: int, largest: int) -> Codes:
+    # The difference of any two timestamps fits 64 bits without a sign.
+    since = np.maximum(timestamps, first).view(np.uint64) - np.uint64(first & (1 << 64) - 1)
+    codes: Codes = np.minimum(since, np.uint64(largest)).astype(np.uint32)
+    return codes
 
 
 def _floats(column: pa.Array, to: np.dtype[np.floating]) -> npt.NDArray[np.floating]:

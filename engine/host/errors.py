@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from compiler.errors import CompileError
+
 
 class HostError(Exception):
     """Base of all; `hint` says what might help."""
@@ -11,8 +13,12 @@ class HostError(Exception):
         self.hint = hint
 
 
-class Unsupported(HostError):
-    """A query this host driver cannot run."""
+class Unsupported(CompileError):
+    """Queries this host driver cannot run, each with its place in the text."""
+
+
+class RowsRefused(HostError):
+    """Rows that are not of their stream: nothing of them was taken."""
 
 
 class EvaluationError(HostError):

@@ -46,7 +46,10 @@ class Merger:
     """Merges the streams of the given names, in catalogue order."""
 
     def __init__(self, names: Sequence[str], slack: int = 0, on_late: OnLate | None = None) -> None:
+        if slack < 0:
+            raise ValueError(f"slack = {slack}: want 0 or more")
         self.queues = [_Queue(name) for name in names]
+        self.by_name = {queue.name: queue for queue in self.queues}
         self.slack, self.on_late = slack, on_late
 
     @property
@@ -55,16 +58,16 @@ class Merger:
 
     def push(self, name: str, rows: pa.Table) -> None:
         """Takes rows of one stream in the order they arrive."""
-        queue = next(queue for queue in self.queues if queue.name == name)
+        queue = self.by_name[name]
         if not rows.num_rows:
             return
         ts = timestamps(rows)
         highest = np.maximum.accumulate(ts)
         if queue.highest is not None:
             highest = np.maximum(highest, queue.highest)
-        # Shifted by one, and clear of overflow at the ends of the 64-bit range.
         before = np.concatenate(([ts[0] if queue.highest is None else queue.highest], highest[:-1]))
-        late = (ts < before) & (before.astype(np.float64) - ts.astype(np.float64) > self.slack)
+        # How far it fell back fits 64 bits without a sign, whatever the two timestamps are.
+        late = (ts < before) & (before.view(np.uint64) - ts.view(np.uint64) > self.slack)
         queue.highest = int(highest[-1])
         if late.any():
             queue.late += int(late.sum())
@@ -75,17 +78,17 @@ class Merger:
             queue.waiting.append(rows)
 
     def end(self, name: str) -> None:
-        """Nothing more comes on this stream; it no longer holds the others back."""
-        next(queue for queue in self.queues if queue.name == name).ended = True
+        """Nothing more comes on this stream, or none of it matters; it no longer holds the
+        others back."""
+        self.by_name[name].ended = True
 
     def release(self, most: int) -> Iterator[Slice]:
         """All tuples that can no longer be preceded, in slices of at most `most`."""
         open_queues = [queue for queue in self.queues if not queue.ended]
-        if any(queue.highest is None for queue in open_queues):
+        if not self.queues or any(queue.highest is None for queue in open_queues):
             return
-        bound = min(
-            (q.highest - self.slack for q in open_queues if q.highest is not None), default=None
-        )
+        promised = [q.highest - self.slack for q in open_queues if q.highest is not None]
+        bound = max(min(promised), _EARLIEST) if promised else None
         parts = [self._take(queue, bound) for queue in self.queues]
         ts = np.concatenate([timestamps(part) if part else _NONE for part in parts])
         of = np.concatenate(
@@ -118,6 +121,7 @@ class Merger:
         return rows.slice(0, cut)
 
 
+_EARLIEST = np.iinfo(np.int64).min
 _NONE = np.empty(0, np.int64)
 _EMPTY = pa.table({"ts": pa.array([], pa.int64())})
 

@@ -11,6 +11,7 @@ from hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
 
+_EARLIEST = int(np.iinfo(np.int64).min)
 IN_DEVICE = np.iinfo(np.int64).max
 """`left` of a row the device holds, or never has to."""
 
@@ -32,10 +33,6 @@ class RowStore:
 
     def __len__(self) -> int:
         return len(self.timestamp)
-
-    @property
-    def next_sequence(self) -> int:
-        return self.first + len(self)
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
         self.table = pa.concat_tables([self.table, rows])
@@ -62,8 +59,23 @@ class RowStore:
         """The place of the oldest row some window can still reach."""
         if keep.range is None:
             return 0
-        by_age = int(np.searchsorted(self.timestamp, now - keep.range, side="left"))
+        by_age = len(self)
+        if keep.range >= 0:
+            oldest = max(now - keep.range, _EARLIEST)
+            by_age = int(np.searchsorted(self.timestamp, oldest, side="left"))
         return max(0, min(by_age, len(self) - keep.rows))
+
+    def most_needed(self, keep: Retention, places: Ints) -> int:
+        """How many rows up to and with one of these places, each at its own time, some window
+        could reach; the most of them."""
+        if keep.range is None:
+            return int(places.max()) + 1
+        need = np.minimum(keep.rows, places + 1)
+        if keep.range >= 0:
+            oldest = reach_back(self.timestamp[places], keep.range)
+            in_range = places + 1 - np.searchsorted(self.timestamp, oldest, side="left")
+            need = np.maximum(need, in_range)
+        return int(need.max())
 
     def drop_before(self, place: int) -> None:
         """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
@@ -72,6 +84,11 @@ class RowStore:
         self.timestamp = self.timestamp[place:].copy()
         self.position = [mine[place:].copy() for mine in self.position]
         self.left = [mine[place:].copy() for mine in self.left]
+
+
+def reach_back(now: Ints, ticks: int) -> Ints:
+    """The oldest timestamp a range of so many ticks reaches, as far as there are timestamps."""
+    return np.maximum(now, _EARLIEST + ticks) - ticks
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 
 from compiler.plan import expressions as x
 from compiler.plan.logical import Query
-from engine.host.evaluate import evaluate, holds
-from engine.host.rows import IN_DEVICE, RowStore
+from engine.host.errors import EvaluationError
+from engine.host.evaluate import Rows, evaluate, holds, survivors
+from engine.host.rows import IN_DEVICE, RowStore, reach_back
 from hdl.device import Window, WindowKind
 from hdl.isa import Condition
 
@@ -87,6 +88,7 @@ class _Join:
     def __init__(self, query: Query, sides: list[Side]) -> None:
         self.sides = sides
         self.conjuncts = x.conjuncts(query.where)
+        self.doubtful: set[x.Expression] = set()  # conjuncts that have no value in some row
 
     def arriving(self, source: int, places: Ints) -> Iterator[Ints]:
         """Results whose newest component is one of these rows."""
@@ -107,8 +109,7 @@ class _Join:
         if not len(partial.when):
             return
         if len(bound) == len(self.sides):
-            sequences = [self.sides[s].store.first + partial.places[s] for s in sorted(bound)]
-            yield np.stack(sequences, axis=1)[partial.ours]
+            yield self._sequences(partial.pick(partial.ours))
             return
         source = self._next(bound)
         if len(bound) + 1 < len(self.sides):
@@ -117,6 +118,19 @@ class _Join:
             # The last partner: a combination without a row of ours yet needs one here.
             yield from self._with(partial.pick(partial.ours), source, ours_only=False)
             yield from self._with(partial.pick(~partial.ours), source, ours_only=True)
+
+    def _sequences(self, partial: _Partial) -> Ints:
+        """Whole combinations by sequence numbers, those that also pass what was in doubt."""
+
+        def rows(e: x.Expression, index: Ints) -> Rows:
+            return self._rows(e, {source: at[index] for source, at in partial.places.items()})
+
+        doubtful = [e for e in self.conjuncts if e in self.doubtful]
+        kept = partial.pick(survivors(doubtful, rows, len(partial.when)))
+        return np.stack(
+            [side.store.first + kept.places[source] for source, side in enumerate(self.sides)],
+            axis=1,
+        )
 
     def _with(self, partial: _Partial, source: int, ours_only: bool) -> Iterator[Ints]:
         side = self.sides[source]
@@ -168,10 +182,14 @@ class _Join:
         in an equality, where there is one."""
         low, high = partial.low[source], partial.high[source]
         equality = self._equality(frozenset(partial.places), source)
+        try:
+            if equality is not None:
+                theirs = self._value(equality.left, equality, {source: candidates})
+                ours = self._value(equality.right, equality, partial.places)
+        except EvaluationError:
+            equality = None
         if equality is None:
             return np.searchsorted(candidates, low), np.searchsorted(candidates, high), candidates
-        theirs = self._value(equality.left, equality, {source: candidates})
-        ours = self._value(equality.right, equality, partial.places)
         keys = pa.concat_arrays([theirs, ours]).dictionary_encode().indices
         numbers = np.asarray(keys.fill_null(-1)).astype(np.int64)
         their, our = numbers[: len(candidates)], numbers[len(candidates) :]
@@ -208,7 +226,12 @@ class _Join:
         for e in self.conjuncts:
             reads = x.sources(e)
             if reads <= bound and not (before and reads <= before) and len(partial.when):
-                fits = holds(e, self._rows(e, partial.places), len(partial.when))
+                try:
+                    fits = holds(e, self._rows(e, partial.places), len(partial.when))
+                except EvaluationError:
+                    # Perhaps another conjunct excludes that row; the last step will tell.
+                    self.doubtful.add(e)
+                    continue
                 if not fits.all():
                     partial = partial.pick(fits)
         return partial
@@ -219,7 +242,8 @@ def _window(side: Side, when: Ints, now: Ints) -> tuple[Ints, Ints]:
     high = np.searchsorted(side.position, when, side="left")
     window = side.window
     if window.kind is WindowKind.RANGE:
-        low = np.searchsorted(side.store.timestamp, now - window.size, side="left")
+        oldest = reach_back(now, window.size)
+        low = np.searchsorted(side.store.timestamp, oldest, side="left")
     elif window.kind is WindowKind.ROWS:
         # The stream's own count at that moment; a row counts for all copies at once.
         arrived = np.searchsorted(side.store.position[0], when, side="right")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from compiler.errors import nearest
+from compiler.errors import nearest, suggest
 from compiler.explain import explain
 from compiler.plan.normalise import DEFAULT_MAX_TERMS
 from compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
@@ -60,7 +60,53 @@ def compile_file(arguments: argparse.Namespace, stop_after: str = STAGES[-1]) ->
     options = Options(
         load_config(arguments.config), arguments.plan, arguments.max_terms, statistics
     )
-    return compile_text(read_text(arguments.file), str(arguments.file), options, stop_after)
+    text = read_text(arguments.file)
+    c = compile_text(text, str(arguments.file), options, stop_after)
+    if arguments.statistics is not None:
+        _check_statistics(c, arguments.statistics)
+    return c
+
+
+def _check_statistics(c: Compilation, path: Path) -> None:
+    """A misspelt name would silently leave the plan as it was."""
+    streams = {stream.name.lower(): stream for stream in c.streams}
+    known = c.options.statistics
+    for name in sorted({*known.rows, *(stream for stream, _ in known.distinct)}):
+        if name not in streams:
+            names = [stream.name for stream in c.streams]
+            hint = suggest(name, names, "streams")
+            raise UserError([f"{path}: there is no stream {name}"], hint=hint)
+    for name, column in sorted(known.distinct):
+        if streams[name].column(column) is None:
+            columns = [c.name for c in streams[name].columns]
+            hint = suggest(column, columns, "columns")
+            raise UserError([f"{path}: stream {name} has no column {column}"], hint=hint)
+
+
+def require_queries(c: Compilation) -> None:
+    """A file without queries is a mistake wherever they are to be compiled or run."""
+    if not c.program.queries:
+        hint = "SELECT ... FROM ... WINDOW ...; see the tutorial"
+        raise UserError([f"{c.source.name}: there are no queries in it"], hint=hint)
+
+
+def input_files(arguments: argparse.Namespace) -> list[Path]:
+    """The files a compilation reads."""
+    given = [arguments.file, arguments.statistics]
+    if arguments.config not in CONFIGURATIONS:
+        given.append(Path(arguments.config))
+    return [path for path in given if path is not None]
+
+
+def keep_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuses to write over what is read."""
+    read = {path.resolve(): path for path in inputs}
+    for output in outputs:
+        if output.resolve() in read:
+            raise UserError(
+                [f"{output} would be overwritten, and it is an input"],
+                hint="choose another folder with -o",
+            )
 
 
 def load_config(name: str) -> DeviceConfig:
@@ -95,13 +141,8 @@ def answer_requests(c: Compilation) -> None:
     for request in c.program.requests:
         if request.verb == "explain":
             print(explain(c, None, "text", query=request.target), file=sys.stderr)
-        elif request.target == "streams":
-            for stream in c.streams:
-                columns = ", ".join(f"{column.name} {column.type}" for column in stream.columns)
-                print(f"stream {stream.name} ({columns})", file=sys.stderr)
         else:
-            for query in c.program.queries:
-                print(f"query {query.name}: {' '.join(query.text.split())}", file=sys.stderr)
+            print("\n".join(request.lines), file=sys.stderr)
 
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> str:

@@ -7,10 +7,14 @@ from pathlib import Path
 
 from compiler.explain import explain
 from compiler.wjasip.manifest import manifest
+from engine.host.driver import unsupported
 from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
     compile_file,
+    input_files,
+    keep_apart,
+    require_queries,
     table,
 )
 from seustream.files import write_all
@@ -27,8 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     c = compile_file(arguments)
+    require_queries(c)
     answer_requests(c)
     stem = arguments.file.stem
+    outputs = [arguments.output / f"{stem}{suffix}" for suffix in (".wjas", ".json", ".lst")]
+    keep_apart(outputs, input_files(arguments))
     files = {
         f"{stem}.wjas": c.image,
         f"{stem}.json": manifest(c, f"{stem}.wjas").encode(),
@@ -45,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             ("file", "bytes", "what"),
         )
     )
+    for problem in unsupported(c):
+        print(f"\nnote: {problem.message}")
     on_device = len(c.device_queries)
     print(
         f"\n{len(c.program.queries)} queries, {on_device} with joins in the device;"

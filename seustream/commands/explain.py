@@ -8,7 +8,7 @@ from pathlib import Path
 from compiler.errors import suggest
 from compiler.explain import explain
 from compiler.plan.pipeline import STAGES
-from seustream.commands.common import add_compile_arguments, compile_file
+from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.errors import UserError
 from seustream.files import write_all
 
@@ -42,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         text = explain(c, stage, arguments.format, query=query)
     except ValueError as error:
         raise UserError([str(error)]) from None
+    if arguments.output is not None:
+        keep_apart([arguments.output], input_files(arguments))
     if arguments.output is None:
         print(text)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +22,9 @@ from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
     compile_file,
+    input_files,
+    keep_apart,
+    require_queries,
     table,
 )
 from seustream.errors import UserError
@@ -75,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     c = compile_file(arguments)
+    require_queries(c)
     if arguments.slack < 0:
         raise UserError([f"--slack {arguments.slack}: want 0 or more"])
     if arguments.backend not in BACKENDS:
@@ -93,6 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         on_late=lambda stream, rows: keep((stream, rows)),
     )
     inputs = _inputs(c, arguments.input)
+    _check_places(c, arguments, [path for _, path in inputs])
     answer_requests(c)
     total = 0
     for stream, path in inputs:
@@ -113,6 +118,26 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         print(_summary(c, driver, arguments), file=sys.stderr)
     return 0
+
+
+def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Path]) -> None:
+    """Results, late tuples and inputs must not fall on each other."""
+
+    def files(directory: str | None, names: Iterable[str]) -> list[Path]:
+        if directory in (None, "-"):
+            return []
+        return [Path(str(directory)) / f"{name}.{arguments.format}" for name in names]
+
+    if arguments.late == "-":
+        raise UserError(["--late -: stdout is for results"], hint="name a folder")
+    results = files(arguments.output, (query.name for query in c.program.queries))
+    late = files(arguments.late, (stream.name for stream in c.streams))
+    keep_apart([*results, *late], [*input_files(arguments), *inputs])
+    both = {path.resolve() for path in results} & {path.resolve() for path in late}
+    if both:
+        raise UserError(
+            [f"{min(both)} would hold results and late tuples"], hint="give --late another folder"
+        )
 
 
 def _write_late(directory: str, format: str, late: list[tuple[str, pa.Table]]) -> None:

@@ -59,7 +59,8 @@ def run_case(seed: int) -> int:
 
 
 def compile_case(case: Case, plan: str) -> Compilation:
-    options = Options(config=CONFIGURATIONS[case.config], plan=plan)
+    config = CONFIGURATIONS[case.config]
+    options = Options(config=config, plan=plan, max_terms=case.max_terms)
     return compile_text(case.text, f"seed {case.seed}", options)
 
 
@@ -74,7 +75,12 @@ def execute(
 def drive(
     case: Case, compilation: Compilation, device: str
 ) -> tuple[HostDriver, dict[str, Counter[tuple[object, ...]]]]:
-    driver = HostDriver(compilation, DEVICES[device](compilation.options.config))
+    driver = HostDriver(
+        compilation,
+        DEVICES[device](compilation.options.config),
+        slack=case.slack,
+        slice_rows=case.slice_rows,
+    )
     parts: dict[str, list[pa.Table]] = {}
 
     def take(answers: object) -> None:
@@ -84,16 +90,17 @@ def drive(
     sent = dict.fromkeys((stream.name for stream in case.streams), 0)
     for turn, size in enumerate(case.pushes):
         stream = case.streams[turn % len(case.streams)]
-        driver.push(stream.name, stream.rows.slice(sent[stream.name], size))
+        driver.push(stream.name, stream.arrivals.slice(sent[stream.name], size))
         sent[stream.name] += size
         take(driver.advance())
     for stream in case.streams:
-        driver.push(stream.name, stream.rows.slice(sent[stream.name]))
+        driver.push(stream.name, stream.arrivals.slice(sent[stream.name]))
     take(driver.finish())
     found = {
         name: oracle.multiset(pa.concat_tables(tables), tables[0].schema)
         for name, tables in parts.items()
     }
+    assert not driver.report.late
     return driver, found
 
 

@@ -33,7 +33,8 @@ ARROW = {
 class Stream:
     name: str
     columns: list[tuple[str, str]]
-    rows: pa.Table = field(default_factory=lambda: pa.table({}))
+    rows: pa.Table = field(default_factory=lambda: pa.table({}))  # in order
+    arrivals: pa.Table = field(default_factory=lambda: pa.table({}))  # as they come
 
 
 @dataclass
@@ -69,6 +70,9 @@ class Case:
     plan: str
     config: str
     pushes: list[int]
+    max_terms: int
+    slice_rows: int
+    slack: int
 
     @property
     def text(self) -> str:
@@ -106,8 +110,12 @@ class _Generator:
                 queries.append(self.query(number, streams))
         widest = max(len(query.sources) for query in queries)
         most = {1: 40, 2: 40, 3: 22, 4: 9}[widest]
+        slack = r.choice((0, 0, 15))
         for stream in streams:
-            stream.rows = self.rows(stream, r.randint(0 if r.random() < 0.05 else 4, most))
+            rows = self.rows(stream, r.randint(0 if r.random() < 0.05 else 4, most))
+            stream.arrivals = self.disorder(rows, slack)
+            ts = stream.arrivals.column("ts").to_pylist()
+            stream.rows = _reordered(stream.arrivals, ts)
         return Case(
             self.seed,
             streams,
@@ -115,6 +123,9 @@ class _Generator:
             r.choice(("cost", "thesis")),
             r.choice(("default", "default", "thesis", "tiny")),
             [r.randint(1, 20) for _ in range(200)] if r.random() < 0.5 else [],
+            r.choice((1, 2, 4, 64, 64, 64)),
+            r.choice((3, 9, 8192, 8192, 8192, 8192, 8192, 8192)),
+            slack,
         )
 
     # --- streams --------------------------------------------------------------
@@ -130,7 +141,7 @@ class _Generator:
     def rows(self, stream: Stream, count: int) -> pa.Table:
         r = self.chance
         nulls = r.choice((0.0, 0.0, 0.1, 0.3))
-        now, ts = r.choice((0, 5, 1_700_000_000_000)), []
+        now, ts = r.choice((0, 5, -60, 1_700_000_000_000)), []
         for _ in range(count):
             step = r.random()
             now += 0 if step < 0.3 else r.randint(1, 4) if step < 0.9 else r.randint(20, 60)
@@ -140,6 +151,11 @@ class _Generator:
             values = [None if r.random() < nulls else self.value(kind) for _ in range(count)]
             columns[name] = pa.array(values, ARROW[kind])
         return pa.table(columns)
+
+    def disorder(self, rows: pa.Table, slack: int) -> pa.Table:
+        """The rows as a stream delivers them that falls back by no more than `slack`."""
+        delayed = [ts + self.chance.randint(0, slack) for ts in rows.column("ts").to_pylist()]
+        return _reordered(rows, delayed)
 
     def value(self, kind: str) -> object:
         r = self.chance
@@ -322,6 +338,11 @@ class _Generator:
 
     def operator(self) -> str:
         return self.chance.choice(("=", "<>", "<", "<=", ">", ">="))
+
+
+def _reordered(rows: pa.Table, keys: list[int]) -> pa.Table:
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return rows.take(pa.array(order, pa.int64()))
 
 
 def _comparable(a: str, b: str) -> bool:

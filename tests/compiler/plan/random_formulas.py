@@ -1,0 +1,47 @@
+"""Random conditions as bound expressions, over columns that may and may not be NULL."""
+
+from __future__ import annotations
+
+import random
+
+from compiler.plan import expressions as x
+from compiler.plan.types import INT, VARCHAR
+from hdl.isa import Condition
+
+
+def column(name: str, nullable: bool = True) -> x.Column:
+    return x.Column(0, name, INT, nullable, "R")
+
+
+def equals(left: x.Expression, value: int) -> x.Compare:
+    return x.Compare(Condition.EQ, left, x.Literal(value, INT), INT)
+
+
+A, B, N = column("a"), column("b"), column("n", nullable=False)
+S = x.Column(0, "s", VARCHAR, True, "R")
+K = x.Column(1, "k", INT, False, "S")
+D = x.Column(1, "d", INT, True, "S")
+OPERANDS: tuple[x.Expression, ...] = (A, B, N, K, D, x.Literal(1, INT), x.Literal(2, INT))
+
+
+def leaf(chance: random.Random) -> x.Expression:
+    kind = chance.randrange(10)
+    if kind < 6:
+        left, right = chance.choice(OPERANDS), chance.choice(OPERANDS)
+        return x.Compare(chance.choice(list(Condition)[:6]), left, right, INT)
+    if kind < 7:
+        return x.IsNull(chance.choice(OPERANDS[:5]), chance.random() < 0.5)
+    if kind < 8:
+        return x.Like(S, chance.choice(("a%", "_b", "%")), chance.random() < 0.5)
+    if kind < 9:
+        return equals(chance.choice((A, B)), 1)
+    return chance.choice((x.TRUE, x.FALSE, x.Compare(Condition.EQ, A, x.Literal(None, INT), INT)))
+
+
+def random_formula(chance: random.Random, depth: int) -> x.Expression:
+    if depth == 0 or chance.random() < 0.15:
+        return leaf(chance)
+    if chance.random() < 0.25:
+        return x.Not(random_formula(chance, depth - 1))
+    terms = tuple(random_formula(chance, depth - 1) for _ in range(chance.choice((2, 2, 3))))
+    return x.And(terms) if chance.random() < 0.5 else x.Or(terms)

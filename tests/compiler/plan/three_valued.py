@@ -1,0 +1,99 @@
+"""What conditions mean, row by row: TRUE, FALSE or NULL. Knows nothing of simplification."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from compiler.plan import expressions as x
+from compiler.plan.types import DOUBLE
+from hdl.isa import Condition
+
+Row = Mapping[tuple[int, str], object]
+"""A value for each column: stream's position in FROM and column name."""
+
+OPERATORS: dict[Condition, Callable[[object, object], bool]] = {
+    Condition.LT: operator.lt,  # type: ignore[dict-item]
+    Condition.LE: operator.le,  # type: ignore[dict-item]
+    Condition.GT: operator.gt,  # type: ignore[dict-item]
+    Condition.GE: operator.ge,  # type: ignore[dict-item]
+    Condition.EQ: operator.eq,
+    Condition.NE: operator.ne,
+}
+
+
+def truth(e: x.Expression, row: Row) -> object:
+    """The value of an expression; of a condition, True, False or None."""
+    match e:
+        case x.Literal():
+            return e.value
+        case x.Column():
+            return row[e.source, e.name]
+        case x.And():
+            outcomes = [truth(term, row) for term in e.terms]
+            return False if False in outcomes else None if None in outcomes else True
+        case x.Or():
+            outcomes = [truth(term, row) for term in e.terms]
+            return True if True in outcomes else None if None in outcomes else False
+        case x.Not():
+            outcome = truth(e.term, row)
+            return None if outcome is None else not outcome
+        case x.Compare():
+            left, right = truth(e.left, row), truth(e.right, row)
+            if left is None or right is None:
+                return None
+            if e.of == DOUBLE:
+                left, right = float(left), float(right)  # type: ignore[arg-type]
+            return OPERATORS[e.condition](left, right)
+        case x.IsNull():
+            return (truth(e.term, row) is None) != e.negated
+        case x.Like():
+            text = truth(e.term, row)
+            if text is None:
+                return None
+            pattern = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in e.pattern)
+            return bool(re.fullmatch(pattern, str(text), re.DOTALL)) != e.negated
+        case x.Arithmetic("+"):
+            left, right = truth(e.left, row), truth(e.right, row)
+            return None if left is None or right is None else left + right  # type: ignore[operator]
+        case _:
+            raise NotImplementedError(e)
+
+
+class Table:
+    """Rows to judge conditions on, all at once: a condition is two sets of row numbers (as
+    bits), where it is true and where it is false."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.every = (1 << len(rows)) - 1
+        self.known: dict[x.Expression, tuple[int, int]] = {}
+
+    def selected(self, e: x.Expression) -> int:
+        return self.sets(e)[0]
+
+    def sets(self, e: x.Expression) -> tuple[int, int]:
+        match e:
+            case x.And():
+                true, false = self.every, 0
+                for term in e.terms:
+                    t, f = self.sets(term)
+                    true, false = true & t, false | f
+                return true, false
+            case x.Or():
+                true, false = 0, self.every
+                for term in e.terms:
+                    t, f = self.sets(term)
+                    true, false = true | t, false & f
+                return true, false
+            case x.Not():
+                true, false = self.sets(e.term)
+                return false, true
+        if e not in self.known:
+            outcomes = [truth(e, row) for row in self.rows]
+            self.known[e] = (
+                sum(1 << i for i, outcome in enumerate(outcomes) if outcome is True),
+                sum(1 << i for i, outcome in enumerate(outcomes) if outcome is False),
+            )
+        return self.known[e]

@@ -1,0 +1,337 @@
+"""Expressions: columns found, types inferred, constants read."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import pytest
+
+from compiler.catalogue import TIME_COLUMN
+from compiler.plan import expressions as x
+from compiler.plan import types as t
+from compiler.plan.pipeline import compile_text
+from compiler.plan.types import Kind, Type
+from compiler.xsql.bind import MAX_DEPTH, read_time
+from hdl.isa import Condition
+from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
+
+TYPED = """\
+CREATE STREAM K (si smallint, i int, bi bigint, r real, d double precision, c char(4),
+  v varchar(9), dt date, tm time, ts_ timestamp, b boolean NOT NULL);
+"""
+
+
+@pytest.mark.parametrize("mistake", mistakes("bind"), ids=str)
+def test_mistake(mistake: Mistake) -> None:
+    assert reported(STREAMS + mistake.text) == [mistake.report(STREAMS.count("\n"))]
+
+
+def value(written: str) -> x.Expression:
+    """An expression as it is bound in SELECT."""
+    text = f"{TYPED} SELECT {written} AS x FROM K WINDOW 1"
+    return compile_text(text, stop_after="tree").written.queries[0].items[0].expression
+
+
+def predicate(written: str) -> x.Expression:
+    text = f"{TYPED} SELECT i FROM K WHERE {written} WINDOW 1"
+    return compile_text(text, stop_after="tree").written.queries[0].where
+
+
+# --- types --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "bound"),
+    [
+        ("si", "smallint"),
+        ("bi", "bigint"),
+        ("c", "char(4)"),
+        ("ts", "bigint"),
+        ("K.TimeStamp", "bigint"),
+        # constants
+        ("1", "int"),
+        ("2147483647", "int"),
+        ("2147483648", "bigint"),
+        ("-2147483648", "int"),
+        ("-2147483649", "bigint"),
+        ("9223372036854775807", "bigint"),
+        ("-9223372036854775808", "bigint"),
+        ("1.0", "double precision"),
+        ("1e2", "double precision"),
+        ("'x'", "varchar"),
+        ("TRUE", "boolean"),
+        ("NULL", "null"),
+        ("DATE '2006-03-01'", "date"),
+        # arithmetic: integers in 64 bits, anything else in double precision
+        ("si + si", "bigint"),
+        ("i * bi", "bigint"),
+        ("i / 2", "bigint"),
+        ("i % NULL", "bigint"),
+        ("i + r", "double precision"),
+        ("r + r", "double precision"),
+        ("r - d", "double precision"),
+        ("2 + 3", "int"),
+        ("2147483647 + 1", "bigint"),
+        ("1 + 1.5", "double precision"),
+        ("c || v", "varchar"),
+        ("v || NULL", "varchar(9)"),
+        ("NULL + NULL", "null"),
+        # signs keep the type
+        ("-si", "smallint"),
+        ("- r", "real"),
+        ("+i", "int"),
+        ("- NULL", "null"),
+        # conditions
+        ("i = 1", "boolean"),
+        ("i = 1 AND b", "boolean"),
+        ("NOT b", "boolean"),
+        ("i IN (1, 2)", "boolean"),
+        ("i IS NULL", "boolean"),
+        ("v LIKE 'x'", "boolean"),
+        # casts and functions
+        ("CAST(i AS varchar(3))", "varchar(3)"),
+        ("CAST(v AS int)", "int"),
+        ("CAST(NULL AS date)", "date"),
+        ("abs(si)", "smallint"),
+        ("coalesce(i, d)", "double precision"),
+        ("count(*)", "bigint"),
+        ("sum(si)", "bigint"),
+        ("sum(r)", "double precision"),
+        ("avg(bi)", "double precision"),
+        ("max(dt)", "date"),
+        ("min(v)", "varchar(9)"),
+        ("Upper(C)", "varchar"),
+        ("LENGTH(v)", "bigint"),
+    ],
+)
+def test_type(written: str, bound: str) -> None:
+    assert str(value(written).type) == bound
+
+
+@pytest.mark.parametrize(
+    ("written", "of"),
+    [
+        ("si = i", "int"),
+        ("i < bi", "bigint"),
+        ("i = r", "double precision"),
+        ("r = r", "real"),
+        ("r = d", "double precision"),
+        ("r > 1", "double precision"),
+        ("c = v", "varchar"),
+        ("v = 'x'", "varchar"),
+        ("dt = dt", "date"),
+        ("tm < tm", "time"),
+        ("b = TRUE", "boolean"),
+        ("i = NULL", "int"),
+        ("dt = '2006-03-01'", "date"),
+        ("'12:00' < tm", "time"),
+        ("ts_ > '2006-03-01 12:30'", "timestamp"),
+        ("ts > 5", "bigint"),
+    ],
+)
+def test_what_a_comparison_compares(written: str, of: str) -> None:
+    compare = predicate(written)
+    assert isinstance(compare, x.Compare)
+    assert str(compare.of) == of
+
+
+KIN = [{"si", "i", "bi", "r", "d"}, {"c", "v"}]
+TYPES = {
+    "si": t.SMALLINT,
+    "i": t.INT,
+    "bi": t.BIGINT,
+    "r": t.REAL,
+    "d": t.DOUBLE,
+    "c": Type(Kind.CHAR, 4),
+    "v": Type(Kind.VARCHAR, 9),
+    "dt": t.DATE,
+    "tm": t.TIME,
+    "ts_": t.TIMESTAMP,
+    "b": t.BOOLEAN,
+}
+
+
+def test_every_pair_of_types() -> None:
+    """The whole table: numbers meet numbers, texts meet texts, all others only themselves."""
+    for left, a in TYPES.items():
+        for right, b in TYPES.items():
+            text = f"{TYPED} SELECT i FROM K WHERE {left} = {right} WINDOW 1"
+            if left == right or any({left, right} <= kin for kin in KIN):
+                assert predicate(f"{left} = {right}").type == t.BOOLEAN
+            else:
+                (report,) = reported(text)
+                assert report.message == f"{a} cannot be compared with {b}"
+
+
+@pytest.mark.parametrize(
+    ("of", "into"),
+    [
+        ("si i bi", "si i bi r d c v b"),
+        ("r d", "si i bi r d c v"),
+        ("b", "si i bi c v b"),
+        ("dt", "dt ts_ c v"),
+        ("ts_", "dt ts_ c v"),
+        ("tm", "tm c v"),
+        ("c v", "si i bi r d c v dt tm ts_ b"),
+    ],
+)
+def test_casts(of: str, into: str) -> None:
+    for column in of.split():
+        for name, to in TYPES.items():
+            text = f"{TYPED} SELECT CAST({column} AS {to}) FROM K WINDOW 1"
+            if name in into.split():
+                assert value(f"CAST({column} AS {to})").type == to
+            else:
+                (report,) = reported(text)
+                assert report.message == f"{TYPES[column]} cannot become {to}"
+
+
+def test_a_refused_cast_says_what_would_do() -> None:
+    (report,) = reported(f"{TYPED} SELECT CAST(tm AS date) FROM K WINDOW 1")
+    assert report.hint == "it can become char, varchar, time"
+
+
+# --- columns ------------------------------------------------------------------
+
+
+def test_a_column_knows_its_stream() -> None:
+    text = STREAMS + "SELECT y.b FROM S AS x, R AS y WINDOW 1"
+    (item,) = compile_text(text, stop_after="tree").written.queries[0].items
+    assert item.expression == x.Column(1, "b", t.INT, True, "y")
+
+
+def test_a_column_that_is_never_null_is_known_as_such() -> None:
+    assert value("b") == x.Column(0, "b", t.BOOLEAN, False, "K")
+    assert value("i") == x.Column(0, "i", t.INT, True, "K")
+
+
+@pytest.mark.parametrize("name", ["ts", "TS", "timestamp", "K.TimeStamp"])
+def test_the_implicit_time(name: str) -> None:
+    assert value(name) == x.Column(0, TIME_COLUMN.name, t.BIGINT, False, "K")
+
+
+# --- what conditions become ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("b", "K.b = TRUE"),
+        ("NOT b", "NOT K.b = TRUE"),
+        ("b AND TRUE", "K.b = TRUE AND TRUE"),
+        ("NULL", "NULL = TRUE"),
+        ("NULL || NULL", "NULL || NULL = TRUE"),
+        ("CAST(i AS boolean)", "CAST(K.i AS boolean) = TRUE"),
+        ("coalesce(b, FALSE)", "coalesce(K.b, FALSE) = TRUE"),
+        ("i BETWEEN 1 AND 5", "K.i >= 1 AND K.i <= 5"),
+        ("i NOT BETWEEN 1 AND 5", "K.i < 1 OR K.i > 5"),
+        ("i IN (1)", "K.i = 1"),
+        ("i IN (1, 2, bi)", "K.i = 1 OR K.i = 2 OR K.i = K.bi"),
+        ("i NOT IN (1, 2)", "K.i <> 1 AND K.i <> 2"),
+        ("i IS NOT NULL", "K.i IS NOT NULL"),
+        ("(i = 1) IS NULL", "(K.i = 1) IS NULL"),
+        ("v NOT LIKE 'it''s%'", "K.v NOT LIKE 'it''s%'"),
+        ("2 + 3 * 4 < i", "14 < K.i"),
+        ("i = -5", "K.i = -5"),
+        ("i = -(-5)", "K.i = 5"),
+        ("i = 7 / 2", "K.i = 7 / 2"),
+        ("i = -i", "K.i = 0 - K.i"),
+        ("dt = '2006-03-01'", "K.dt = DATE '2006-03-01'"),
+        ("tm >= '12:30'", "K.tm >= TIME '12:30:00'"),
+        ("ts_ < '2006-03-01 12:30'", "K.ts_ < TIMESTAMP '2006-03-01 12:30:00'"),
+        ("v = '2006-03-01'", "K.v = '2006-03-01'"),
+    ],
+)
+def test_condition(written: str, shown: str) -> None:
+    assert x.show(predicate(written)) == shown
+
+
+def test_a_comparison_keeps_its_operator() -> None:
+    symbols = {"=": "EQ", "<>": "NE", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
+    for symbol, name in symbols.items():
+        compare = predicate(f"i {symbol} si")
+        assert isinstance(compare, x.Compare)
+        assert compare.condition is Condition[name]
+
+
+# --- constants ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "read"),
+    [
+        ("2006-03-01", Kind.DATE, datetime.date(2006, 3, 1)),
+        ("2006-02-29", Kind.DATE, None),
+        ("1 March", Kind.DATE, None),
+        ("12:30", Kind.TIME, datetime.time(12, 30)),
+        ("12:30:15.123456", Kind.TIME, datetime.time(12, 30, 15, 123_000)),
+        ("12:30+02:00", Kind.TIME, None),
+        ("24:00", Kind.TIME, None),
+        ("2006-03-01", Kind.TIMESTAMP, datetime.datetime(2006, 3, 1)),
+        ("2006-03-01 12:30:15.5", Kind.TIMESTAMP, datetime.datetime(2006, 3, 1, 12, 30, 15, 500000)),
+        ("2006-03-01T12:30+02:00", Kind.TIMESTAMP, datetime.datetime(2006, 3, 1, 10, 30)),
+        ("0001-01-01 00:00+14:00", Kind.TIMESTAMP, None),
+        ("", Kind.TIMESTAMP, None),
+    ],
+)  # fmt: skip
+def test_times_are_read(text: str, kind: Kind, read: object) -> None:
+    assert read_time(text, kind) == read
+
+
+@pytest.mark.parametrize(
+    ("written", "constant"),
+    [
+        ("1 + 2 * 3 - 4", 3),
+        ("9223372036854775806 + 1", 9223372036854775807),
+        ("5 - 8", -3),
+    ],
+)
+def test_integer_constants_are_computed(written: str, constant: int) -> None:
+    bound = value(written)
+    assert isinstance(bound, x.Literal)
+    assert bound.value == constant
+
+
+@pytest.mark.parametrize("written", ["7 / 2", "7 % 2", "1.5 + 1.5", "9223372036854775807 + 1"])
+def test_what_is_not_exact_is_left_to_the_engine(written: str) -> None:
+    assert isinstance(value(written), x.Arithmetic)
+
+
+# --- depth --------------------------------------------------------------------
+
+CHAINS: dict[str, Callable[[int], str]] = {
+    "negations": lambda depth: "NOT " * depth + "R.a = 1",
+    "signs": lambda depth: "- " * depth + "R.a = 1",
+    "sums": lambda depth: "R.a" + " + R.a" * depth + " = 1",
+    "calls": lambda depth: "abs(" * depth + "R.a" + ")" * depth + " = 1",
+    "connectives": lambda depth: (
+        "(R.b = 1 AND (R.b = 2 OR " * (depth // 2) + "R.a = 1" + "))" * (depth // 2)
+    ),
+    "negated connectives": lambda depth: (
+        "NOT (R.b = 1 AND " * (depth // 2) + "R.a = 1" + ")" * (depth // 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_as_deep_as_allowed_goes_through_every_pass(chain: Callable[[int], str]) -> None:
+    condition = f"R.a = S.d AND {chain(MAX_DEPTH - 4)}"
+    compile_text(f"{STREAMS}SELECT R.a FROM R, S WHERE {condition} WINDOW 1")
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 4, 190])
+def test_what_is_too_deep_is_reported_once_where_it_stands(
+    chain: Callable[[int], str], depth: int
+) -> None:
+    text = f"{STREAMS}SELECT a FROM R WHERE\n{chain(depth)}\nWINDOW 0"
+    deep, window = reported(text)
+    assert (deep.kind, deep.line, deep.hint) == ("too-deep", 4, "write the condition flatter")
+    assert window.kind == "row-count"
+
+
+@pytest.mark.parametrize("name", ["negations", "signs", "sums"])
+def test_however_deep(name: str) -> None:
+    text = f"{STREAMS}SELECT a FROM R WHERE\n{CHAINS[name](3_000)} WINDOW 1"
+    assert [report.kind for report in reported(text)] == ["too-deep"]

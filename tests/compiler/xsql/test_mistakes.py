@@ -1,0 +1,83 @@
+"""Every example of a mistake leads to its hint, and so do mistakes like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.errors import Problems, Source
+from compiler.xsql.mistakes import FORMS, MISTAKES
+from compiler.xsql.parse import parse
+
+EXAMPLES = [(example, hint) for hint, examples in MISTAKES.items() for example in examples]
+
+
+def hint_of(text: str) -> str | None:
+    problems = Problems()
+    assert parse(Source(text), problems) == []
+    (problem,) = problems.found
+    assert problem.kind == "syntax"
+    return problem.hint
+
+
+@pytest.mark.parametrize(("example", "hint"), EXAMPLES)
+def test_example(example: str, hint: str) -> None:
+    assert hint_of(example) == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT x.*, y.b FROM Trade x, Quote y", "a query ends in its windows"),
+        ("SELECT x.*, y.b FROM Trade x, Quote y, Order, News", "a query ends in its windows"),
+        ("SELECT a FROM Trade WHERE (a = 1 OR b = 2)", "a query ends in its windows"),
+        ("SELECT a FROM Trade WHERE price > 2.5", "a query ends in its windows"),
+        ("SELECT count(*) FROM Trade GROUP BY a, b", "a query ends in its windows"),
+        ("SELECT * WHERE price > 5 WINDOW 1", "say which streams"),
+        ("SELECT FROM Trade WHERE price > 5 WINDOW 1", "name the columns"),
+        ("CREATE STREAM Trade {price real, symbol char(4)}", "a stream is written"),
+        ("CREATE STREAM Trade (price, symbol)", "a stream is written"),
+        ("SELECT * FROM Trade WINDOW RANGE hours", "a window is RANGE"),
+        ("SELECT * FROM Trade t WHERE AND t.price > 5 WINDOW 1", "WHERE is followed by"),
+        ("SELECT * FROM Trade WHERE 1 < price < 5 WINDOW NOW", "comparisons cannot be chained"),
+        ("SELECT * FROM Trade WINDOW 5 minutes,", "remove the comma"),
+        ("SELECT * FROM Trade JOIN Quote ON a = b WINDOW 1", "join conditions stand in WHERE"),
+        ("SELECT * FROM Trade, News JOIN Quote ON a = b WINDOW 1", "join conditions stand in"),
+        ("DELETE FROM Trade", "a statement begins with"),
+    ],
+)
+def test_another_mistake_of_its_kind(text: str, hint: str) -> None:
+    assert str(hint_of(text)).startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword"),
+    [
+        ("SELCT * FROM R WINDOW 1", "SELECT"),
+        ("SELECT * FORM R WINDOW 1", "FROM"),
+        ("REGISTER QEURY x AS SELECT * FROM R WINDOW 1", "QUERY"),
+        ("CREATE STRAEM R (a int)", "STREAM"),
+        ("SHOW STREAM", "STREAMS"),
+        ("SELECT * FROM R WHERE a IS NUL WINDOW 1", "NULL"),
+    ],
+)
+def test_a_misspelt_keyword_is_named(text: str, keyword: str) -> None:
+    assert hint_of(text) == f"did you mean {keyword}?"
+
+
+def test_one_letter_is_no_misspelt_keyword() -> None:
+    assert hint_of("SELECT from R WINDOW 1") == "name the columns to select, or *"
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("create table R (a int)", "CREATE"),
+        ("-- streams\nshow tables", "SHOW"),
+        ("drop everything", "DROP"),
+        ("register q as select a from R window 1", "REGISTER"),
+        ("explain 5", "EXPLAIN"),
+        ("select a from R where a is 5 window 1", "SELECT"),
+    ],
+)
+def test_otherwise_the_form_of_the_statement_is_the_hint(text: str, statement: str) -> None:
+    assert hint_of(text) == f"the form is {FORMS[statement]}"

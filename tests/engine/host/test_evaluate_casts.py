@@ -1,0 +1,252 @@
+"""Casts, value by value: every pair of types the compiler allows, and which values are errors."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import math
+import random
+import re
+from collections.abc import Callable
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compiler.errors import CompileError
+from engine.host.errors import EvaluationError
+from engine.host.evaluate import evaluate
+from tests.engine.host.expressions import bound, computed, judged, one, same
+from tests.engine.host.reference import ARROW, NUMBERS
+
+
+class No(Exception):
+    """This value has no counterpart in that type."""
+
+
+def to_integer(bits: int) -> Callable[[object], object]:
+    def cast(v: object) -> object:
+        if isinstance(v, str):
+            if not re.fullmatch(r"-?\d+", v):
+                raise No
+            v = int(v)
+        assert isinstance(v, (int, float))
+        if math.isinf(v) or not -(1 << bits) <= round(v) < 1 << bits:
+            raise No
+        return round(v)  # of two integers the even one
+
+    return cast
+
+
+def to_double(v: object) -> object:
+    if isinstance(v, str):
+        if v.strip() != v or "_" in v:
+            raise No
+        try:
+            v = float(v)
+        except ValueError:
+            raise No from None
+    assert isinstance(v, (int, float))
+    return None if math.isnan(v) else float(v)
+
+
+def to_real(v: object) -> object:
+    found = to_double(v)
+    with np.errstate(over="ignore"):
+        return found if found is None else float(np.float32(found))  # past the largest, infinity
+
+
+def to_boolean(v: object) -> object:
+    if isinstance(v, str):
+        if v.lower() not in ("true", "false", "1", "0"):
+            raise No
+        return v.lower() in ("true", "1")
+    return bool(v)
+
+
+def to_date(v: object) -> object:
+    try:
+        return datetime.date.fromisoformat(v) if isinstance(v, str) else v.date()  # type: ignore[attr-defined]
+    except ValueError:
+        raise No from None
+
+
+def to_time(v: object) -> object:
+    try:
+        found = datetime.time.fromisoformat(str(v))
+    except ValueError:
+        raise No from None
+    return found.replace(microsecond=found.microsecond // 1000 * 1000)
+
+
+def to_timestamp(v: object) -> object:
+    if isinstance(v, datetime.date):
+        return datetime.datetime.combine(v, datetime.time())
+    try:
+        found = datetime.datetime.fromisoformat(str(v))
+    except ValueError:
+        raise No from None
+    if found.tzinfo is not None:
+        found = found.astimezone(datetime.UTC).replace(tzinfo=None)
+    return found
+
+
+def to_text(v: object) -> object:
+    if isinstance(v, bool):
+        return "true" if v else "false"
+    if isinstance(v, (datetime.time, datetime.datetime)):
+        text = str(v)
+        return text.rstrip("0") if "." in text else text
+    return str(v)
+
+
+CASTS: dict[str, Callable[[object], object]] = {
+    "smallint": to_integer(15),
+    "int": to_integer(31),
+    "bigint": to_integer(63),
+    "real": to_real,
+    "double precision": to_double,
+    "boolean": to_boolean,
+    "date": to_date,
+    "time": to_time,
+    "timestamp": to_timestamp,
+    "varchar(40)": to_text,
+}
+REALS = [
+    0.0,
+    -0.0,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -2.5,
+    3.7,
+    40000.0,
+    2.0**31,
+    -(2.0**31),
+    2.0**63,
+    1e30,
+    math.inf,
+    -math.inf,
+]
+WORDS = ["5", "-5", "005", "", " 5", "5 ", "+", "five", "5.5", "1e3", "-0.0", "inf", "nan", "1e39", "1e400", "99999", "99999999999", "9223372036854775808"]  # fmt: skip
+WORDS += ["true", "FALSE", "True", "yes", "t", "0", "1", "2006-03-01", "1969-12-31", "2006-02-30", "2006-03-01 12:30:00", "2006-03-01T12:30:00.5+01:00", "12:30:00", "12:30", "23:59:59.9999", "24:00:00", "日本"]  # fmt: skip
+FROM: dict[str, list[object]] = {
+    "smallint": [0, 1, -1, 32767, -32768],
+    "int": [0, 1, -1, 32768, 2**31 - 1, -(2**31), 16777217],
+    "bigint": [0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)],
+    "real": [float(np.float32(v)) for v in REALS],
+    "double precision": [*REALS, 1e300, 5e-324],
+    "boolean": [True, False],
+    "date": [datetime.date(2006, 3, 1), datetime.date(1970, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+    "time": [datetime.time(), datetime.time(12, 30), datetime.time(1, 2, 3, 5000), datetime.time(23, 59, 59, 990_000)],
+    "timestamp": [datetime.datetime(2006, 3, 1, 12, 30), datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime.datetime(1, 1, 1), datetime.datetime(2006, 3, 1, 1, 2, 3, 500_000)],
+    "varchar(40)": list(WORDS),
+}  # fmt: skip
+
+
+def legal(of: str, to: str) -> bool:
+    if of == to or "varchar(40)" in (of, to):
+        return True
+    if of in NUMBERS:
+        return to in NUMBERS or (to == "boolean" and "int" in of)
+    if of == "boolean":
+        return "int" in to
+    return {of, to} == {"date", "timestamp"}
+
+
+PAIRS = [(of, to) for of in FROM for to in CASTS if legal(of, to)]
+
+
+def test_which_casts_are_legal() -> None:
+    """The pairs below are all the compiler lets through."""
+    for of, to in itertools.product(FROM, CASTS):
+        refused = pytest.raises(CompileError, match="cannot become")
+        with contextlib.nullcontext() if legal(of, to) else refused:
+            bound(f"CAST(a AS {to})", f"CREATE STREAM R (a {of});")
+
+
+@pytest.mark.parametrize(("of", "to"), PAIRS)
+def test_casts(of: str, to: str) -> None:
+    """Value by value: what becomes of it, or that it is an error."""
+    e = bound(f"CAST(a AS {to})", f"CREATE STREAM R (a {of});")
+    shape = ARROW.get(of, pa.string())
+    width = {"real": np.float32, "double precision": np.float64}.get(of)
+    for v in [*FROM[of], None]:
+        rows = {(0, "a"): pa.array([v], shape)}
+        try:
+            want = None if v is None else v if of == to and of != "boolean" else CASTS[to](v)
+        except No:
+            with pytest.raises(EvaluationError, match=re.escape(f"CAST(R.a AS {to}): ")):
+                evaluate(e, rows, 1)
+            continue
+        (found,) = evaluate(e, rows, 1).to_pylist()
+        if width and to == "varchar(40)" and v is not None:
+            assert isinstance(found, str)
+            assert (width(found), found[0] == "-") == (v, np.signbit(v))
+        else:
+            assert found == want, v
+            assert type(found) is type(want), v
+
+
+@pytest.mark.parametrize("kind", ["real", "double precision"])
+def test_the_text_of_a_real_reads_back_as_the_same(kind: str) -> None:
+    chance = random.Random(1)
+    width = np.float32 if kind == "real" else np.float64
+    bits = np.frombuffer(chance.randbytes(8000), width)
+    column = pa.array(bits[np.isfinite(bits)])
+    text = evaluate(
+        bound("CAST(a AS varchar)", f"CREATE STREAM R (a {kind});"), {(0, "a"): column}, len(column)
+    )
+    back = evaluate(
+        bound(f"CAST(a AS {kind})", "CREATE STREAM R (a varchar);"), {(0, "a"): text}, len(column)
+    )
+    assert back.equals(column)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("CAST('hello' AS varchar(3))", "hel"),
+        ("CAST('日本語' AS char(2))", "日本"),
+        ("CAST(12345 AS varchar(2))", "12"),
+        ("CAST(TRUE AS varchar(2))", "tr"),
+        ("CAST('a' AS varchar(9))", "a"),
+        ("CAST('a' AS varchar)", "a"),
+        ("CAST(NULL AS int)", None),
+        ("CAST(NULL AS varchar(2))", None),
+        ("CAST(NULL AS date)", None),
+        ("CAST(CAST('1.5' AS real) AS int)", 2),
+        ("CAST(CAST('2006-03-01 23:00:00' AS timestamp) AS date)", datetime.date(2006, 3, 1)),
+    ],
+)
+def test_casts_by_hand(text: str, want: object) -> None:
+    assert one(text) == want
+
+
+def test_a_text_that_is_no_value_is_an_error_that_quotes_it() -> None:
+    rows = {(0, "t"): pa.array(["5", None, "five"])}
+    for to in ("int", "double precision", "boolean", "date", "time", "timestamp"):
+        with pytest.raises(EvaluationError, match=rf"^CAST\(R\.t AS {to}\): .*'?(5|five)'?"):
+            evaluate(bound(f"CAST(t AS {to})"), rows, 3)
+
+
+def test_a_cast_of_a_column_casts_every_row(duck: duckdb.DuckDBPyConnection) -> None:
+    for text, sql in (
+        ("CAST(i AS double precision)", "CAST(i AS DOUBLE)"),
+        ("CAST(s AS bigint)", None),
+        ("CAST(f AS int)", None),
+        ("CAST(c AS boolean)", None),
+        ("CAST(z AS date)", None),
+        ("CAST(d AS timestamp)", None),
+        ("CAST(d AS varchar(40))", None),
+        ("CAST(m AS varchar(40))", None),
+        ("CAST(z AS varchar(30))", None),
+        ("CAST(CAST(m AS varchar(40)) AS time)", "m"),
+        ("CAST(CAST(z AS varchar(30)) AS timestamp)", "z"),
+        ("CAST(CAST(d AS varchar(40)) AS date)", "d"),
+        ("CAST(i AS varchar(40)) || t", None),
+    ):
+        same(computed(text), judged(duck, sql or text), text)

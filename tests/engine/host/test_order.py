@@ -1,0 +1,248 @@
+"""The merge of streams, against its definition in plain Python, on random interleavings.
+
+The definition keeps everything it was ever given, so it finds tuples lost, doubled, released
+too early or too late, called late without being it, and any other order.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from engine.host.order import Merger, Slice, timestamps
+
+Tuple = tuple[int, int, int]
+"""Timestamp, stream, arrival in its stream."""
+
+LOW, HIGH = -(2**63), 2**63 - 1
+
+
+def rows(ts: list[int], first: int) -> pa.Table:
+    ids = pa.array(range(first, first + len(ts)), pa.int64())
+    return pa.table({"ts": pa.array(ts, pa.int64()), "id": ids})
+
+
+@dataclass
+class Definition:
+    """The merge as its docstring says it, tuple by tuple."""
+
+    streams: int
+    slack: int
+    waiting: list[Tuple] = field(default_factory=list)
+    late: list[Tuple] = field(default_factory=list)
+    released: list[Tuple] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.highest: list[int | None] = [None] * self.streams
+        self.count = [0] * self.streams
+        self.ended = [False] * self.streams
+
+    def push(self, stream: int, ts: list[int]) -> None:
+        for t in ts:
+            highest = self.highest[stream]
+            late = highest is not None and t < highest - self.slack
+            (self.late if late else self.waiting).append((t, stream, self.count[stream]))
+            self.count[stream] += 1
+            self.highest[stream] = t if highest is None else max(t, highest)
+
+    def release(self) -> list[Tuple]:
+        open_ones = [h for h, ended in zip(self.highest, self.ended, strict=True) if not ended]
+        known = [highest for highest in open_ones if highest is not None]
+        if len(known) < len(open_ones):
+            return []
+        now = sorted(t for t in self.waiting if all(t[0] < h - self.slack for h in known))
+        self.waiting = [t for t in self.waiting if t not in now]
+        self.released += now
+        return now
+
+
+class Run:
+    """A merger and its definition, given the same."""
+
+    def __init__(self, streams: int, slack: int) -> None:
+        self.names = [f"S{i}" for i in range(streams)]
+        self.late: list[Tuple] = []
+        self.merger = Merger(self.names, slack, self._late)
+        self.want = Definition(streams, slack)
+
+    def _late(self, name: str, found: pa.Table) -> None:
+        self.late += self._tuples(self.names.index(name), found)
+
+    def _tuples(self, stream: int, found: pa.Table) -> list[Tuple]:
+        ids = found.column("id").to_pylist() if found.num_rows else []
+        return [(t, stream, i) for t, i in zip(timestamps(found).tolist(), ids, strict=True)]
+
+    def push(self, stream: int, ts: list[int]) -> None:
+        first = self.want.count[stream]
+        self.merger.push(self.names[stream], rows(ts, first))
+        self.want.push(stream, ts)
+
+    def end(self, stream: int) -> None:
+        self.merger.end(self.names[stream])
+        self.want.ended[stream] = True
+
+    def release(self, most: int) -> None:
+        want = self.want.release()
+        slices = list(self.merger.release(most))
+        assert [len(part) for part in slices] == [
+            min(most, len(want) - start) for start in range(0, len(want), most)
+        ]
+        assert [t for part in slices for t in self.opened(part)] == want
+
+    def opened(self, part: Slice) -> list[Tuple]:
+        """A slice as tuples: the streams take their rows in turn."""
+        mine = [iter(self._tuples(i, r)) for i, r in enumerate(part.rows)]
+        found = [next(mine[stream]) for stream in part.stream.tolist()]
+        assert all(next(rest, None) is None for rest in mine)
+        return found
+
+    def check_late(self) -> None:
+        assert sorted(self.late) == sorted(self.want.late)
+        counts = {name: sum(t[1] == i for t in self.late) for i, name in enumerate(self.names)}
+        assert self.merger.late == {name: count for name, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_interleavings(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    streams, slack = chance.randint(1, 4), chance.choice((0, 0, 1, 3, 10, 2**40))
+    run = Run(streams, slack)
+    now = [0] * streams
+    jitter = chance.choice((0, 1, 4, 12))
+    for _ in range(chance.randint(1, 60)):
+        stream = chance.randrange(streams)
+        action = chance.random()
+        if action < 0.6 and not run.want.ended[stream]:
+            ts = []
+            for _ in range(chance.randint(0, 6)):
+                now[stream] += chance.choice((0, 0, 1, 2, 9))
+                ts.append(now[stream] - chance.randint(0, jitter))
+            run.push(stream, ts)
+        elif action < 0.65:
+            run.end(stream)
+        else:
+            run.release(chance.choice((1, 2, 5, 1000)))
+    for stream in range(streams):
+        run.end(stream)
+    run.release(7)
+    run.check_late()
+    assert not run.want.waiting
+    assert len(run.late) + len(run.want.released) == sum(run.want.count)
+
+
+def test_the_random_cases_are_worth_running() -> None:
+    """Late tuples, ties and tuples that wait all occur."""
+    run = Run(2, 3)
+    run.push(0, [5, 5, 9, 6, 5, 9])
+    assert run.want.late == [(5, 0, 4)]
+    run.push(1, [5, 8])
+    run.release(2)
+    assert run.want.released == []
+    run.push(1, [10])
+    run.release(2)
+    assert run.want.released == [(5, 0, 0), (5, 0, 1), (5, 1, 0)]
+    assert len(run.want.waiting) == 5
+    run.check_late()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_at_the_ends_of_time(seed: int) -> None:
+    """Differences of timestamps here do not fit 64 bits, nor do sums with the slack."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    slack = chance.choice((0, 1, 5, 2**53 + 1, 2**63 - 1, 2**64))
+    run = Run(2, slack)
+    near = [LOW, LOW + 1, LOW + 5, -(2**53) - 1, -1, 0, 2**53, 2**53 + 1, HIGH - 6, HIGH - 1, HIGH]
+    for _ in range(12):
+        ts = chance.choices(near, k=chance.randint(0, 4))
+        run.push(chance.randrange(2), sorted(ts) if chance.random() < 0.7 else ts)
+        run.release(3)
+    run.end(0)
+    run.end(1)
+    run.release(3)
+    run.check_late()
+    assert not run.want.waiting
+
+
+def test_one_tick_past_the_slack_is_late_however_large_the_timestamps() -> None:
+    """As doubles these timestamps are all the same."""
+    run = Run(1, 10)
+    run.push(0, [HIGH, HIGH - 10, HIGH - 11])
+    assert run.want.late == [(HIGH - 11, 0, 2)]
+    run.check_late()
+
+
+def test_a_tuple_at_the_bound_waits() -> None:
+    """Another one with this timestamp may still come on a stream that goes first."""
+    run = Run(2, 0)
+    run.push(1, [1])
+    run.push(0, [1])
+    run.release(9)
+    assert run.want.released == []
+    run.push(0, [1, 2])
+    run.push(1, [2])
+    run.release(9)
+    assert run.want.released == [(1, 0, 0), (1, 0, 1), (1, 1, 0)]
+
+
+def test_a_stream_without_tuples_holds_the_others_back_until_it_ends() -> None:
+    run = Run(3, 0)
+    run.push(0, [1, 2, 3])
+    run.push(2, [5])
+    run.release(9)
+    assert run.want.released == []
+    run.end(1)
+    run.release(9)
+    assert run.want.released == [(1, 0, 0), (2, 0, 1)]
+    run.end(0)
+    run.release(9)
+    assert run.want.released[-1] == (3, 0, 2)
+
+
+def test_nothing_at_all() -> None:
+    merger = Merger(["R", "S"])
+    assert list(merger.release(5)) == []
+    merger.push("R", rows([], 0))
+    merger.end("R")
+    merger.end("S")
+    assert list(merger.release(5)) == []
+    assert merger.late == {}
+
+
+def test_late_rows_are_whole_rows() -> None:
+    seen: list[tuple[str, pa.Table]] = []
+    merger = Merger(["R"], 0, lambda name, found: seen.append((name, found)))
+    late = pa.table({"ts": [3, 1, 2, 4], "t": ["x", "y", "z", None]})
+    merger.push("R", late)
+    assert [(name, found.to_pydict()) for name, found in seen] == [
+        ("R", {"ts": [1, 2], "t": ["y", "z"]})
+    ]
+    merger.end("R")
+    (part,) = merger.release(9)
+    assert part.rows[0].to_pydict() == {"ts": [3, 4], "t": ["x", None]}
+
+
+def test_without_a_taker_late_rows_are_counted() -> None:
+    merger = Merger(["R", "S"])
+    merger.push("S", rows([2, 1, 0], 0))
+    assert merger.late == {"S": 2}
+
+
+def test_slices_of_one_release_are_made_of_one_bound() -> None:
+    """What comes while slices are being taken waits for the next release."""
+    merger = Merger(["R"])
+    merger.push("R", rows([1, 2, 3, 9], 0))
+    slices = merger.release(1)
+    assert len(next(slices)) == 1
+    merger.push("R", rows([10, 11], 4))
+    assert [timestamps(part.rows[0]).tolist() for part in slices] == [[2], [3]]
+    assert [timestamps(part.rows[0]).tolist() for part in merger.release(9)] == [[9, 10]]
+
+
+def test_a_negative_slack_is_refused() -> None:
+    with pytest.raises(ValueError, match="slack = -1: want 0 or more"):
+        Merger(["R"], -1)

@@ -1,0 +1,304 @@
+"""Joins in software, against loops that try every combination.
+
+Finds: a wrong window, a combination lost or found twice, a comparison that is not SQL's, and
+a row of the host's counted for the device or the other way round.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from compiler.plan import logical
+from compiler.plan.pipeline import compile_text
+from engine.host import software
+from engine.host.driver import stream_schema
+from engine.host.errors import EvaluationError
+from engine.host.order import timestamps
+from engine.host.rows import RowStore
+from engine.host.software import Side, software_join
+from tests.engine.host.reference import (
+    Query,
+    Result,
+    Source,
+    Stream,
+    arrivals,
+    join,
+    random_query,
+    random_streams,
+    value,
+)
+
+Ours = Callable[[int, int, int], int]
+"""From (source, place, own arrival) the arrival from which on a row is the host's."""
+
+
+def bound(streams: list[Stream], query: Query | str) -> logical.Query:
+    text = "\n".join(stream.create for stream in streams)
+    text += query if isinstance(query, str) else query.text
+    return compile_text(text, stop_after="predicate").program.queries[0]
+
+
+class Replay:
+    """The rows of some streams brought to a software join in slices, like a driver does."""
+
+    def __init__(self, streams: list[Stream], query: logical.Query, ours: Ours) -> None:
+        self.streams, self.query, self.ours = streams, query, ours
+        self.order = arrivals(streams)
+        names = [source.stream.name for source in query.sources]
+        copies = {name: names.count(name) for name in names}
+        self.stores = {
+            s.stream.name: RowStore(stream_schema(s.stream), copies[s.stream.name])
+            for s in query.sources
+        }
+        self.sides = [
+            Side(
+                self.stores[source.stream.name],
+                names[:place].count(source.stream.name),
+                source.window,
+            )
+            for place, source in enumerate(query.sources)
+        ]
+
+    def run(self, at_once: int) -> list[tuple[int, ...]]:
+        found: list[tuple[int, ...]] = []
+        for start in range(0, len(self.order), at_once):
+            stop = min(start + at_once, len(self.order))
+            new = self._append(start, stop)
+            self._leave(stop)
+            arrived = [new[source.stream.name] for source in self.query.sources]
+            found += map(tuple, software_join(self.query, self.sides, arrived).tolist())
+        return found
+
+    def _append(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        new = {}
+        for index, stream in enumerate(self.streams):
+            store = self.stores.get(stream.name)
+            if store is None:
+                continue
+            mine = [
+                (n, at[1]) for n, at in enumerate(self.order[start:stop], start) if at[0] == index
+            ]
+            before = len(store)
+            if mine:
+                rows = stream.table.take([place for _, place in mine]).cast(store.table.schema)
+                store.append(
+                    rows,
+                    timestamps(rows),
+                    [
+                        np.array([position(n, copy) for n, _ in mine])
+                        for copy in range(len(store.position))
+                    ],
+                )
+            new[stream.name] = np.arange(before, len(store))
+        return new
+
+    def _leave(self, stop: int) -> None:
+        """Tells the stores what is the host's by now."""
+        for number, side in enumerate(self.sides):
+            for place in range(len(side.store)):
+                own = int(side.position[place]) // 4
+                left = self.ours(number, place, own)
+                if left < stop:
+                    side.left[place] = position(left, side.copy)
+
+
+def position(arrival: int, copy: int) -> int:
+    """Copies of a row arrive right after each other."""
+    return 4 * arrival + copy
+
+
+def always(source: int, place: int, own: int) -> int:
+    return own
+
+
+NEVER = 1 << 40
+
+
+def ours_among(
+    results: list[Result], streams: list[Stream], query: Query, ours: Ours
+) -> set[tuple[int, ...]]:
+    """The results some component of which is the host's when the last one arrives."""
+    own = {at: number for number, at in enumerate(arrivals(streams))}
+    index = [next(i for i, s in enumerate(streams) if s is x.stream) for x in query.sources]
+    copies = [index[:source].count(number) for source, number in enumerate(index)]
+    found = set()
+    for result in results:
+        came = [own[at] for at in zip(index, result.places, strict=True)]
+        last = max(map(position, came, copies))
+        left = [ours(source, place, came[source]) for source, place in enumerate(result.places)]
+        if any(position(*at) <= last for at in zip(left, copies, strict=True)):
+            found.add(result.places)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_all_rows_in_software(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    count = (2, 2, 2, 3, 3, 4)[seed % 6]
+    streams = random_streams(chance, {2: 24, 3: 12, 4: 6}[count])
+    query = random_query(chance, streams, count)
+    want = [result.places for result in join(streams, query)]
+    found = Replay(streams, bound(streams, query), always).run(chance.choice((1, 3, 100)))
+    assert sorted(found) == sorted(want), query.text
+
+
+@pytest.mark.parametrize("seed", range(90))
+def test_some_rows_in_software(seed: int) -> None:
+    """Host and device part a result between them: none is lost, none is found twice. Rows are
+    the host's from the start, from some later arrival on, or never."""
+    print(f"seed {seed}")
+    chance = random.Random(1000 + seed)
+    count = (2, 2, 3, 3, 4)[seed % 5]
+    streams = random_streams(chance, {2: 24, 3: 12, 4: 6}[count])
+    query = random_query(chance, streams, count)
+    share = chance.choice((0.05, 0.3, 0.8))
+    table: dict[tuple[int, int], int] = {}
+
+    def ours(source: int, place: int, own: int) -> int:
+        if (source, place) not in table:
+            roll = random.Random(f"{seed} {source} {place}").random()
+            table[source, place] = (
+                own if roll < share / 2 else own + 1 + int(roll * 20) if roll < share else NEVER
+            )
+        return table[source, place]
+
+    results = join(streams, query)
+    want = ours_among(results, streams, query, ours)
+    found = Replay(streams, bound(streams, query), ours).run(chance.choice((1, 2, 5, 100)))
+    assert len(found) == len(set(found))
+    assert set(found) == want, query.text
+
+
+def test_the_random_cases_have_results() -> None:
+    """The cases above would prove nothing if their joins were empty."""
+    total = 0
+    for seed in range(90):
+        chance = random.Random(seed)
+        count = (2, 2, 2, 3, 3, 4)[seed % 6]
+        streams = random_streams(chance, {2: 24, 3: 12, 4: 6}[count])
+        total += bool(join(streams, random_query(chance, streams, count)))
+    assert total > 45
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_however_many_pairs_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(2000 + seed)
+    streams = random_streams(chance, 12)
+    query = random_query(chance, streams, 3)
+    want = sorted(result.places for result in join(streams, query))
+    monkeypatch.setattr(software, "_PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(software, "_ROWS_AT_ONCE", 2)
+    assert sorted(Replay(streams, bound(streams, query), always).run(100)) == want
+
+
+# --- single cases ---------------------------------------------------------------
+
+
+def two(kind: str, left: list[object], right: list[object]) -> list[Stream]:
+    def rows(values: list[object]) -> list[dict[str, object]]:
+        return [{"ts": ts, "a": value} for ts, value in enumerate(values)]
+
+    return [Stream("R", {"a": kind}, rows(left)), Stream("S", {"a": kind}, rows(right))]
+
+
+def pairs(streams: list[Stream], where: str, ours: Ours = always) -> set[tuple[int, ...]]:
+    query = bound(streams, f"SELECT * FROM R, S WHERE {where} WINDOW UNBOUNDED;")
+    return set(Replay(streams, query, ours).run(100))
+
+
+def test_both_zeros_are_equal() -> None:
+    for kind in ("real", "double precision"):
+        streams = two(kind, [0.0, -0.0, 1.0], [-0.0, 0.0])
+        assert pairs(streams, "R.a = S.a") == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_integers_meet_reals_as_doubles() -> None:
+    """2^53 + 1 has no double of its own."""
+    streams = two("bigint", [2**53, 2**53 + 1, 2**53 + 2], [])
+    streams[1] = Stream("S", {"a": "double precision"}, [{"ts": 0, "a": 2.0**53}])
+    assert pairs(streams, "R.a = S.a") == {(0, 0), (1, 0)}
+
+
+def test_null_equals_nothing_not_even_null() -> None:
+    streams = two("int", [None, 1], [None, 1])
+    assert pairs(streams, "R.a = S.a") == {(1, 1)}
+    assert pairs(streams, "NOT (R.a = S.a)") == set()
+    assert pairs(streams, "R.a IS NULL AND S.a IS NULL") == {(0, 0)}
+
+
+@pytest.mark.parametrize("kind", ["date", "time", "timestamp", "boolean", "varchar(8)"])
+def test_equality_on_every_kind(kind: str) -> None:
+    chance = random.Random(kind)
+    left = [value(chance, kind) for _ in range(8)]
+    right = [value(chance, kind) for _ in range(8)]
+    streams = two(kind, left, right)
+    want = {(i, j) for i, a in enumerate(left) for j, b in enumerate(right) if a == b}
+    assert want
+    assert pairs(streams, "R.a = S.a") == want
+
+
+def test_nothing_of_the_hosts_no_work() -> None:
+    streams = two("int", [1], [1])
+    assert pairs(streams, "R.a = S.a", lambda source, place, own: NEVER) == set()
+
+
+def test_a_row_that_left_is_the_hosts_from_its_takers_arrival_on() -> None:
+    """R(0) leaves when S(1) has come: S(0) met it in the device, S(1) must meet it here."""
+    streams = two("int", [7], [7, 7, 7])
+    order = arrivals(streams)
+    assert order == [(0, 0), (1, 0), (1, 1), (1, 2)]
+    left = {(0, 0): 2}
+    assert pairs(streams, "R.a = S.a", lambda *at: left.get(at[:2], NEVER)) == {(0, 1), (0, 2)}
+
+
+def test_a_range_may_reach_before_the_first_timestamp() -> None:
+    first = -(2**63)
+    streams = two("int", [1], [1])
+    streams[0].rows[0]["ts"], streams[1].rows[0]["ts"] = first, first + 3
+    query = Query(
+        tuple(Source(s.name, s, f"RANGE {2**40}") for s in streams),
+        None,
+    )
+    found = Replay(streams, bound(streams, query), always).run(1)
+    assert found == [(0, 0)] == [result.places for result in join(streams, query)]
+
+
+# --- conditions without a value -------------------------------------------------
+
+TEXTS = [
+    Stream(
+        "R",
+        {"k": "int", "t": "varchar(8)"},
+        [{"ts": 0, "k": 1, "t": "5"}, {"ts": 1, "k": 2, "t": "five"}],
+    ),
+    Stream("S", {"k": "int"}, [{"ts": 2, "k": 1}, {"ts": 3, "k": 5}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "want"),
+    [
+        ("R.k = S.k AND CAST(R.t AS int) = 5", {(0, 0)}),
+        ("CAST(R.t AS int) = 5 AND R.k = S.k", {(0, 0)}),
+        ("CAST(R.t AS int) = S.k AND R.k = 1", {(0, 1)}),
+        ("CAST(R.t AS int) + S.k > 0 AND R.k < 2", {(0, 0), (0, 1)}),
+    ],
+)
+def test_what_another_condition_excludes_needs_no_value(
+    where: str, want: set[tuple[int, ...]]
+) -> None:
+    """'five' is no number, but no row that joins has it."""
+    assert pairs(TEXTS, where) == want
+
+
+def test_a_result_without_a_value_is_an_error() -> None:
+    with pytest.raises(EvaluationError, match=r"^CAST\(R\.t AS int\) > 0: .*'five'"):
+        pairs(TEXTS, "CAST(R.t AS int) > 0")
+    with pytest.raises(EvaluationError, match="five"):
+        pairs(TEXTS, "CAST(R.t AS int) = S.k")
