@@ -196,24 +196,26 @@ def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
         state = one_pass(state)
 
 
+def _over(c: Compilation, queries: Sequence[logical.Query]) -> LimitExceeded | None:
+    """The limit these queries exceed together, if they do."""
+    try:
+        _plan(c, queries)
+    except LimitExceeded as exceeded:
+        return exceeded
+    return None
+
+
 def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     """Names the query that went over the limit and how the set would fit."""
 
-    def over(queries: Sequence[logical.Query]) -> LimitExceeded | None:
-        try:
-            _plan(c, queries)
-        except LimitExceeded as exceeded:
-            return exceeded
-        return None
-
     def fits(queries: Sequence[logical.Query]) -> bool:
-        return over(queries) is None
+        return _over(c, queries) is None
 
     queries = c.program.queries
     first = first_over(queries, fits)
     query = queries[first]
     # The whole set may be over another limit than this query is.
-    limit = over(queries[: first + 1]) or limit
+    limit = _over(c, queries[: first + 1]) or limit
     devices, alone = pack(queries, fits)
     advice = []
     if devices:
@@ -226,6 +228,9 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     if alone:
         names = ", ".join(q.name for q in alone)
         advice.append(f"no device of configuration {c.options.config.name!r} holds {names} alone")
+        fewer = replace(c, options=replace(c.options, max_terms=1))
+        if c.options.max_terms > 1 and not any(_over(fewer, [q]) for q in alone):
+            advice.append("with --max-terms 1 it would: the host then decides its alternatives")
     return Problem(
         "limit",
         f"query {query.name} exceeds a limit of the device: {limit}",

@@ -156,14 +156,25 @@ def test_four_streams_all_joined_with_all() -> None:
     check_plan(c.routes, c.requests)
 
 
-def test_ways_that_would_meet_are_kept_apart() -> None:
-    """Of a raw tuple a tag's tuples come by one way only, even if two subqueries order their
-    probes differently."""
-    text = (
+def test_what_two_orders_of_probes_lead_to_is_made_once() -> None:
+    """From R, q1 probes T first, whose pairs q0 has made already; by the time of q3 the pairs
+    with S are made as well, and S stands first."""
+    c = compiled_all(
+        "SELECT * FROM R, T WHERE R.b = T.f WINDOW 5;"
         "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f WINDOW 5;"
-        "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f AND R.c > 5 WINDOW 5;"
-        "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f AND T.g > 5 AND S.e < 3 WINDOW 9;"
-        "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f AND T.g > 5 WINDOW 7;"
+        "SELECT * FROM R, S, U WHERE R.a = S.d AND S.e = U.h WINDOW 5;"
+        "SELECT * FROM R, S, T WHERE R.a = S.d AND R.b = T.f WINDOW 7;"
     )
-    c = compiled_all(text)
     check_plan(c.routes, c.requests)
+    (whole,) = [tag for tag in c.routes.tags if {1, 3} & tag.queries]
+    assert whole.queries == {1, 3}
+
+
+def test_no_statistics_make_a_cross_product_worth_while() -> None:
+    chance = random.Random(16)
+    for _ in range(25):
+        text = "\n".join(query(chance, connected=True) for _ in range(2))
+        rows = {name: chance.choice((1.0, 10.0, 1e6)) for name in "rstu"}
+        distinct = {(s, c): chance.choice((1.0, 1e6)) for s, c in zip("rstu", "adfh", strict=True)}
+        c = compiled_all(text, Options(statistics=Statistics(distinct, rows)), stop_after="routes")
+        assert not any(step.is_cross_product for step in c.routes.steps)

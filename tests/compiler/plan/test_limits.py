@@ -241,7 +241,7 @@ def test_the_first_query_that_does_not_fit_is_named_with_its_own_limit() -> None
     text = (
         WIDE
         + f"{JOIN} AND R.b = S.e AND R.c = S.e AND R.n = S.e AND R.m = S.e WINDOW 1;\n"
-        + "SELECT * FROM T, V WHERE T.f = V.p WINDOW 1;\n"
+        + "SELECT * FROM T, U, V WHERE T.f = V.p AND T.g = U.i WINDOW 1;\n"
         + "SELECT * FROM U, W WHERE U.h = W.r WINDOW 1;\n"
     )
     row = exceeds(text, "q0", "attributes used", 5, 4, "R: a, b, c, n, m")

@@ -8,6 +8,7 @@ from compiler.catalogue import Column, Stream
 from compiler.errors import Problems, Source
 from compiler.plan import expressions as x
 from compiler.plan import logical
+from compiler.plan.pipeline import compile_text
 from compiler.plan.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
 from compiler.xsql.analyse import Analysis
 from compiler.xsql.parse import parse
@@ -333,6 +334,7 @@ SELECT more FROM nowhere;
         ("unknown-function", 2, 40, "nope"),
         ("row-count", 2, 55, "0"),
         ("syntax", 3, 1, "SELEC"),
+        ("ambiguous-column", 5, 8, "a"),
         ("unknown-stream", 5, 21, "Q"),
         ("window-count", 5, 30, "1, 2"),
         ("stream-in-use", 7, 13, "R"),
@@ -340,6 +342,25 @@ SELECT more FROM nowhere;
         ("negative-range", 8, 27, "RANGE -1"),
         ("unterminated", 9, 8, "'"),
     ]
+
+
+def test_an_unknown_stream_hides_nothing_else() -> None:
+    text = "SELECT R.zz, Q.any FROM R, Q WHERE R.a = Q.b AND 1 + R.s = 2 AND other WINDOW 5"
+    found = [(r.kind, r.text) for r in reported(STREAMS + text)]
+    assert ("unknown-stream", "Q") in found
+    assert ("unknown-column", "zz") in found
+    assert not [text for _, text in found if text in ("any", "other")]
+
+
+def test_explain_of_a_query_dropped_later() -> None:
+    text = "REGISTER QUERY k AS SELECT R.a FROM R WINDOW 1; EXPLAIN k; DROP QUERY k"
+    assert [(r.kind, r.text) for r in reported(STREAMS + text)] == [("unknown-query", "EXPLAIN k")]
+
+
+def test_show_answers_for_its_place() -> None:
+    text = "SHOW STREAMS; CREATE STREAM Late (x int); SELECT x FROM Late WINDOW 1; SHOW QUERIES;"
+    requests = compile_text(text, stop_after="tree").program.requests
+    assert [r.lines for r in requests] == [(), ("query q0: SELECT x FROM Late WINDOW 1",)]
 
 
 def test_every_hopeless_window_of_a_query_is_reported() -> None:

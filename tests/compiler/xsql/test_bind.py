@@ -12,7 +12,7 @@ from compiler.plan import expressions as x
 from compiler.plan import types as t
 from compiler.plan.pipeline import compile_text
 from compiler.plan.types import Kind, Type
-from compiler.xsql.bind import MAX_DEPTH, read_time
+from compiler.xsql.bind import MAX_DEPTH
 from hdl.isa import Condition
 from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
 
@@ -276,7 +276,7 @@ def test_a_comparison_keeps_its_operator() -> None:
     ],
 )  # fmt: skip
 def test_times_are_read(text: str, kind: Kind, read: object) -> None:
-    assert read_time(text, kind) == read
+    assert t.read_time(text, kind) == read
 
 
 @pytest.mark.parametrize(

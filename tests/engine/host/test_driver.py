@@ -84,7 +84,7 @@ def test_results_do_not_depend_on_slices_or_device(seed: int) -> None:
     runs, reports = [], []
     for device in DEVICES:
         for slicing in (None, random.Random(seed), random.Random(-seed - 1)):
-            driver = driver_of(compilation, device)
+            driver = driver_of(compilation, device, slice_rows=chance.choice((1, 7, 8192)))
             runs.append(run(driver, streams, slicing))
             reports.append((driver.report.taken, driver.report.results, driver.report.in_software))
     assert all(found == runs[0] for found in runs)
@@ -191,7 +191,19 @@ def test_what_another_condition_excludes_needs_no_value() -> None:
     found = run(driver_of(compiled([r, s], one, two, three)), [r, s])
     assert [rows.column("R.b").to_pylist() for rows in found.values()] == [["6"]] * 3
     for text in (one.replace("R.a = 1", "R.a = 2"), two.replace("R.a =", "R.a <> ")):
-        with pytest.raises(EvaluationError, match=r"^CAST\(R\.b AS int\) > 5: .*'five'"):
+        error = r"^query q0: CAST\(R\.b AS int\) > 5: .*'five'"
+        with pytest.raises(EvaluationError, match=error) as caught:
+            run(driver_of(compiled([r, s], text)), [r, s])
+        assert caught.value.hint
+
+
+def test_a_result_column_without_a_value_is_an_error() -> None:
+    r, s = stream("R", [(1, 2**62)], "bigint"), stream("S", [(2, 2**62)], "bigint")
+    for text in (
+        "SELECT x.a * 4 AS b FROM R AS x WINDOW NOW;",
+        "SELECT x.a * 4 AS b FROM R AS x, S AS y WHERE x.a = y.a WINDOW UNBOUNDED;",
+    ):
+        with pytest.raises(EvaluationError, match=r"^query q0: x\.a \* 4: overflow"):
             run(driver_of(compiled([r, s], text)), [r, s])
 
 
@@ -239,7 +251,18 @@ def test_what_this_version_does_not_run(text: str, what: str) -> None:
     )
     with pytest.raises(Unsupported, match=what) as caught:
         driver_of(compilation)
-    assert caught.value.hint
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.span) == ("unsupported", compilation.program.queries[0].span)
+    assert problem.hint
+
+
+def test_every_query_it_does_not_run_is_named() -> None:
+    r = stream("R", [])
+    count = "SELECT count(*) AS n FROM R WINDOW NOW;"
+    compilation = compiled([r], count, "SELECT * FROM R WINDOW NOW;", count)
+    with pytest.raises(Unsupported) as caught:
+        driver_of(compilation)
+    assert [problem.message.split()[1] for problem in caught.value.problems] == ["q0", "q2"]
 
 
 # --- time as a column ---------------------------------------------------------

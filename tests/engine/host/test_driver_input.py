@@ -116,6 +116,15 @@ def test_progress_counts_every_tuple_once() -> None:
     assert sum(steps) == 39
 
 
+def test_no_slice_is_longer_than_asked() -> None:
+    r = stream("R", [(ts, 1) for ts in range(30)])
+    steps: list[int] = []
+    text = "SELECT * FROM R WINDOW NOW;"
+    driver = driver_of(compiled([r], text), on_progress=steps.append, slice_rows=7)
+    assert run(driver, [r])["q0"].num_rows == 30
+    assert steps == [7, 7, 7, 7, 2]
+
+
 # --- rows that are not of their stream ----------------------------------------
 
 

@@ -8,12 +8,11 @@ from engine.host.errors import (
     EvaluationError,
     HostError,
     RowsRefused,
-    Unsupported,
     WindowOverflow,
 )
 
 
-@pytest.mark.parametrize("kind", [EvaluationError, RowsRefused, Unsupported, WindowOverflow])
+@pytest.mark.parametrize("kind", [EvaluationError, RowsRefused, WindowOverflow])
 def test_message_and_hint(kind: type[HostError]) -> None:
     with pytest.raises(HostError) as caught:
         raise kind("what is wrong", "what might help")

@@ -411,6 +411,24 @@ def test_an_aggregate_has_no_value_here() -> None:
         evaluate(x.Aggregate("count", None, BIGINT), {}, 1)
 
 
+def test_a_term_without_a_value_matters_where_the_others_leave_it_open() -> None:
+    """'five' is no number, but TRUE OR it and FALSE AND it are decided."""
+    rows = {
+        (0, "f"): pa.array([True, False, None, True]),
+        (0, "t"): pa.array(["five", "5", "6", None]),
+    }
+    for text in ("f OR CAST(t AS int) = 5", "CAST(t AS int) = 5 OR f"):
+        assert evaluate(bound(text), rows, 4).to_pylist() == [True, True, None, True]
+    rows[0, "f"] = pa.array([False, True, None, True])
+    for text in ("f AND CAST(t AS int) = 5", "CAST(t AS int) = 5 AND f"):
+        assert evaluate(bound(text), rows, 4).to_pylist() == [False, True, False, None]
+    rows[0, "f"] = pa.array([None, True, None, True])
+    for text in ("f OR CAST(t AS int) = 5", "f AND CAST(t AS int) = 5"):
+        with pytest.raises(EvaluationError, match="'five'"):
+            evaluate(bound(text), rows, 4)
+    assert evaluate(bound("FALSE AND CAST('x' AS int) = 5"), {}, 2).to_pylist() == [False, False]
+
+
 # --- several conditions ---------------------------------------------------------
 
 

@@ -204,6 +204,7 @@ def test_a_stream_without_tuples_holds_the_others_back_until_it_ends() -> None:
 
 
 def test_nothing_at_all() -> None:
+    assert list(Merger([]).release(5)) == []
     merger = Merger(["R", "S"])
     assert list(merger.release(5)) == []
     merger.push("R", rows([], 0))

@@ -1,0 +1,257 @@
+"""The command line: what users script against. Files, exit status, what is on which output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler.plan.pipeline import STAGES
+from compiler.wjasip.image import decode
+from hdl.config import CONFIGURATIONS
+from seustream.cli import COMMANDS, main
+
+STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar(9));\n"
+JOIN = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
+R = "ts,a,b\n1,1,10\n2,2,20\n30,1,30\n"
+S = "ts,d,name\n1,1,one\n5,2,two\n6,1,uno\n"
+RESULT = "R.a,R.b,S.d,S.name,ts_oldest,ts_newest\n1,10,1,one,1,1\n2,20,2,two,2,5\n1,10,1,uno,1,6\n"
+INPUTS = ("--input", "R=r.csv", "--input", "S=s.csv")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("q.xsql").write_text(STREAMS + JOIN)
+    Path("r.csv").write_text(R)
+    Path("s.csv").write_text(S)
+    return tmp_path
+
+
+def names(directory: str = ".") -> list[str]:
+    return sorted(str(path) for path in Path(directory).iterdir())
+
+
+# --- run ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["golden", "iss"])
+@pytest.mark.parametrize("plan", ["cost", "thesis"])
+@pytest.mark.parametrize("config", list(CONFIGURATIONS))
+def test_run(backend: str, plan: str, config: str, capfd: pytest.CaptureFixture[str]) -> None:
+    options = ("--backend", backend, "--plan", plan, "--config", config, "-o", "out")
+    assert main(["run", "q.xsql", *INPUTS, *options]) == 0
+    assert Path("out/q0.csv").read_text() == RESULT
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "q0           3  out/q0.csv" in err
+
+
+def test_results_alone_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(STREAMS + JOIN + "SHOW STREAMS; EXPLAIN q0;")
+    before = names()
+    assert main(["run", "q.xsql", *INPUTS, "-o", "-"]) == 0
+    out, err = capfd.readouterr()
+    assert out == RESULT
+    assert "stream R (a int, b int)" in err
+    assert "R arrives" in err
+    assert names() == before
+
+
+def test_json_lines_on_stdout_name_their_query(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(
+        STREAMS + JOIN + "REGISTER QUERY big AS SELECT b FROM R WHERE b > 15 WINDOW NOW;"
+    )
+    assert main(["run", "q.xsql", *INPUTS, "-o", "-", "--format", "jsonl", "--quiet"]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["b"] for row in rows if row["query"] == "big"] == [20, 30]
+    assert len([row for row in rows if row["query"] == "q0"]) == 3
+
+
+def test_late_tuples_are_counted_and_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("r.csv").write_text("ts,a,b\n9,1,10\n2,2,20\n")
+    assert main(["run", "q.xsql", *INPUTS, "-o", "out", "--late", "late"]) == 0
+    assert "stream R: 1 late tuple, written to late" in capfd.readouterr().err
+    assert Path("late/R.csv").read_text() == "ts,a,b\n2,2,20\n"
+    assert names("late") == ["late/R.csv"]
+    assert main(["run", "q.xsql", *INPUTS, "-o", "out", "--slack", "7"]) == 0
+    assert "warning" not in capfd.readouterr().err
+
+
+def test_overflow_is_joined_in_software_or_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("r.csv").write_text("ts,a,b\n" + "".join(f"{i},{i},0\n" for i in range(40)))
+    Path("s.csv").write_text("ts,d,name\n40,0,x\n")
+    Path("q.xsql").write_text(STREAMS + JOIN.replace("RANGE 10", "UNBOUNDED"))
+    assert main(["run", "q.xsql", *INPUTS, "--config", "tiny", "-o", "out"]) == 0
+    assert "needed 40 tuples, its buffer holds 16; 24 tuples joined in software" in (
+        capfd.readouterr().err
+    )
+    assert Path("out/q0.csv").read_text().splitlines()[1:] == ["0,0,0,x,0,40"]
+    refused = ["run", "q.xsql", *INPUTS, "--config", "tiny", "-o", "no", "--overflow", "error"]
+    assert main(refused) == 2
+    err = capfd.readouterr().err
+    assert "the window of stream R (UNBOUNDED) needs" in err
+    assert "a configuration of depth" in err
+    assert not Path("no").exists()
+
+
+# --- user errors: status 2, a message, nothing left behind --------------------
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such file": (("run", "none.xsql"), "none.xsql: No such file"),
+    "no input": (("run", "q.xsql"), "no input for stream R, S"),
+    "input of no stream": (
+        ("run", "q.xsql", "--input", "Q=r.csv"),
+        "--input Q=r.csv: there is no stream Q",
+    ),
+    "input twice": (("run", "q.xsql", *INPUTS, "--input", "r=r.csv"), "already has an input"),
+    "malformed input": (("run", "q.xsql", "--input", "R"), "--input R: want STREAM=FILE"),
+    "input missing": (
+        ("run", "q.xsql", "--input", "R=x.csv", "--input", "S=s.csv"),
+        "x.csv: no such file",
+    ),
+    "unknown backend": (("run", "q.xsql", *INPUTS, "--backend", "goldn"), "did you mean golden?"),
+    "unknown configuration": (("compile", "q.xsql", "--config", "tini"), "did you mean tiny?"),
+    "negative slack": (("run", "q.xsql", *INPUTS, "--slack", "-1"), "--slack -1: want 0 or more"),
+    "no terms": (("compile", "q.xsql", "--max-terms", "0"), "--max-terms 0: want 1 or more"),
+    "unknown stage": (("explain", "q.xsql", "--stage", "route"), "did you mean routes?"),
+    "no picture": (
+        ("explain", "q.xsql", "--stage", "tokens", "--format", "svg"),
+        "no picture of stage 'tokens'",
+    ),
+    "unknown query": (("explain", "q.xsql", "--query", "q9"), "there is no query 'q9'"),
+    "late on stdout": (
+        ("run", "q.xsql", *INPUTS, "--late", "-"),
+        "--late -: stdout is for results",
+    ),
+    "parquet on stdout": (("run", "q.xsql", *INPUTS, "-o", "-", "--format", "parquet"), "stdout"),
+    "unknown benchmark": (("bench", "nope"), "there is no benchmark 'nope'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_user_errors(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments, message = WRONG[case]
+    before = names()
+    assert main(list(arguments)) == 2
+    out, err = capfd.readouterr()
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert names() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (STREAMS + "SELECT * FROM R, T WINDOW 5;", "q.xsql:3:18: there is no stream T"),
+        (STREAMS + "SELECT count(*) FROM R WINDOW 5;", "q.xsql:3:1: query q0 groups or aggregates"),
+        ("", "q.xsql: there are no queries in it"),
+        (STREAMS, "q.xsql: there are no queries in it"),
+    ],
+)
+def test_texts_that_do_not_run(text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(text)
+    before = names()
+    assert main(["run", "q.xsql", *(INPUTS if text else ()), "-o", "out"]) == 2
+    assert message in capfd.readouterr().err
+    assert names() == before
+
+
+def test_a_bad_cell_is_named_and_nothing_written(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("s.csv").write_text("ts,d,name\n1,1,one\n5,two,two\n")
+    assert main(["run", "q.xsql", *INPUTS, "-o", "out"]) == 2
+    assert "s.csv:3: column d: 'two' is not an int" in capfd.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_a_value_that_does_not_exist_names_query_and_expression(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Path("q.xsql").write_text(STREAMS + "SELECT CAST(S.name AS int) AS n FROM S WINDOW NOW;")
+    assert main(["run", "q.xsql", "--input", "S=s.csv", "-o", "out"]) == 2
+    assert "query q0: CAST(S.name AS int): " in capfd.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_inputs_are_never_overwritten(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(STREAMS + "REGISTER QUERY r AS " + JOIN)
+    assert main(["run", "q.xsql", *INPUTS]) == 2
+    assert "r.csv would be overwritten, and it is an input" in capfd.readouterr().err
+    assert Path("r.csv").read_text() == R
+    Path("q.json").write_text(STREAMS + JOIN)
+    assert main(["compile", "q.json"]) == 2
+    assert Path("q.json").read_text() == STREAMS + JOIN
+    assert main(["explain", "q.xsql", "-o", "q.xsql"]) == 2
+    Path("q.xsql").write_text(STREAMS + "REGISTER QUERY S AS " + JOIN)
+    assert main(["run", "q.xsql", *INPUTS, "-o", "out", "--late", "out"]) == 2
+    assert "out/S.csv would hold results and late tuples" in capfd.readouterr().err
+
+
+def test_statistics_name_streams_there_are(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("s.json").write_text('{"Rx": {"rows": 5}}')
+    assert main(["compile", "q.xsql", "--statistics", "s.json"]) == 2
+    assert "s.json: there is no stream rx" in capfd.readouterr().err
+    Path("s.json").write_text('{"R": {"distinct": {"zz": 5}}}')
+    assert main(["compile", "q.xsql", "--statistics", "s.json"]) == 2
+    assert "s.json: stream r has no column zz" in capfd.readouterr().err
+
+
+# --- compile, explain, doctor -------------------------------------------------
+
+
+def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("s.json").write_text('{"R": {"rows": 5, "distinct": {"a": 7}}}')
+    assert main(["compile", "q.xsql", "-o", "image", "--statistics", "s.json"]) == 0
+    assert names("image") == ["image/q.json", "image/q.lst", "image/q.wjas"]
+    tables = decode(Path("image/q.wjas").read_bytes(), CONFIGURATIONS["default"])
+    assert tables.streams == 2
+    manifest = json.loads(Path("image/q.json").read_text())
+    assert manifest["source"]["text"] == STREAMS + JOIN
+    assert manifest["image"]["bytes"] == Path("image/q.wjas").stat().st_size
+    assert manifest["options"]["statistics"] == {"r": {"rows": 5, "distinct": {"a": 7}}}
+    assert [query["name"] for query in manifest["queries"]] == ["q0"]
+    assert "30080  CMP 0,R0,=,0" in Path("image/q.lst").read_text()
+    assert "1 queries, 1 with joins in the device" in capfd.readouterr().out
+
+
+def test_compile_says_what_will_not_run(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(STREAMS + "SELECT count(*) FROM R WINDOW 5;")
+    assert main(["compile", "q.xsql"]) == 0
+    assert "note: query q0 groups or aggregates" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_explain_every_stage(stage: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "q.xsql", "--stage", stage]) == 0
+    assert capfd.readouterr().out
+    assert main(["explain", "q.xsql", "--stage", stage, "--format", "json"]) == 0
+    json.loads(capfd.readouterr().out)
+
+
+def test_doctor(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    out = capfd.readouterr().out
+    assert out.endswith("ready\n")
+    assert "models agree" in out
+
+
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["run"], ["run", "q.xsql", "--format", "x"]])
+def test_usage_errors(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_a_fault_of_ours_is_status_1(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(COMMANDS["compile"], "run", broken)
+    assert main(["compile", "q.xsql"]) == 1
+    assert "internal error" in capfd.readouterr().err
