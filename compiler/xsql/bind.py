@@ -274,8 +274,10 @@ class Binder:
             )
         if e.sign == "+":
             return operand
-        zero = x.Literal(0.0 if operand.type.kind in (Kind.REAL, Kind.DOUBLE) else 0, operand.type)
-        return x.Arithmetic("-", zero, operand, operand.type)
+        # As in other arithmetic, integers in 64 bits: the smallest int has an opposite.
+        kind = t.BIGINT if operand.type.is_integer else operand.type
+        zero = x.Literal(0 if kind.is_integer else 0.0, kind)
+        return x.Arithmetic("-", zero, operand, kind)
 
     def _arithmetic(self, e: tree.Arithmetic) -> x.Expression:
         left, right = self.value(e.left), self.value(e.right)

@@ -78,7 +78,7 @@ def predicate(written: str) -> x.Expression:
         ("v || NULL", "varchar(9)"),
         ("NULL + NULL", "null"),
         # signs keep the type
-        ("-si", "smallint"),
+        ("-si", "bigint"),
         ("- r", "real"),
         ("+i", "int"),
         ("- NULL", "null"),
