@@ -291,6 +291,19 @@ def test_the_advice_is_sound() -> None:
             compiled_all(WIDE + ";".join(queries[name] for name in (*one, other[0])))
 
 
+def test_a_query_that_fits_with_its_alternatives_in_software() -> None:
+    terms = [f"R.{x} = S.d AND R.{y} > S.e" for x in "abcn" for y in "abcn"]
+    text = f"SELECT * FROM R, S WHERE {' OR '.join(terms)} OR R.a = S.d AND R.b = S.d WINDOW 1"
+    row = problem(text)
+    assert "scratch registers: 17 needed" in str(row["message"])
+    fits = "with --max-terms 1 it would: the host then decides its alternatives"
+    assert row["hint"] == f"no device of configuration 'default' holds q0 alone; {fits}"
+    compiled_all(text, Options(max_terms=1))
+    # No alternatives to give up.
+    row = problem(f"{JOIN} AND R.b = S.d AND R.c = S.d AND R.n = S.d AND R.m = S.d WINDOW 1")
+    assert row["hint"] == "no device of configuration 'default' holds q0 alone"
+
+
 def test_a_limit_is_one_problem_among_no_others() -> None:
     """Mistakes in the text come first."""
     with pytest.raises(CompileError) as caught:

@@ -441,6 +441,8 @@ def test_each_statement_counts_its_own_parentheses() -> None:
     half = "(" * 150 + "a" + ")" * 150
     text = f"SELECT {half} FROM R WINDOW 1; SELECT {half} + {half} FROM R WINDOW 1"
     assert problems_of(text) == []
+    unclosed = "SELECT " + "(" * 150 + "a FROM R WINDOW 1"
+    assert problems_of(f"{unclosed};\n{unclosed}") == [("syntax", 1, 160), ("syntax", 2, 160)]
 
 
 def test_many_conditions_are_one_conjunction() -> None:
