@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from compiler.catalogue import Stream
 from compiler.errors import nearest
+from engine.host.driver import stream_schema
 from engine.host.schema import arrow_type
 from seustream.errors import InputError
 from seustream.tables import (
@@ -39,7 +40,6 @@ from seustream.tables import (
     from_cells,
     from_column,
     from_text,
-    table_schema,
 )
 
 Warn = Callable[[str], None]
@@ -49,7 +49,7 @@ _ROWS_AT_ONCE = 1 << 12
 
 
 def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
-    """The file's tuples in the file's order, with the columns of `table_schema(stream)`.
+    """The file's tuples in the file's order, with the columns of `stream_schema(stream)`.
 
     The suffix tells the format. Raises `InputError` with everything found wrong; `warn` is
     told of columns the stream does not have (by default it is a Python warning).
@@ -74,7 +74,7 @@ def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return pa.table(columns, schema=table_schema(stream))
+    return pa.table(columns, schema=stream_schema(stream))
 
 
 def _python_warning(message: str) -> None:

@@ -64,18 +64,6 @@ def fold(name: str) -> str:
     return name.strip().lower()
 
 
-def table_schema(stream: Stream) -> pa.Schema:
-    """`ts` in milliseconds, then the stream's columns in order. Where the stream has a column
-    `ts` too, two columns have that name, and the first is the time."""
-    time, *columns = fields(stream)
-    return pa.schema(
-        [
-            pa.field(time.name, arrow_type(time.type), nullable=False),
-            *(pa.field(of.name, arrow_type(of.type)) for of in columns),
-        ]
-    )
-
-
 @dataclass(slots=True)
 class Faults:
     """The bad cells of one column: the first ones by row, counted from 0, and how many."""

@@ -181,7 +181,7 @@ def compile_text(
     except LimitExceeded as limit:
         raise CompileError(source, [_limit_problem(state, limit)]) from None
     except RecursionError:
-        raise CompileError(source, [_too_deep(state)]) from None
+        raise CompileError(source, [_TOO_DEEP]) from None
     return state
 
 
@@ -239,7 +239,6 @@ def _limit_problem(c: Compilation, limit: LimitExceeded) -> Problem:
     )
 
 
-def _too_deep(c: Compilation) -> Problem:
-    return Problem(
-        "too-deep", "an expression is nested too deep", Span(0, 1), "write the condition flatter"
-    )
+_TOO_DEEP = Problem(
+    "too-deep", "an expression is nested too deep", Span(0, 1), "write the condition flatter"
+)

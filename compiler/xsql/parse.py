@@ -354,6 +354,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         sign, operand = c
         # -5 is a constant, so that the smallest integer can be written.
         if isinstance(operand, tree.Constant) and type(operand.value) in (int, float):
+            # The checker does not narrow a member by `type(...) in`.
             value = -operand.value if sign == "-" else operand.value  # type: ignore[operator]
             return tree.Constant(value, _span(meta))
         return tree.Signed(str(sign), operand, _span(meta))
@@ -399,6 +400,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return tree.Cast(c[0], c[1], _span(meta))
 
     def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
+        # The parser's children are untyped.
         return c[0]  # type: ignore[no-any-return]
 
 

@@ -31,9 +31,9 @@ from compiler.plan.types import (
     Kind,
     Type,
 )
+from engine.host.driver import stream_schema
 from seustream.errors import OutputError
 from seustream.reading import read
-from seustream.tables import table_schema
 from seustream.writing import FORMATS, OutputSet, Writer
 
 ALL = Stream(
@@ -75,7 +75,7 @@ def names(directory: str = "out") -> list[str]:
 
 
 def table_of(*columns: list[object]) -> pa.Table:
-    return pa.table(list(columns), schema=table_schema(ALL))
+    return pa.table(list(columns), schema=stream_schema(ALL))
 
 
 INFINITE = float("inf")
@@ -203,7 +203,7 @@ def test_jsonl_text() -> None:
 @pytest.mark.parametrize("mark", ["\r", "\n", ",", '"', " ", "\x00"])
 def test_csv_quotes(mark: str) -> None:
     stream = Stream("R", (Column("a", Type(Kind.VARCHAR)),))
-    table = pa.table([[1, 2], [mark, f"x{mark}y"]], schema=table_schema(stream))
+    table = pa.table([[1, 2], [mark, f"x{mark}y"]], schema=stream_schema(stream))
     assert read(put("csv", table), stream).equals(table)
 
 
