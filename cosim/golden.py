@@ -4,7 +4,8 @@ It reads an image's factors and combinations, never its programs: what the instr
 model and the hardware execute is checked against it. Raw tuples are taken in blocks, and a
 probe meets all window tuples at once in numpy; which of them it may see is decided by position:
 those stored up to its raw tuple's arrival, not expired, and not pushed out by then. So a block
-gives exactly the results of its tuples one by one.
+gives exactly the results of its tuples one by one. It counts in 64 bits; where a device's counters
+end only decides who leaves early.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class GoldenDevice:
             store.drop_before(int(sight.low[-1]))
         self._now = int(block.timestamp[-1])
         self._counter = counters[-1]
-        out = _in_order(found, _joined(handed))
+        out = _in_order(found, HandedOver.concatenate(handed))
         self._status.delivered += len(out)
         self._status.handed_over += len(out.handed_over)
         return out
@@ -204,18 +205,28 @@ class GoldenDevice:
         store.append(block, rows, bits)
         high = before + np.searchsorted(rows, np.arange(len(block)), side="right")
         alive = _first_alive(store, tables.areas[stream].retention, block.timestamp, counter)
-        sight = _Sight(np.maximum(high - depth, np.minimum(alive, high)), high)
-        # The tuple at position p takes the place of p - depth, which leaves early if alive then.
-        takers = np.arange(before, len(store))
-        leavers = takers - depth
-        early = (leavers >= 0) & (leavers >= alive[rows])
+        room = np.maximum(high - depth, self._first_countable(store, block.timestamp, counter))
+        sight = _Sight(np.maximum(room, np.minimum(alive, high)), high)
+        # A position leaves with the first raw tuple that does not see it any more.
+        leavers = np.arange(int(sight.low[-1]))
+        takers = np.searchsorted(sight.low, leavers, side="right")
+        early = leavers >= alive[takers]
         leavers, takers = leavers[early], takers[early]
         left = HandedOver(
             np.full(len(leavers), stream, np.int64),
             store.sequence[leavers],
-            store.sequence[takers],
+            block.stream[takers].astype(np.int64),
+            block.sequence[takers],
         )
         return sight, left
+
+    def _first_countable(self, store: _Store, now: Ints, counter: Ints) -> Ints:
+        """Per raw tuple, the position of the oldest window tuple whose age and rank the device's
+        counters can tell."""
+        by_age = np.searchsorted(store.timestamp, _reach_back(now, self.config.longest_range))
+        by_rank = np.searchsorted(store.sequence, counter - self.config.longest_rows)
+        first: Ints = np.maximum(by_age, by_rank)
+        return first
 
     def _circulate(
         self,
@@ -432,12 +443,4 @@ def _in_order(found: list[tuple[Ints, Results]], handed: HandedOver) -> Results:
     out = Results.concatenate(results for _, results in found)
     return Results(
         out.query[order], out.newest[order], out.oldest[order], out.sequences[order], handed
-    )
-
-
-def _joined(parts: list[HandedOver]) -> HandedOver:
-    return HandedOver(
-        np.concatenate([part.stream for part in parts]),
-        np.concatenate([part.sequence for part in parts]),
-        np.concatenate([part.taken_by for part in parts]),
     )

@@ -123,6 +123,18 @@ class _Window:
         ):
             self.first += 1
 
+    def forget(self, config: DeviceConfig, now: int, last: int) -> list[int]:
+        """Takes out the tuples too old or of too high a rank for the counters; gives their
+        sequence numbers. They are a prefix, as the dead are."""
+        gone = []
+        while self.first < self.end and (
+            now - int(self.timestamp[self.first]) > config.longest_range
+            or last - int(self.sequence[self.first]) > config.longest_rows
+        ):
+            gone.append(int(self.sequence[self.first]))
+            self.first += 1
+        return gone
+
     def insert(self, part: _Part, bits: int) -> int | None:
         """Stores a tuple; gives the sequence number of the one that had to leave for it.
         The dead are gone by now, so whatever leaves a full buffer is alive."""
@@ -171,7 +183,7 @@ class IssDevice:
         self._tables: Tables | None = None
         self._programs: list[list[isa.Instruction]] = []
         self._rows: list[tuple[int, ...]] = []  # query, newest, oldest, sequence numbers
-        self._handed_over: list[tuple[int, int, int]] = []
+        self._handed_over: list[tuple[int, int, int, int]] = []  # as the columns of HandedOver
         self.reset()
 
     def reset(self) -> None:
@@ -221,7 +233,7 @@ class IssDevice:
         ):
             self._raw(self._tables, stream, _Part(sequence, timestamp, tuple(attributes)), admit)
         rows = np.array(self._rows, np.int64).reshape(-1, 3 + MAX_STREAMS)
-        handed = np.array(self._handed_over, np.int64).reshape(-1, 3)
+        handed = np.array(self._handed_over, np.int64).reshape(-1, 4)
         self._rows, self._handed_over = [], []
         return Results(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:], HandedOver(*handed.T))
 
@@ -231,8 +243,13 @@ class IssDevice:
         group = tables.groups[stream]
         self._now = part.timestamp
         self._last[group] = max(part.sequence, self._last.get(group, part.sequence))
-        for window, area, source in zip(self._windows, tables.areas, tables.groups, strict=True):
-            window.expire(area.retention, self._now, self._last.get(source, 0))
+        for number, (window, area, source) in enumerate(
+            zip(self._windows, tables.areas, tables.groups, strict=True)
+        ):
+            last = self._last.get(source, 0)
+            window.expire(area.retention, self._now, last)
+            for gone in window.forget(self._config, self._now, last):
+                self._hand_over(number, gone, stream, part)
         if not admit:
             self._status.ticks += 1
             return
@@ -244,8 +261,7 @@ class IssDevice:
         if tables.routes[stream].insert:
             pushed_out = self._windows[stream].insert(part, bits)
             if pushed_out is not None:
-                self._status.handed_over += 1
-                self._handed_over.append((stream, pushed_out, part.sequence))
+                self._hand_over(stream, pushed_out, stream, part)
 
         # Last in, first out, where the hardware has FIFOs: results of one raw tuple come
         # in any order, and a cross product needs far less room this way.
@@ -260,6 +276,10 @@ class IssDevice:
                 joined = self._execute(probed, probe)
                 self._status.circulated += len(joined)
                 in_flight.extend(joined)
+
+    def _hand_over(self, area: int, sequence: int, taker: int, arrived: _Part) -> None:
+        self._status.handed_over += 1
+        self._handed_over.append((area, sequence, taker, arrived.sequence))
 
     def _execute(self, area: int, probe: _Probe) -> list[_Probe]:
         """Runs the area's program for the probe and every stored tuple; gives what it joins."""

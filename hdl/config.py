@@ -29,8 +29,13 @@ class DeviceConfig:
     streams             join areas, one a stream, 2 to 4
     attribute_width     bits of an attribute: 8, 16 or 32
     timestamp_width     bits of a timestamp counter, 16 to 64, compared serially
+    sequence_width      bits of a sequence number counter, 8 to 64, compared serially
     depth               tuples a window buffer holds, a power of two
-    lanes               window tuples a join area compares in one cycle, a power of two
+    lanes               window tuples a join area compares in one cycle, a power of two;
+                        0: no factor array, one serial execution unit compares too
+    indexes             equality indexes of a join area, one a window attribute, 0 to 4
+    comparisons         entries of a stream's selection table, 1 to 1024: its comparisons
+                        and its admission masks (`Tables.selection_entries`)
     probe_fifo_depth    probe tuples waiting before a join area
     output_fifo_depth   results waiting before the output
     """
@@ -39,8 +44,11 @@ class DeviceConfig:
     streams: int = MAX_STREAMS
     attribute_width: int = 32
     timestamp_width: int = 48
+    sequence_width: int = 32
     depth: int = 2048
     lanes: int = 8
+    indexes: int = 2
+    comparisons: int = 256
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
 
@@ -70,14 +78,17 @@ class DeviceConfig:
         check("streams", 2 <= self.streams <= MAX_STREAMS, f"2 to {MAX_STREAMS}")
         check("attribute_width", self.attribute_width in (8, 16, 32), "8, 16 or 32")
         check("timestamp_width", 16 <= self.timestamp_width <= 64, "16 to 64")
+        check("sequence_width", 8 <= self.sequence_width <= 64, "8 to 64")
         check("name", 0 < len(self.name) <= 64 and self.name.isprintable(), "1 to 64 characters")
         check(
             "depth",
             power_of_two(self.depth) and 2 <= self.depth <= MAX_DEPTH,
             f"a power of two, 2 to {MAX_DEPTH}",
         )
-        check("lanes", power_of_two(self.lanes), "a power of two")
+        check("lanes", self.lanes == 0 or power_of_two(self.lanes), "0 or a power of two")
         check("lanes", self.lanes <= self.depth, f"no more than depth = {self.depth}")
+        check("indexes", 0 <= self.indexes <= MAX_ATTRIBUTES, f"0 to {MAX_ATTRIBUTES}")
+        check("comparisons", 1 <= self.comparisons <= 1024, "1 to 1024")
         for fifo in ("probe_fifo_depth", "output_fifo_depth"):
             check(fifo, 1 <= getattr(self, fifo) <= MAX_DEPTH, f"1 to {MAX_DEPTH}")
         check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
@@ -93,6 +104,11 @@ class DeviceConfig:
     def longest_range(self) -> int:
         """The longest RANGE window serial-number arithmetic can tell apart, in ticks."""
         return (1 << (self.timestamp_width - 1)) - 1
+
+    @property
+    def longest_rows(self) -> int:
+        """The longest ROWS window serial-number arithmetic can tell apart, in tuples."""
+        return (1 << (self.sequence_width - 1)) - 1
 
     def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self)
@@ -122,11 +138,14 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         DeviceConfig(),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
         DeviceConfig(name="thesis", attribute_width=8),
+        # The smallest: the thesis's own way of executing, one comparison at a time.
+        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",
             attribute_width=16,
             timestamp_width=24,
+            sequence_width=16,
             depth=16,
             lanes=2,
             probe_fifo_depth=4,

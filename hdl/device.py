@@ -19,12 +19,23 @@ Rules of the contract, the same for every device (models, RTL, board):
 5. *Windows.* A result is delivered only if every component was in its stream's
    window of that query when the latest component arrived.
 6. *Overflow.* A stored tuple that some window could still reach, but whose place
-   is taken, is reported in `Results.handed_over`, never dropped silently.
+   is taken, is reported in `Results.handed_over`, never dropped silently. It leaves
+   before the tuple that takes its place probes.
 7. *Load.* `load` drains what is in flight, then swaps programs and tables and
    keeps clock, counters and the stored tuples, whose selection bits are evaluated
    anew; only an image with other streams or groups empties the windows and forgets
    the sequence numbers. An image that is refused (`LoadRefused`) leaves the device as
    it was. `reset` empties the windows.
+8. *Counters.* A device counts time modulo 2^`timestamp_width` and sequence numbers
+   modulo 2^`sequence_width`. It tells a stored tuple's age exactly up to
+   `longest_range` ticks, and its rank (the last sequence number of its source less its
+   own) up to `longest_rows`; windows longer than that are refused at `load`. When the
+   arrival of any raw tuple, of whatever stream, tick or not, takes a stored tuple over
+   one of the two, that tuple leaves, however large the step. If it is dead, past what its
+   area's `Retention` keeps, it is dropped, which comes first; if some window still keeps it
+   (UNBOUNDED, ROWS an old one, RANGE one of high rank) it is handed over as in an overflow,
+   before the arriving tuple probes. Timestamps and sequence numbers in results are whole,
+   64 bits, whatever their width inside.
 """
 
 from __future__ import annotations
@@ -135,12 +146,19 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A join area: what M3Join states (factors, combinations) and the program that does it."""
+    """A join area: what M3Join states (factors, combinations) and the program that does it.
+
+    guards  route tag -> index of an EQ factor that every combination of that tag requires.
+            For a probe with the tag a device may look only at window tuples that have the
+            factor's attribute value, or may take no notice: the results are the same. A
+            device with room for few indexes may use the guards of some attributes only.
+    """
 
     factors: tuple[Factor, ...] = ()
     combinations: tuple[Combination, ...] = ()
     program: tuple[int, ...] = ()
     retention: Retention = Retention()
+    guards: dict[int, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +192,12 @@ class Tables:
     @property
     def streams(self) -> int:
         return len(self.groups)
+
+    def selection_entries(self, stream: int) -> int:
+        """Entries of a stream's selection table: comparisons (an empty selection takes one,
+        that always or never holds) and admission masks."""
+        bits = (max(len(selection.comparisons), 1) for selection in self.selections[stream])
+        return sum(bits) + len(self.admission[stream])
 
 
 class LoadRefused(ValueError):
@@ -270,15 +294,30 @@ def _no_ints() -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """Stored tuples that left early: stream, sequence number, and the sequence number
-    of the tuple of the same stream that took the place."""
+    """Stored tuples that left early: stream, sequence number, and of the raw tuple whose
+    arrival displaced it, too, stream (`taker`) and sequence number (`taken_by`). A tuple
+    that left a full buffer was displaced by one of its own stream (rule 6), one that left
+    for the counters (rule 8) by one of any stream, ticks included."""
 
     stream: Ints = field(default_factory=_no_ints)
     sequence: Ints = field(default_factory=_no_ints)
+    taker: Ints = field(default_factory=_no_ints)
     taken_by: Ints = field(default_factory=_no_ints)
 
     def __len__(self) -> int:
         return len(self.stream)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[HandedOver]) -> HandedOver:
+        parts = list(parts)
+        if not parts:
+            return cls()
+        return cls(
+            np.concatenate([part.stream for part in parts]),
+            np.concatenate([part.sequence for part in parts]),
+            np.concatenate([part.taker for part in parts]),
+            np.concatenate([part.taken_by for part in parts]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,17 +338,12 @@ class Results:
         parts = list(parts)
         if not parts:
             return cls()
-        handed = [part.handed_over for part in parts]
         return cls(
             np.concatenate([part.query for part in parts]),
             np.concatenate([part.newest for part in parts]),
             np.concatenate([part.oldest for part in parts]),
             np.concatenate([part.sequences for part in parts]),
-            HandedOver(
-                np.concatenate([part.stream for part in handed]),
-                np.concatenate([part.sequence for part in handed]),
-                np.concatenate([part.taken_by for part in handed]),
-            ),
+            HandedOver.concatenate(part.handed_over for part in parts),
         )
 
 

@@ -37,8 +37,12 @@ class _View:
     picture: Callable[[Scope], str] | None = None
 
 
+def _routes(scope: Scope) -> str:
+    return machine_picture.machine(overview.machine_facts(scope, with_areas=False))
+
+
 def _machine(scope: Scope) -> str:
-    return machine_picture.machine(overview.machine_facts(scope))
+    return machine_picture.machine(overview.machine_facts(scope, with_areas=True))
 
 
 def _programs(c: Compilation) -> bool:
@@ -68,7 +72,7 @@ _VIEWS: dict[str | None, _View] = {
         lambda c: len(c.routes.tags) >= len(c.layout.slots),
         routes.routes,
         machine_text.routes,
-        _machine,
+        _routes,
     ),
     "areas": _View(
         lambda c: len(c.tables.areas) == len(c.layout.slots),

@@ -41,7 +41,7 @@ def allocate(
     within("queries", len(windows), config.queries)
     areas = []
     for slot in slots:
-        numbers = _factors_of(slot, routes)
+        numbers = factor_numbers(slot, routes)
         factors = tuple(_factor(number, slot, requests) for number in numbers)
         within(
             "factors in an area", len(factors), config.factors, f"area {layout.slots[slot].name}"
@@ -56,7 +56,7 @@ def allocate(
             )
         )
     names = [slot.stream.name for slot in layout.slots]
-    return Tables(
+    tables = Tables(
         tuple(names.index(name) for name in names),
         tuple(_selections(slot, requests) for slot in slots),
         tuple(_admission(slot, requests) for slot in slots),
@@ -67,6 +67,14 @@ def allocate(
         },
         windows,
     )
+    for slot in slots:
+        within(
+            "comparisons",
+            tables.selection_entries(slot),
+            config.comparisons,
+            f"stream {layout.slots[slot].name}, {len(tables.admission[slot])} of them to admit",
+        )
+    return tables
 
 
 def _windows(one: Normalised, slots: int, config: DeviceConfig) -> tuple[Window, ...]:
@@ -79,11 +87,18 @@ def _windows(one: Normalised, slots: int, config: DeviceConfig) -> tuple[Window,
                 config.longest_range,
                 f"{config.timestamp_width}-bit timestamps; UNBOUNDED has no such limit",
             )
+        elif source.window.kind is WindowKind.ROWS:
+            within(
+                "rows of a ROWS window",
+                source.window.size,
+                config.longest_rows,
+                f"{config.sequence_width}-bit sequence numbers; UNBOUNDED has no such limit",
+            )
         row[slot] = source.window
     return tuple(row)
 
 
-def _factors_of(area: int, routes: RoutePlan) -> list[int]:
+def factor_numbers(area: int, routes: RoutePlan) -> list[int]:
     """Request table numbers of the factors an area evaluates, ascending."""
     return sorted({number for step in routes.steps if step.area == area for number in step.factors})
 

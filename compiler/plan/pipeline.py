@@ -15,6 +15,7 @@ from compiler.plan import cost, logical, thesis
 from compiler.plan.areas import allocate
 from compiler.plan.decompose import Subquery, decompose
 from compiler.plan.divide import Division, divide
+from compiler.plan.guards import guard
 from compiler.plan.layout import Layout, lay_out
 from compiler.plan.limits import LimitExceeded, first_over, pack, within
 from compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
@@ -130,6 +131,11 @@ def _areas(c: Compilation) -> Compilation:
     return replace(c, tables=tables)
 
 
+def _guards(c: Compilation) -> Compilation:
+    estimate = Estimate(c.options.statistics, c.layout)
+    return replace(c, tables=guard(c.tables, c.requests, c.routes, estimate, c.options.config))
+
+
 def _listing(c: Compilation) -> Compilation:
     tables, programs = with_programs(
         c.tables, c.options.plan == "thesis", c.options.config, c.slot_names
@@ -153,6 +159,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("requests", _requests),
     ("routes", _routes),
     ("areas", _areas),
+    ("areas", _guards),
     ("listing", _listing),
     ("split", _image),
 )

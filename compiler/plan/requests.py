@@ -15,9 +15,6 @@ from compiler.plan.layout import Layout
 from compiler.plan.limits import within
 from hdl.config import DeviceConfig
 
-MAX_COMPARISONS = 0xFFFF
-"""Of one selection; an image counts them in 16 bits."""
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -72,8 +69,6 @@ def request(subqueries: tuple[Subquery, ...], layout: Layout, config: DeviceConf
     for slot, names, numbered in zip(layout.slots, attributes, selections, strict=True):
         within("attributes used", len(names), config.attributes, f"{slot.name}: {', '.join(names)}")
         within("selections", len(numbered), config.selections, f"stream {slot.name}")
-        longest = max((len(term.tests) for term in numbered), default=0)
-        within("comparisons in a selection", longest, MAX_COMPARISONS, f"stream {slot.name}")
         # Every stream of a query arrives some time and is then a probe.
         within(
             "selections in a probe", len(numbered), config.probe_selections, f"stream {slot.name}"

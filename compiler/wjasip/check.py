@@ -11,9 +11,7 @@ import functools
 from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.device import Area, LoadRefused, Tables, WindowKind
-
-LONGEST_ROWS = (1 << 63) - 1
-"""Sequence numbers are signed 64-bit numbers (`Batch.sequence`)."""
+from hdl.isa import Condition
 
 
 def check(tables: Tables, config: DeviceConfig) -> None:
@@ -40,7 +38,7 @@ def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> li
     if len(words) > config.instructions:
         raise LoadRefused(f"{len(words)} instructions, at most {config.instructions}", area)
     last = len(words) - 1
-    program = []
+    program, compares = [], 0
     for address, word in enumerate(words):
         try:
             instruction = isa.decode(word)
@@ -54,6 +52,14 @@ def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> li
                 f"{instruction} must go forward, to {address + 1} to {last}", area, address
             )
         if isinstance(instruction, isa.Cmp):
+            compares += 1
+            if compares > config.factors:
+                raise LoadRefused(
+                    f"{instruction} is comparison {compares}, at most {config.factors}:"
+                    " the factor array has one comparator a CMP",
+                    area,
+                    address,
+                )
             _check_register(instruction, isa.FACTOR_REGISTERS[: config.factors], area, address)
             if config.attributes <= max(instruction.window_attribute, instruction.probe_attribute):
                 raise LoadRefused(
@@ -100,6 +106,11 @@ def _check_selections(tables: Tables, config: DeviceConfig) -> None:
             all(mask >> len(bits) == 0 for mask in masks),
             where + "an admission mask names a selection that is not there",
         )
+        entries, most = tables.selection_entries(stream), config.comparisons
+        _want(
+            entries <= most,
+            where + f"{entries} comparisons and admission masks, at most {most}",
+        )
 
 
 def _check_routes(tables: Tables, config: DeviceConfig) -> None:
@@ -117,9 +128,11 @@ def _check_routes(tables: Tables, config: DeviceConfig) -> None:
         )
         _want(
             all(
-                window.size <= LONGEST_ROWS for window in windows if window.kind is WindowKind.ROWS
+                window.size <= config.longest_rows
+                for window in windows
+                if window.kind is WindowKind.ROWS
             ),
-            f"query {number}: a ROWS window is longer than {LONGEST_ROWS}",
+            f"query {number}: a ROWS window is longer than {config.longest_rows}",
         )
     for stream in range(n):
         _want(stream in tables.routes, f"raw stream {stream} has no route row")
@@ -162,12 +175,33 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
         f"it keeps tuples for {age} ticks, want -1 (none) to {config.longest_range}",
         number,
     )
-    _want(rows <= LONGEST_ROWS, f"it keeps {rows} rows, at most {LONGEST_ROWS}", number)
+    longest = config.longest_rows
+    _want(rows <= longest, f"it keeps {rows} rows, at most {longest}", number)
+    _check_guards(tables, number)
     program = check_program(area.program, config, number)
     for address, instruction in enumerate(program):
         if isinstance(instruction, isa.Join) and instruction.tag not in tables.routes:
             raise LoadRefused(f"{instruction}: the tag has no route", number, address)
     return program
+
+
+def _check_guards(tables: Tables, number: int) -> None:
+    area = tables.areas[number]
+    for tag, index in area.guards.items():
+        where = f"the guard of tag {tag} "
+        _want(tag in tables.routes, where + "is of a tag that has no route", number)
+        _want(
+            index < len(area.factors), where + f"names factor {index}, which is not there", number
+        )
+        condition = area.factors[index].condition
+        _want(condition is Condition.EQ, where + f"compares by {condition.symbol}, not =", number)
+        rows = [row for row in area.combinations if row.pre_tag == tag]
+        _want(bool(rows), where + "is of a tag without a combination", number)
+        _want(
+            all(index in row.factors for row in rows),
+            where + f"is factor {index}, which a combination of the tag does not require",
+            number,
+        )
 
 
 def _check_circulation(tables: Tables, programs: list[list[isa.Instruction]]) -> None:

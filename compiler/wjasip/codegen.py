@@ -12,6 +12,7 @@ takes register 63 for 1.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 
 from compiler.plan.limits import within
@@ -112,17 +113,7 @@ def with_programs(
         generate(area, thesis, config, name) for area, name in zip(tables.areas, names, strict=True)
     )
     areas = tuple(
-        Area(area.factors, area.combinations, tuple(i.encode() for i in program), area.retention)
+        replace(area, program=tuple(i.encode() for i in program))
         for area, program in zip(tables.areas, programs, strict=True)
     )
-    return (
-        Tables(
-            tables.groups,
-            tables.selections,
-            tables.admission,
-            areas,
-            tables.routes,
-            tables.windows,
-        ),
-        programs,
-    )
+    return replace(tables, areas=areas), programs

@@ -37,14 +37,16 @@ from hdl.device import (
 from hdl.isa import Condition
 
 MAGIC = b"WJAS"
-VERSION = 1
+VERSION = 2
 
-# What an image depends on; lanes and FIFO depths are the device's own affair.
+# What an image depends on; lanes, indexes and FIFO depths are the device's own affair.
 _BOUND_TO = (
     "streams",
     "attribute_width",
     "timestamp_width",
+    "sequence_width",
     "depth",
+    "comparisons",
     "attributes",
     "factors",
     "scratch_registers",
@@ -125,6 +127,7 @@ def encode(tables: Tables, config: DeviceConfig) -> bytes:
         w.many(a.combinations, combination)
         w.many(a.program, lambda word: w.put("I", word))
         w.put("BqQ", a.retention.range is None, a.retention.range or 0, a.retention.rows)
+        w.many(tuple(sorted(a.guards.items())), lambda guard: w.put("BB", *guard))
 
     def route(row: tuple[int, Route]) -> None:
         tag, r = row
@@ -192,7 +195,11 @@ def _read_tables(r: _Reader) -> Tables:
         factors, combinations = r.many(factor), r.many(combination)
         program = r.many(lambda: r.get("I"))
         forever, age, rows = r.get("B"), r.get("q"), r.get("Q")
-        return Area(factors, combinations, program, Retention(None if forever else age, rows))
+        retention = Retention(None if forever else age, rows)
+        guards = r.many(lambda: (r.get("B"), r.get("B")))
+        if len(dict(guards)) != len(guards):
+            raise LoadRefused("a route tag has two guards in an area")
+        return Area(factors, combinations, program, retention, dict(guards))
 
     def route() -> tuple[int, Route]:
         tag, insert = r.get("B"), bool(r.get("B"))

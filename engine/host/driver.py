@@ -34,7 +34,7 @@ from engine.host.order import Merger, OnLate, Slice, timestamps
 from engine.host.rows import RowStore
 from engine.host.schema import arrow_type
 from engine.host.software import Side, software_join
-from hdl.config import MAX_ATTRIBUTES
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, Device, Results, Retention
 
 Ints = npt.NDArray[np.int64]
@@ -44,11 +44,45 @@ Answer = tuple[str, pa.Table]
 
 @dataclass(slots=True)
 class Overflow:
-    """A window that needed more than its buffer: tuples that left early, most needed at once."""
+    """A window that needed more than the device has: tuples that left early, and by cause the
+    most it needed: tuples at once, where its buffer was full, or an age in ticks or a number
+    of later tuples that the device's counters cannot tell. 0 is a cause there was not."""
 
     window: str
     left_early: int = 0
     needed: int = 0
+    age: int = 0
+    rank: int = 0
+
+    def needs(self, config: DeviceConfig) -> list[str]:
+        """What was needed and what there is, by cause."""
+        found = []
+        if self.needed:
+            found.append(f"{self.needed:,} tuples, its buffer holds {config.depth:,}")
+        if self.age:
+            found.append(
+                f"a tuple {self.age:,} ticks old, {config.timestamp_width}-bit timestamps tell"
+                f" {config.longest_range:,}"
+            )
+        if self.rank:
+            found.append(
+                f"a tuple {self.rank:,} before the last, {config.sequence_width}-bit sequence"
+                f" numbers tell {config.longest_rows:,}"
+            )
+        return found
+
+    def cures(self, config: DeviceConfig) -> list[str]:
+        """Configurations that have what was needed, by cause; of wider counters, where 64 bits
+        are enough."""
+        found = []
+        if self.needed:
+            devices = -(-self.needed // config.depth)
+            enough = 1 << max(self.needed - 1, 1).bit_length()
+            found.append(f"depth {enough} or {devices} devices")
+        for member, most in (("timestamp_width", self.age), ("sequence_width", self.rank)):
+            if most and most.bit_length() < 64:
+                found.append(f"{member} {most.bit_length() + 1}")
+        return found
 
 
 @dataclass(slots=True)
@@ -76,7 +110,7 @@ def stream_schema(stream: Stream) -> pa.Schema:
 class HostDriver:
     """Runs the queries of one compilation on one device.
 
-    overflow   "software": rows that leave a window buffer early are joined by the host;
+    overflow   "software": rows that leave the device early are joined by the host;
                "error": the run stops with a `WindowOverflow`
     slack      milliseconds a stream's timestamps may fall back before a tuple counts as late
     on_late    takes the late rows of a stream
@@ -305,33 +339,63 @@ class HostDriver:
         ]
 
     def _hand_over(self, results: Results) -> None:
-        """Rows that left their window buffer early are the host's from then on."""
+        """Rows that left the device early are the host's from the arrival on that displaced them."""
         handed = results.handed_over
+        when, now = np.empty(len(handed), np.int64), np.empty(len(handed), np.int64)
+        for number in np.unique(handed.taker):
+            slot = self.slots[int(number)]
+            store = self.stores[slot.stream.name]
+            theirs = handed.taker == number
+            takers = store.index(handed.taken_by[theirs])
+            when[theirs], now[theirs] = store.position[slot.copy][takers], store.timestamp[takers]
         for number in np.unique(handed.stream):
             slot = self.slots[int(number)]
             store = self.stores[slot.stream.name]
             mine = handed.stream == number
             places = store.index(handed.sequence[mine])
-            takers = store.index(handed.taken_by[mine])
-            store.left[slot.copy][places] = store.position[slot.copy][takers]
+            store.left[slot.copy][places] = when[mine]
             keep = self.compilation.tables.areas[int(number)].retention
             overflow = self.report.overflow.setdefault(slot.name, Overflow(_describe(keep)))
             overflow.left_early += len(places)
-            overflow.needed = max(overflow.needed, store.most_needed(keep, takers))
+            self._account(overflow, store, keep, places, when[mine], now[mine])
             if self.overflow == "error":
-                # A window of ROWS will need them all.
-                overflow.needed = max(overflow.needed, keep.rows)
-                raise self._overflow_error(slot.name, overflow)
+                raise self._overflow_error(slot.name, overflow, keep)
 
-    def _overflow_error(self, slot: str, overflow: Overflow) -> WindowOverflow:
-        depth = self.device.config.depth
-        enough = 1 << max(overflow.needed - 1, 1).bit_length()
-        devices = -(-overflow.needed // depth)
+    def _account(
+        self,
+        overflow: Overflow,
+        store: RowStore,
+        keep: Retention,
+        places: Ints,
+        when: Ints,
+        now: Ints,
+    ) -> None:
+        """Why rows left early at positions `when`, times `now`: over a counter, else for room."""
+        config = self.device.config
+        # Ages may need all 64 bits, so they are no signed numbers.
+        age = now.view(np.uint64) - store.timestamp[places].view(np.uint64)
+        # A row counts for all copies at once, with its first.
+        last = np.searchsorted(store.position[0], when, side="right") - 1
+        rank = last - places
+        old, far = age > config.longest_range, rank > config.longest_rows
+        overflow.age = max(overflow.age, int(age[old].max(initial=0)))
+        overflow.rank = max(overflow.rank, int(rank[far].max(initial=0)))
+        crowded = ~old & ~far
+        if crowded.any():
+            overflow.needed = max(overflow.needed, store.most_needed(keep, last[crowded]))
+
+    def _overflow_error(self, slot: str, overflow: Overflow, keep: Retention) -> WindowOverflow:
+        config = self.device.config
+        if overflow.needed:
+            # A window of ROWS will need them all.
+            overflow.needed = max(overflow.needed, keep.rows)
+        ways = ["let the host join what does not fit (overflow in software)"]
+        if cures := overflow.cures(config):
+            ways.insert(0, f"a configuration of {' and '.join(cures)} would do")
         return WindowOverflow(
-            f"the window of stream {slot} ({overflow.window}) needs {overflow.needed} tuples, its"
-            f" buffer holds {depth}",
-            f"a configuration of depth {enough} or {devices} devices would do; or let the host join"
-            " what does not fit (overflow in software)",
+            f"the window of stream {slot} ({overflow.window}) needs"
+            f" {' and '.join(overflow.needs(config))}",
+            "; or ".join(ways),
         )
 
     # --- memory ---------------------------------------------------------------

@@ -206,8 +206,8 @@ def _summary(c: Compilation, driver: HostDriver, arguments: argparse.Namespace) 
         )
     for stream, overflow in report.overflow.items():
         lines.append(
-            f"note: stream {stream}: window {overflow.window} needed {overflow.needed:,} tuples,"
-            f" its buffer holds {c.options.config.depth:,};"
+            f"note: stream {stream}: window {overflow.window} needed"
+            f" {' and '.join(overflow.needs(c.options.config))};"
             f" {_tuples(overflow.left_early)} joined in software"
         )
     return "\n".join(lines)

@@ -258,8 +258,8 @@ def rows_of(results: Results) -> list[Row]:
     ]
 
 
-def handed_over(results: Results) -> list[tuple[int, int, int]]:
-    """Stream, sequence number, taken by."""
+def handed_over(results: Results) -> list[tuple[int, int, int, int]]:
+    """Stream, sequence number; stream and sequence number of the taker."""
     handed = results.handed_over
-    columns = (handed.stream, handed.sequence, handed.taken_by)
+    columns = (handed.stream, handed.sequence, handed.taker, handed.taken_by)
     return list(zip(*(map(int, column) for column in columns), strict=True))

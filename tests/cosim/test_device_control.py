@@ -59,7 +59,7 @@ def test_a_live_tuple_that_loses_its_place_is_handed_over(new_device: NewDevice)
     device = loaded(new_device, build([PAIRS]))
     raws = arrivals([*((R, t, ()) for t in range(TINY.depth + 2)), (S, 99, ())])
     results = run(device, raws)
-    assert handed_over(results) == [(R, 0, TINY.depth), (R, 1, TINY.depth + 1)]
+    assert handed_over(results) == [(R, 0, R, TINY.depth), (R, 1, R, TINY.depth + 1)]
     assert query_rows(results, 0) == [(r, 0, -1, -1) for r in range(2, TINY.depth + 2)]
     assert device.status().handed_over == 2
     assert device.status().occupancy == (TINY.depth, 1, 0)
@@ -79,7 +79,7 @@ def test_a_dead_tuple_leaves_without_notice(
 ) -> None:
     device = loaded(new_device, build([Query({R: window, S: window})]))
     results = run(device, arrivals([(R, t, ()) for t in range(TINY.depth + 4)]))
-    assert handed_over(results) == [(R, k, k + TINY.depth) for k in range(handed)]
+    assert handed_over(results) == [(R, k, R, k + TINY.depth) for k in range(handed)]
     assert device.status().occupancy[R] == TINY.depth
 
 
@@ -87,7 +87,7 @@ def test_a_full_buffer_hands_nothing_over_to_a_tick(new_device: NewDevice) -> No
     device = loaded(new_device, build([PAIRS]))
     n = TINY.depth
     results = run(device, arrivals([(R, t, ()) for t in range(n + 2)], ticks=[n]))
-    assert handed_over(results) == [(R, 0, n + 1)]
+    assert handed_over(results) == [(R, 0, R, n + 1)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -103,7 +103,7 @@ def test_what_overflow_takes_away_is_told(new_device: NewDevice, seed: int) -> N
     raws = arrivals(rows)
     results = run(loaded(new_device, build(queries)), raws)
     position = {(raw.stream, raw.sequence): at for at, raw in enumerate(raws)}
-    left = {(s, seq): position[s, by] for s, seq, by in handed_over(results)}
+    left = {(s, seq): position[t, by] for s, seq, t, by in handed_over(results)}
     assert left
 
     def needs_the_host(row: Row) -> bool:
@@ -357,6 +357,6 @@ def test_columns_have_the_types_of_the_contract(new_device: NewDevice) -> None:
     for column in (results.query, results.newest, results.oldest, results.sequences):
         assert column.dtype == np.int64
         assert len(column) == 16
-    for column in (handed.stream, handed.sequence, handed.taken_by):
+    for column in (handed.stream, handed.sequence, handed.taker, handed.taken_by):
         assert column.dtype == np.int64
         assert len(column) == 1

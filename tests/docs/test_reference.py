@@ -246,6 +246,7 @@ def test_configurations_and_limits() -> None:
             assert getattr(DeviceConfig(), member) == int(row[1])
     assert seen == {field.name for field in dataclasses.fields(DeviceConfig)}
     assert DeviceConfig().longest_range == 2**47 - 1
+    assert DeviceConfig().longest_rows == 2**31 - 1
 
 
 def test_instructions() -> None:
@@ -290,7 +291,7 @@ def test_device_contract() -> None:
     assert members == {name for name in vars(device.Device) if not name.startswith("_")}
     counters = [codes(row[0])[0] for row in table(text, "counter")]
     assert counters == [field.name for field in dataclasses.fields(device.Status)]
-    for record in (device.Batch, device.Results):
+    for record in (device.Batch, device.Results, device.HandedOver):
         for field in dataclasses.fields(record):
             assert f"`{field.name}`" in text, field.name
     rules = re.findall(r"^(\d)\. \*\*([\w ]+?)\.?\*\*", text, re.M)
@@ -303,15 +304,15 @@ def test_image() -> None:
     compiled = compile_text("CREATE STREAM R (a int); SELECT * FROM R, R S WINDOW 1")
     image = compiled.image
     assert image[:4] == b"WJAS"
-    assert int.from_bytes(image[4:6], "little") == 1
+    assert int.from_bytes(image[4:6], "little") == 2
     assert "`WJAS`" in text
     sections = [row[0] for row in table(text, "section")]
     assert sections == [field.name for field in dataclasses.fields(device.Tables)]
     for altered in (image[:-1], image[:40] + b"\0" + image[41:], b"X" + image[1:]):
         with pytest.raises(LoadRefused):
             GoldenDevice(compiled.options.config).load(altered)
-    for free in ("name", "lanes", "probe_fifo_depth", "output_fifo_depth"):
-        other = {"name": "x", "lanes": 1}.get(free, 7)
+    for free in ("name", "lanes", "indexes", "probe_fifo_depth", "output_fifo_depth"):
+        other = {"name": "x", "lanes": 0, "indexes": 0}.get(free, 7)
         config = dataclasses.replace(compiled.options.config, **{free: other})
         GoldenDevice(config).load(image)
     with pytest.raises(LoadRefused):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -23,9 +24,15 @@ from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
         ("depth", 1, "a power of two, 2 to 1048576"),
         ("depth", 2000, "a power of two, 2 to 1048576"),
         ("depth", -4, "a power of two, 2 to 1048576"),
-        ("lanes", 0, "a power of two"),
-        ("lanes", 3, "a power of two"),
+        ("sequence_width", 7, "8 to 64"),
+        ("sequence_width", 65, "8 to 64"),
+        ("lanes", -1, "0 or a power of two"),
+        ("lanes", 3, "0 or a power of two"),
         ("lanes", 4096, "no more than depth = 2048"),
+        ("indexes", -1, "0 to 4"),
+        ("indexes", 5, "0 to 4"),
+        ("comparisons", 0, "1 to 1024"),
+        ("comparisons", 1025, "1 to 1024"),
         ("probe_fifo_depth", 0, "1 to 1048576"),
         ("output_fifo_depth", 0, "1 to 1048576"),
         ("depth", 1 << 21, "a power of two, 2 to 1048576"),
@@ -65,8 +72,10 @@ def test_refusals_quote_the_value(member: str, value: object, want: str) -> None
     [
         {"streams": 2, "tags": 3},
         {"attribute_width": 8, "timestamp_width": 16},
-        {"timestamp_width": 64},
+        {"timestamp_width": 64, "sequence_width": 64},
+        {"sequence_width": 8, "indexes": 4, "comparisons": 1024},
         {"depth": 2, "lanes": 2},
+        {"lanes": 0, "indexes": 0, "comparisons": 1},
         {"lanes": 1, "probe_fifo_depth": 1, "output_fifo_depth": 1},
         {"attributes": 1, "factors": 1, "scratch_registers": 0},
         {"selections": 0, "probe_selections": 0, "instructions": 1, "queries": 1},
@@ -79,12 +88,18 @@ def test_the_edges_are_allowed(members: dict[str, int]) -> None:
 
 
 def test_named_configurations() -> None:
-    assert {"default", "thesis", "tiny"} <= CONFIGURATIONS.keys()
+    assert {"default", "thesis", "serial", "tiny"} <= CONFIGURATIONS.keys()
     for name, config in CONFIGURATIONS.items():
         assert config.name == name
     assert CONFIGURATIONS["default"] == DeviceConfig()
     assert CONFIGURATIONS["default"].attribute_width == 32
     assert CONFIGURATIONS["default"].depth == 2048
+
+
+def test_serial_is_the_thesis_without_arrays() -> None:
+    serial = dataclasses.replace(CONFIGURATIONS["serial"], name="thesis", lanes=8, indexes=2)
+    assert serial == CONFIGURATIONS["thesis"]
+    assert (CONFIGURATIONS["serial"].lanes, CONFIGURATIONS["serial"].indexes) == (0, 0)
 
 
 def test_the_thesis_configuration_gives_its_tuple_of_136_bits() -> None:
@@ -96,6 +111,11 @@ def test_the_thesis_configuration_gives_its_tuple_of_136_bits() -> None:
 @pytest.mark.parametrize(("width", "longest"), [(16, 32767), (24, 8388607), (64, (1 << 63) - 1)])
 def test_longest_range_is_half_the_clock(width: int, longest: int) -> None:
     assert DeviceConfig(timestamp_width=width).longest_range == longest
+
+
+@pytest.mark.parametrize(("width", "longest"), [(8, 127), (32, 2147483647), (64, (1 << 63) - 1)])
+def test_longest_rows_are_half_the_counter(width: int, longest: int) -> None:
+    assert DeviceConfig(sequence_width=width).longest_rows == longest
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)

@@ -8,19 +8,23 @@ import pytest
 from hdl.config import CONFIGURATIONS
 from hdl.device import (
     UNUSED,
+    Area,
     Batch,
     BatchRefused,
+    Comparison,
     HandedOver,
     LoadRefused,
     NotLoaded,
     Results,
     Retention,
+    Selection,
     Status,
     Tables,
     Window,
     WindowKind,
     check_batch,
 )
+from hdl.isa import Condition
 
 RANGE_5, RANGE_9 = Window(WindowKind.RANGE, 5), Window(WindowKind.RANGE, 9)
 ROWS_2, ROWS_7 = Window(WindowKind.ROWS, 2), Window(WindowKind.ROWS, 7)
@@ -64,6 +68,19 @@ def test_window_text(window: Window, text: str) -> None:
 def test_load_refusals_say_where(refusal: LoadRefused, text: str) -> None:
     assert str(refusal) == text
     assert refusal.reason == "too long"
+
+
+def test_selection_entries_are_comparisons_and_masks() -> None:
+    """An empty selection takes an entry, too: it is a bit that is always or never set."""
+    test = Comparison(0, Condition.EQ, 1)
+    bits = (Selection(True, (test, test)), Selection(False, ()), Selection(True, (test,)))
+    tables = Tables((0, 1, 2), (bits, bits[:1], ()), ((1, 2), (), (0,)), (), {}, ())
+    assert [tables.selection_entries(stream) for stream in range(3)] == [6, 2, 1]
+
+
+def test_areas_differ_by_their_guards_and_can_be_hashed() -> None:
+    assert Area() != Area(guards={0: 0})
+    assert hash(Area()) == hash(Area(guards={0: 0}))
 
 
 def test_not_loaded_says_what_to_do() -> None:
@@ -156,7 +173,7 @@ def results(*rows: tuple[int, int, int, tuple[int, int, int, int]]) -> Results:
         np.array([row[1] for row in rows], np.int64),
         np.array([row[2] for row in rows], np.int64),
         np.array([row[3] for row in rows], np.int64).reshape(-1, 4),
-        HandedOver(*(np.array([row[0]], np.int64) for row in rows[:1] for _ in range(3))),
+        HandedOver(*(np.array([row[0]], np.int64) for row in rows[:1] for _ in range(4))),
     )
 
 
@@ -171,6 +188,7 @@ def test_results_put_one_after_another() -> None:
     assert both.sequences.tolist() == [[0, 1, -1, -1], [3, 1, -1, -1], [4, 4, -1, -1]]
     assert both.handed_over.stream.tolist() == [1, 2]
     assert both.handed_over.sequence.tolist() == [1, 2]
+    assert both.handed_over.taker.tolist() == [1, 2]
     assert both.handed_over.taken_by.tolist() == [1, 2]
 
 

@@ -98,6 +98,26 @@ def test_overflow_is_joined_in_software_or_refused(capfd: pytest.CaptureFixture[
     assert not Path("no").exists()
 
 
+def test_what_the_counters_cannot_tell_is_joined_in_software_or_refused(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Path("r.csv").write_text("ts,a,b\n0,7,1\n")
+    Path("s.csv").write_text("ts,d,name\n40000,7,x\n")
+    Path("q.xsql").write_text(STREAMS + JOIN.replace("RANGE 10", "UNBOUNDED"))
+    Path("narrow.json").write_text('{"name": "narrow", "timestamp_width": 16}')
+    narrow = ["run", "q.xsql", *INPUTS, "--config", "narrow.json"]
+    assert main([*narrow, "-o", "out"]) == 0
+    assert (
+        "note: stream R: window UNBOUNDED needed a tuple 40,000 ticks old, 16-bit timestamps tell"
+        " 32,767; 1 tuple joined in software"
+    ) in capfd.readouterr().err
+    assert Path("out/q0.csv").read_text().splitlines()[1:] == ["7,1,7,x,0,40000"]
+    assert main([*narrow, "-o", "no", "--overflow", "error"]) == 2
+    err = capfd.readouterr().err
+    assert "the window of stream R (UNBOUNDED) needs a tuple 40,000 ticks old" in err
+    assert "a configuration of timestamp_width 17 would do; or let the host join" in err
+
+
 # --- user errors: status 2, a message, nothing left behind --------------------
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {

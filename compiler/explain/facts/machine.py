@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from compiler.explain.facts.names import Scope, bracketed, retention_text
 from compiler.explain.facts.plan import AttributeFacts, SelectionFacts, attributes, requests
 from compiler.explain.marks import circled
+from compiler.plan.areas import factor_numbers
 from compiler.plan.divide import JoinFactor
+from compiler.plan.guards import equalities
 from compiler.wjasip.assembler import show
 from hdl import isa
 from hdl.isa import Instruction
@@ -41,6 +43,31 @@ class CombinationFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """Probes with this tag look up the window tuples that have what factor `factor` asks for."""
+
+    tag: int
+    factor: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFacts:
+    """An equality index: the window tuples of an area by one column."""
+
+    column: str
+    lookups: tuple[Lookup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanFacts:
+    """Probes with these tags meet every window tuple, and why."""
+
+    tags: tuple[int, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class AreaFacts:
     """A join area. Its selections are those of its own tuples, which it evaluates at the door, and
     those its combinations ask of a probe."""
@@ -49,6 +76,8 @@ class AreaFacts:
     attributes: tuple[AttributeFacts, ...]
     factors: tuple[FactorRegister, ...]
     combinations: tuple[CombinationFacts, ...]
+    indexes: tuple[IndexFacts, ...]
+    scans: tuple[ScanFacts, ...]
     selections: tuple[SelectionFacts, ...]
     admits: tuple[str, ...]
     keeps: str
@@ -65,7 +94,7 @@ def areas(scope: Scope) -> tuple[AreaFacts, ...]:
 def _area(scope: Scope, slot: int) -> AreaFacts:
     c = scope.c
     area = c.tables.areas[slot]
-    numbers = factor_numbers(scope, slot)
+    numbers = factor_numbers(slot, c.routes)
     steps = sorted((s for s in scope.steps if s.area == slot), key=lambda s: (s.pre, s.post))
     used = {number for step in steps for number in step.factors}
     factors = tuple(
@@ -100,6 +129,8 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
         tuple(a for a in attributes(scope) if a.stream == name),
         factors,
         tuple(combinations),
+        _indexes(scope, slot, numbers),
+        _scans(scope, slot),
         tuple(s for s in requests(scope).selections if s.stream == name or s.mark in checked),
         _admits(scope, slot),
         retention_text(area.retention),
@@ -108,10 +139,38 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
     )
 
 
-def factor_numbers(scope: Scope, slot: int) -> list[int]:
-    """Request table numbers of an area's factors, by register."""
-    steps = scope.c.routes.steps
-    return sorted({number for s in steps if s.area == slot for number in s.factors})
+def _indexes(scope: Scope, slot: int, numbers: list[int]) -> tuple[IndexFacts, ...]:
+    area = scope.c.tables.areas[slot]
+    lookups: dict[int, list[Lookup]] = {}
+    for tag in _probing(scope, slot):
+        if tag in area.guards:
+            factor = area.guards[tag]
+            number = numbers[factor] + 1
+            attribute = area.factors[factor].window_attribute
+            lookups.setdefault(attribute, []).append(Lookup(tag, number, circled(number)))
+    columns = scope.c.requests.attributes[slot]
+    return tuple(IndexFacts(columns[a], tuple(found)) for a, found in sorted(lookups.items()))
+
+
+def _scans(scope: Scope, slot: int) -> tuple[ScanFacts, ...]:
+    area, config = scope.c.tables.areas[slot], scope.c.options.config
+    reasons: dict[str, list[int]] = {}
+    for tag in _probing(scope, slot):
+        if tag in area.guards:
+            continue
+        if not equalities(area, tag):
+            why = "no equality common to all combinations"
+        elif config.indexes:
+            why = f"no index left of {config.indexes}"
+        else:
+            why = f"configuration {config.name} has no index"
+        reasons.setdefault(why, []).append(tag)
+    return tuple(ScanFacts(tuple(tags), why) for why, tags in reasons.items())
+
+
+def _probing(scope: Scope, slot: int) -> list[int]:
+    """The tags that probe an area, ascending."""
+    return sorted({step.pre for step in scope.steps if step.area == slot})
 
 
 def _as_compared(scope: Scope, factor: JoinFactor, slot: int) -> str:
@@ -205,7 +264,7 @@ class _Commentator:
 
     def __init__(self, scope: Scope, slot: int, program: Sequence[Instruction]) -> None:
         self.scope, self.slot, self.program = scope, slot, program
-        self.factors = factor_numbers(scope, slot)
+        self.factors = factor_numbers(slot, scope.c.routes)
         self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they are made of
         self.holds: dict[int, str] = {isa.TRUE_REGISTER: "always"}
         for bit, register in enumerate(isa.PROBE_SELECTION_REGISTERS):

@@ -71,13 +71,16 @@ def overview(scope: Scope) -> Overview:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the picture of the machine shows; known as soon as the routes are."""
+    """What the picture of the machine shows; known as soon as the routes are, but for `areas`,
+    of which the picture of the routes has none."""
 
     name: str
     requests: RequestTable
     routes: Routes
+    areas: tuple[AreaFacts, ...]
     queries: tuple[QuerySplit, ...]
 
 
-def machine_facts(scope: Scope) -> Machine:
-    return Machine(scope.c.source.name, requests(scope), routes(scope), queries(scope))
+def machine_facts(scope: Scope, with_areas: bool) -> Machine:
+    known = areas(scope) if with_areas else ()
+    return Machine(scope.c.source.name, requests(scope), routes(scope), known, queries(scope))

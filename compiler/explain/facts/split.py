@@ -196,6 +196,8 @@ def uses(scope: Scope) -> tuple[Use, ...]:
         len({i.r for i in program if isinstance(i, (isa.And, isa.Or))}) for program in programs
     ]
 
+    entries = [c.tables.selection_entries(slot) for slot in areas] or [0]
+
     def most(resource: str, used: list[int], limit: int) -> Use:
         largest = max(used)
         where = scope.slot(used.index(largest)) if largest and areas else ""
@@ -209,6 +211,7 @@ def uses(scope: Scope) -> tuple[Use, ...]:
         most("factors in an area", factors, limits.factors),
         most("scratch registers", scratch, limits.scratch_registers),
         most("selections", [len(terms) for terms in bits], limits.selections),
+        most("comparisons", entries, limits.comparisons),
         most("selections in a probe", [len(terms) for terms in bits], limits.probe_selections),
         most("instructions", [len(p) for p in programs], limits.instructions),
     )

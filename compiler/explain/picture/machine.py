@@ -44,6 +44,7 @@ class _Machine:
         self.into: dict[int, list[StepFacts]] = {number: [] for number in self.tags}
         for step in found.routes.steps:
             self.into[step.post].append(step)
+        self.known = {area.area: area for area in found.areas}
         self.last = max((len(tag.carries) for tag in self.tags.values()), default=0)
 
     def draw(self) -> str:
@@ -142,6 +143,8 @@ class _Machine:
         line = self._curve(columns, route, port) + f"H{left:.1f}"
         pill = edge.replace("edge", "pill")
         hint = f"probe {step.area}: {' and '.join(step.conditions) or 'any tuple'}"
+        if way := self._way(step):
+            hint += f"; {way}"
         return [
             draw.path(line, edge),
             draw.group(
@@ -153,6 +156,21 @@ class _Machine:
                 hint,
             ),
         ]
+
+    def _way(self, step: StepFacts) -> str:
+        """How the step finds its window tuples, once that is known."""
+        if step.area not in self.known:
+            return ""
+        area = self.known[step.area]
+        for index in area.indexes:
+            if any(lookup.tag == step.pre for lookup in index.lookups):
+                return f"looked up by {index.column}"
+        return next(f"all are looked at: {s.why}" for s in area.scans if step.pre in s.tags)
+
+    def _probes(self, area: str) -> str:
+        indexes = self.known[area].indexes if area in self.known else ()
+        by = ", ".join(index.column for index in indexes)
+        return f"probes area {area}" + (f", indexed by {by}" if by else "")
 
     def _results(self, layout: Layout, columns: Sequence[_Column], query: QuerySplit) -> list[str]:
         tags = [tag for tag in self.tags.values() if query.query in tag.queries]
@@ -260,8 +278,8 @@ class _Machine:
             entries.append((f"{selection.mark} {clip(selection.condition, 60)}", "", ""))
         if self.tags:
             name, number = next(iter(self.area.items()))
-            entries.append((f"probes area {name}", f"a{number}", ""))
-            entries += [(f"probes area {n}", f"a{a}", "") for n, a in list(self.area.items())[1:]]
+            entries.append((self._probes(name), f"a{number}", ""))
+            entries += [(self._probes(n), f"a{a}", "") for n, a in list(self.area.items())[1:]]
             entries.append(("delivers a result", "done", ""))
         if any(step.cross_product for step in self.found.routes.steps):
             entries.append(("× cross product: meets every tuple", "cross crossed", "crosstext"))

@@ -135,6 +135,7 @@ def _area(area: AreaFacts) -> list[str]:
         *hanging("attributes  ", columns),
         f"  keeps       {area.keeps}, in a buffer of {area.depth:,} tuples",
         *hanging("admits      ", " or ".join(area.admits) or "every tuple"),
+        *_looked_up(area),
     ]
     if area.factors:
         rows = [(f"r{f.register}", f.mark, f.condition, f.compares) for f in area.factors]
@@ -143,6 +144,24 @@ def _area(area: AreaFacts) -> list[str]:
         lines += ["", *selections(area.selections)]
     head = ("tag", "carries", "factors", "selections", "becomes", "then")
     return [*lines, "", *table(head, map(_combination, area.combinations))]
+
+
+def _looked_up(area: AreaFacts) -> list[str]:
+    """Which tags find their window tuples by an index, and which look at all of them."""
+    lines = []
+    for index in area.indexes:
+        found = ", ".join(f"{lookup.tag} ({lookup.mark})" for lookup in index.lookups)
+        lines += hanging(
+            "indexed     ", f"by {index.column} for {_tags(len(index.lookups))} {found}"
+        )
+    for scan in area.scans:
+        tags = ", ".join(map(str, scan.tags))
+        lines += hanging("scanned     ", f"for {_tags(len(scan.tags))} {tags}: {scan.why}")
+    return lines
+
+
+def _tags(count: int) -> str:
+    return "tag" if count == 1 else "tags"
 
 
 def _combination(row: CombinationFacts) -> tuple[object, ...]:
@@ -165,13 +184,28 @@ def after(row: CombinationFacts) -> str:
 
 def area_summary(found: Sequence[AreaFacts]) -> list[str]:
     return table(
-        ("area", "attributes", "factors", "combinations", "instructions", "keeps", "admits"),
+        (
+            "area",
+            "attributes",
+            "factors",
+            "combinations",
+            "index",
+            "scans",
+            "instructions",
+            "keeps",
+            "admits",
+        ),
         [
             (
                 area.area,
                 ", ".join(a.column for a in area.attributes),
                 " ".join(f.mark for f in area.factors),
                 len(area.combinations),
+                ", ".join(index.column for index in area.indexes),
+                "; ".join(
+                    f"{_tags(len(scan.tags))} {', '.join(map(str, scan.tags))}"
+                    for scan in area.scans
+                ),
                 area.instructions or "",
                 area.keeps,
                 " or ".join(area.admits) or "every tuple",

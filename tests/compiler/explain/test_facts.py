@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
 
 from compiler.explain import explain
-from tests.compiler.explain.programs import compiled
+from compiler.plan.pipeline import Options, compile_text
+from hdl.config import CONFIGURATIONS
+from tests.compiler.explain.programs import PROGRAMS, compiled
 
 # Section 7 of the specification.
 REQUESTS = [
@@ -201,3 +204,42 @@ def test_the_tree_knows_positions() -> None:
     where = next(child for child in statement["children"] if child["role"] == "where")
     assert (where["kind"], where["text"], where["column"]) == ("Comparison", "=", 29)
     assert [child["text"] for child in where["children"]] == ["R.a", "S.d"]
+
+
+@pytest.mark.parametrize(
+    ("indexes", "indexed", "scanned"),
+    [
+        (2, {"d": [(10, "①")], "e": [(2, "②")]}, {"no equality common to all combinations": [0]}),
+        (
+            1,
+            {"d": [(10, "①")]},
+            {"no equality common to all combinations": [0], "no index left of 1": [2]},
+        ),
+        (
+            0,
+            {},
+            {
+                "no equality common to all combinations": [0],
+                "configuration mine has no index": [2, 10],
+            },
+        ),
+    ],
+)
+def test_an_area_says_what_is_looked_up_and_what_scans_and_why(
+    indexes: int, indexed: dict[str, list[tuple[int, str]]], scanned: dict[str, list[int]]
+) -> None:
+    config = dataclasses.replace(CONFIGURATIONS["default"], name="mine", indexes=indexes)
+    c = compile_text(PROGRAMS["eight"], options=Options(config))
+    area = next(a for a in json.loads(explain(c, "areas", "json")) if a["area"] == "S")
+    found = {
+        index["column"]: [(lookup["tag"], lookup["mark"]) for lookup in index["lookups"]]
+        for index in area["indexes"]
+    }
+    assert found == indexed
+    assert {scan["why"]: scan["tags"] for scan in area["scans"]} == scanned
+
+
+def test_one_query_sees_only_its_own_lookups() -> None:
+    areas = {area["area"]: area for area in facts("eight", "areas", query="q2")}
+    assert [lookup["tag"] for lookup in areas["S"]["indexes"][0]["lookups"]] == [2]
+    assert areas["S"]["scans"] == []

@@ -71,6 +71,23 @@ def test_cross_products_are_dashed(plan: str) -> None:
     assert crossed
 
 
+def test_steps_say_how_they_find_their_tuples() -> None:
+    titles = {
+        group.attrib["id"]: group.findtext(f"{SVG}title") or ""
+        for group in drawn("eight", "cost").iter(f"{SVG}g")
+    }
+    assert titles["step-2-9-S"] == "probe S: S.e = T.f; looked up by e"
+    assert titles["step-2-10-R"].startswith("probe R: any tuple; all are looked at: no equality")
+    assert titles["step-0-3-S"].endswith("no equality common to all combinations")
+    texts = [text.text for text in drawn("eight", "cost").iter(f"{SVG}text")]
+    assert "probes area S, indexed by d, e" in texts
+    assert "probes area R" in texts
+
+
+def test_the_picture_of_the_routes_knows_no_index_yet() -> None:
+    assert "indexed by" not in explain(compiled("eight"), "routes", "svg")
+
+
 def test_layout_orders_layers_so_that_edges_do_not_cross() -> None:
     nodes = [("a", 0, 10.0), ("b", 0, 10.0), ("c", 1, 10.0), ("d", 1, 10.0)]
     layout = lay_out(nodes, [("a", "d"), ("b", "c")])

@@ -68,3 +68,19 @@ def test_tree_as_text() -> None:
         "6:35  │  └─ right: ColumnName S.d",
         "6:79  └─ window: WindowClause RANGE 100",
     ]
+
+
+def test_an_area_shows_its_indexes() -> None:
+    text = explain(compiled("eight"), "areas", "text")
+    assert (
+        "  admits      every tuple\n"
+        "  indexed     by d for tag 10 (①)\n"
+        "  indexed     by e for tag 2 (②)\n"
+        "  scanned     for tag 0: no equality common to all combinations\n"
+    ) in text
+    assert "  indexed     by f for tags 1 (②), 7 (②)\n" in text
+    overview = explain(compiled("eight"), None, "text")
+    (head,) = (line for line in overview.splitlines() if line.startswith("  area  "))
+    (area,) = (line for line in overview.splitlines() if line.startswith("  S      d, e"))
+    for title, cell in (("index", "d, e"), ("scans", "tag 0")):
+        assert area[head.index(title) :].startswith(cell)

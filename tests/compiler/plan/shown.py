@@ -137,6 +137,18 @@ class Shower:
             lines.append(f"query {number}: {', '.join(map(str, windows))}")
         return lines
 
+    def guards(self, tables: Tables) -> list[str]:
+        """Tag and equality of every guard, then the tags that have none."""
+        lines = []
+        for name, area in zip(self.names, tables.areas, strict=True):
+            for tag, index in area.guards.items():
+                factor = area.factors[index]
+                probe = f"{self.names[factor.probe_stream]}{factor.probe_attribute}"
+                lines.append(f"{name} {tag}: {probe} = {factor.window_attribute}")
+            if scanned := {row.pre_tag for row in area.combinations} - area.guards.keys():
+                lines.append(f"{name} scans {_numbers(sorted(scanned))}")
+        return lines
+
 
 def _numbers(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers)) or "-"

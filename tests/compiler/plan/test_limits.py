@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from compiler.errors import CompileError
-from compiler.plan import requests
 from compiler.plan.limits import LimitExceeded, first_over, pack, within
 from compiler.plan.pipeline import Options
 from hdl.config import CONFIGURATIONS, DeviceConfig
@@ -141,15 +140,32 @@ def test_selections() -> None:
     exceeds(selecting(4), "q3", "selections", 4, 3, "stream R", config)
 
 
-def test_comparisons_in_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "MAX_COMPARISONS", 5)
-    compiled_all(f"{JOIN} AND R.b IN (1, 2, 3, 4, 5) WINDOW 1")
-    text = f"{JOIN} AND R.b NOT IN (1, 2, 3, 4, 5, 6) WINDOW 1"
-    exceeds(text, "q0", "comparisons in a selection", 6, 5, "stream R")
+def picked(count: int) -> str:
+    return f"R.b IN ({', '.join(map(str, range(count)))})"
 
 
-def test_an_image_counts_so_many_comparisons() -> None:
-    assert requests.MAX_COMPARISONS == 0xFFFF
+def test_comparisons() -> None:
+    """Those of all selections of a stream, and a mask for each alternative that admits."""
+    compiled_all(f"{JOIN} AND {picked(255)} WINDOW 1")
+    text = f"{JOIN} AND {picked(256)} WINDOW 1"
+    exceeds(text, "q0", "comparisons", 257, 256, "stream R, 1 of them to admit")
+    text = f"{JOIN} AND {picked(100)} WINDOW 1;\n{JOIN} AND {picked(153)} WINDOW 1;\n"
+    compiled_all(text)
+    exceeds(
+        text + f"{JOIN} AND R.c = 1 WINDOW 1",
+        "q2",
+        "comparisons",
+        257,
+        256,
+        "stream R, 3 of them to admit",
+    )
+
+
+def test_comparisons_of_a_smaller_device() -> None:
+    config = small(comparisons=1)
+    compiled_all(f"{JOIN} WINDOW 1", Options(config))
+    text = f"{JOIN} AND S.e > 3 WINDOW 1"
+    exceeds(text, "q0", "comparisons", 2, 1, "stream S, 1 of them to admit", config)
 
 
 def chains(count: int) -> str:
@@ -203,7 +219,7 @@ def test_queries() -> None:
 def test_range_ticks() -> None:
     most = (1 << 47) - 1
     compiled_all(f"{JOIN} WINDOW RANGE {most}")
-    compiled_all(f"{JOIN} WINDOW UNBOUNDED; {JOIN} WINDOW {1 << 62}")
+    compiled_all(f"{JOIN} WINDOW UNBOUNDED")
     row = exceeds(
         f"{JOIN} WINDOW 1;\n{JOIN} WINDOW 1, RANGE {most + 1}",
         "q1",
@@ -213,6 +229,19 @@ def test_range_ticks() -> None:
         "48-bit timestamps; UNBOUNDED has no such limit",
     )
     assert "no device of configuration 'default' holds q1 alone" in str(row["hint"])
+
+
+def test_rows_of_a_window() -> None:
+    most = (1 << 31) - 1
+    compiled_all(f"{JOIN} WINDOW {most}")
+    detail = "32-bit sequence numbers; UNBOUNDED has no such limit"
+    text = f"{JOIN} WINDOW UNBOUNDED;\n{JOIN} WINDOW RANGE 5, ROWS {most + 1}"
+    row = exceeds(text, "q1", "rows of a ROWS window", most + 1, most, detail)
+    assert "no device of configuration 'default' holds q1 alone" in str(row["hint"])
+    detail = "8-bit sequence numbers; UNBOUNDED has no such limit"
+    config = small(sequence_width=8)
+    compiled_all(f"{JOIN} WINDOW 127", Options(config))
+    exceeds(f"{JOIN} WINDOW 128", "q0", "rows of a ROWS window", 128, 127, detail, config)
 
 
 def test_every_limit_of_a_configuration_is_tried() -> None:
@@ -227,9 +256,12 @@ def test_every_limit_of_a_configuration_is_tried() -> None:
         "tags": "route tags",
         "instructions": "instructions",
         "queries": "queries",
+        "comparisons": "comparisons",
         "timestamp_width": "ticks of a RANGE window",
+        "sequence_width": "rows of a ROWS window",
     }
-    shapes = {"name", "attribute_width", "depth", "lanes", "probe_fifo_depth", "output_fifo_depth"}
+    shapes = {"name", "attribute_width", "depth", "lanes", "indexes"}
+    shapes |= {"probe_fifo_depth", "output_fifo_depth"}
     assert {field.name for field in dataclasses.fields(DeviceConfig)} == set(limits) | shapes
 
 

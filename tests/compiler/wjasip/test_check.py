@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.wjasip.check import LONGEST_ROWS, check, check_program
+from compiler.wjasip.check import check, check_program
 from hdl import isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import (
@@ -49,6 +49,7 @@ GOOD = build([CHAIN])
 FINAL = max(GOOD.routes)
 
 EQ = Condition.EQ
+LONGEST_ROWS = TINY.longest_rows
 
 
 def refused(tables: Tables, config: DeviceConfig = TINY) -> LoadRefused:
@@ -96,6 +97,16 @@ def words(*code: isa.Instruction | int) -> tuple[int, ...]:
         ([Cmp(0, 0, 0, EQ, 63), Nop()], 0, "must write a register of 0 to 15"),
         ([And(0, 1, 15), Nop()], 0, "AND 0,1,15 must write a register of 16 to 31"),
         ([Or(0, 1, 32), Nop()], 0, "OR 0,1,32 must write a register of 16 to 31"),
+        (
+            [
+                *[Cmp(0, 0, 0, EQ, r % 3) for r in range(9)],
+                Nop(),
+                *[Cmp(1, 0, 0, EQ, 4)] * 9,
+                Nop(),
+            ],
+            17,
+            "CMP 1,0,0,1,4 is comparison 17, at most 16: the factor array has one comparator a CMP",
+        ),
         ([Nop(), Jmpli()], 1, "the last instruction is JMPLI, it must be NOP"),
         ([Join(0, 3)], 0, "the last instruction is JOIN 0,3, it must be NOP"),
     ],
@@ -113,6 +124,11 @@ def test_programs_refused(
     [
         ({"instructions": 2}, [Nop()] * 3, "3 instructions, at most 2"),
         ({"factors": 4}, [Cmp(0, 0, 0, EQ, 4), Nop()], "must write a register of 0 to 3"),
+        (
+            {"factors": 1},
+            [Cmp(0, 0, 0, EQ, 0), Nop(), Cmp(0, 0, 0, Condition.TRUE, 0), Nop()],
+            "CMP 0,0,0,6,0 is comparison 2, at most 1",
+        ),
         ({"scratch_registers": 2}, [And(0, 1, 18), Nop()], "must write a register of 16 to 17"),
         ({"scratch_registers": 0}, [And(0, 1, 16), Nop()], "must write a register of a kind"),
         ({"attributes": 2}, [Cmp(2, 0, 0, EQ, 0), Nop()], "names an attribute over 1"),
@@ -143,6 +159,7 @@ def test_a_program_of_all_instructions_passes() -> None:
     ]
     assert check_program(words(*code), TINY, 0) == code
     check_program(words(*[Nop()] * 1024), TINY, 0)
+    check_program(words(*[Cmp(0, 0, 0, EQ, 0)] * 16, Nop()), TINY, 0)
 
 
 def test_a_join_to_a_tag_without_a_route() -> None:
@@ -193,6 +210,17 @@ ROW = Combination(R, (), (), (), FINAL)
             {"retention": Retention(-1, LONGEST_ROWS + 1)},
             f"it keeps {LONGEST_ROWS + 1} rows, at most {LONGEST_ROWS}",
         ),
+        ({"guards": {200: 0}}, "the guard of tag 200 is of a tag that has no route"),
+        ({"guards": {R: 2}}, "the guard of tag 0 names factor 2, which is not there"),
+        ({"guards": {T: 1}}, "the guard of tag 2 compares by >, not ="),
+        ({"guards": {S: 0}}, "the guard of tag 1 is of a tag without a combination"),
+        (
+            {
+                "combinations": (ROW, dataclasses.replace(ROW, factors=(0,))),
+                "guards": {R: 0},
+            },
+            "the guard of tag 0 is factor 0, which a combination of the tag does not require",
+        ),
     ],
 )
 def test_areas_refused(members: dict[str, object], reason: str) -> None:
@@ -226,6 +254,12 @@ def compared(attribute: int, constant: int) -> tuple[tuple[Selection, ...], ...]
         (change(selections=compared(0, 65536)), "stream 1: constant 65536 is wider than"),
         (change(admission=((), (), (1,))), "stream 2: an admission mask names a selection"),
         (change(admission=((0b100,), (), ())), "stream 0: an admission mask names a selection"),
+        (
+            change(
+                selections=((), (Selection(False, ()),) * 2, ()), admission=((), (3,) * 255, ())
+            ),
+            "stream 1: 257 comparisons and admission masks, at most 256",
+        ),
         (change(windows=GOOD.windows * 65), "65 queries, at most 64"),
         (change(windows=(GOOD.windows[0][:2],)), "query 0: 2 windows for 3 streams"),
         (
@@ -256,6 +290,8 @@ def test_tables_refused(tables: Tables, reason: str) -> None:
         ({"selections": 0}, "stream 0: 1 selections, at most 0"),
         ({"attributes": 1}, "stream 1: selection on attribute 1"),
         ({"tags": 8}, "route tag 8, at most 7"),
+        ({"comparisons": 1}, "stream 0: 2 comparisons and admission masks, at most 1"),
+        ({"comparisons": 2}, None),
         ({"attribute_width": 8}, None),
     ],
 )
@@ -274,6 +310,10 @@ def test_extremes_pass() -> None:
     check(with_area(GOOD, R, retention=Retention(TINY.longest_range, LONGEST_ROWS)), TINY)
     check(change(selections=compared(3, 65535)), TINY)
     check(routed(t255=Route()), TINY)
+    check(change(admission=((), (1,) * 255, ())), TINY)
+    check(with_area(GOOD, S, guards={R: 0}), TINY)
+    # A device without an index takes no notice of guards.
+    check(with_area(GOOD, S, guards={R: 0}), dataclasses.replace(TINY, indexes=0))
 
 
 # --- circulation --------------------------------------------------------------

@@ -50,7 +50,13 @@ TABLES = Tables(
             (0x10000, 0x00000),
             Retention(None, 0),
         ),
-        Area((), (), (0x00000,), Retention(-1, (1 << 63) - 1)),
+        Area(
+            (Factor(2, 0, 1, Condition.EQ), Factor(1, 2, 0, Condition.EQ)),
+            (Combination(0, (1, 0), (), (), 3), Combination(2, (1,), (), (), 255)),
+            (0x00000,),
+            Retention(-1, TINY.longest_rows),
+            {2: 1, 0: 0},
+        ),
         Area((), (), (0x00000,), Retention(TINY.longest_range, 0)),
     ),
     routes={
@@ -62,11 +68,13 @@ TABLES = Tables(
     },
     windows=(
         (Window(WindowKind.RANGE, TINY.longest_range), Window(WindowKind.UNUSED), UNBOUNDED),
-        (Window(WindowKind.ROWS, (1 << 63) - 1), Window(WindowKind.RANGE, 0), UNBOUNDED),
+        (Window(WindowKind.ROWS, TINY.longest_rows), Window(WindowKind.RANGE, 0), UNBOUNDED),
     ),
 )
 IMAGE = encode(TABLES, TINY)
 HEAD, BODY = taken_apart(IMAGE)
+ROWS_WINDOW = struct.pack("<BQ", WindowKind.ROWS, TINY.longest_rows)
+GUARDS = b"\x02\x00\x00\x00\x02\x01"  # two: tag 0 by factor 0, tag 2 by factor 1
 
 
 # --- round trip ---------------------------------------------------------------
@@ -91,13 +99,19 @@ def test_the_order_of_routes_does_not_matter() -> None:
     assert encode(turned, TINY) == IMAGE
 
 
+def test_the_order_of_guards_does_not_matter() -> None:
+    turned = dataclasses.replace(TABLES.areas[1], guards={0: 0, 2: 1})
+    areas = (TABLES.areas[0], turned, TABLES.areas[2])
+    assert encode(dataclasses.replace(TABLES, areas=areas), TINY) == IMAGE
+
+
 def test_taking_an_image_apart_and_together_changes_nothing() -> None:
     """Else the tests below would damage more than they mean to."""
     assert put_together(HEAD, BODY) == IMAGE
 
 
 def test_the_layout_of_the_file() -> None:
-    assert IMAGE[:6] == b"WJAS\x01\x00"
+    assert IMAGE[:6] == b"WJAS\x02\x00"
     assert DeviceConfig.from_json(HEAD.decode()) == TINY
     assert BODY[:5] == b"\x03\x00\x00\x00\x02"
     assert Jmpli().encode() == TABLES.areas[0].program[0]
@@ -133,7 +147,7 @@ def test_every_byte_altered() -> None:
         (b"", "not an image"),
         (b"PK\x03\x04" + IMAGE[4:], "does not begin with WJAS"),
         (MAGIC, "truncated"),
-        (put_together(HEAD, BODY, version=2), "format version 2, this device reads version 1"),
+        (put_together(HEAD, BODY, version=1), "format version 1, this device reads version 2"),
         (put_together(HEAD, BODY, version=0), "format version 0"),
         (IMAGE[:-1] + bytes([IMAGE[-1] ^ 1]), "checksum does not match"),
         (IMAGE[:-5], "truncated or altered: .* its header says"),
@@ -170,11 +184,19 @@ def body_with(old: bytes, new: bytes) -> bytes:
         (body_with(b"\x03\x02\x01\x07", b"\x03\x02\x01\xff"), "condition code 255 is not"),
         # window: the longest ROWS
         (
-            body_with(b"\x02" + b"\xff" * 7 + b"\x7f", b"\x04" + b"\xff" * 7 + b"\x7f"),
+            body_with(ROWS_WINDOW, b"\x04" + ROWS_WINDOW[1:]),
             "window kind 4 is not defined",
         ),
         # route row of tag 255 becomes a second one of tag 3
         (body_with(b"\xff\x00\x00\x00\x02", b"\x03\x00\x00\x00\x02"), "a route tag has two rows"),
+        # the guard of tag 2 becomes a second one of tag 0
+        (body_with(GUARDS, b"\x02\x00\x00\x00\x00\x01"), "a route tag has two guards in an area"),
+        (
+            body_with(GUARDS, b"\x02\x00\x00\x01\x02\x00"),
+            "factor 0, which a combination of the tag",
+        ),
+        (body_with(GUARDS, b"\x02\x00\x00\x01\x02\x02"), "guard of tag 2 names factor 2"),
+        (body_with(GUARDS, b"\x02\x00\x00\x01\x04\x01"), "guard of tag 4 is of a tag that has"),
     ],
 )
 def test_codes_that_are_not_defined(image: bytes, reason: str) -> None:
@@ -200,7 +222,9 @@ def test_a_program_at_fault_is_refused_with_its_place() -> None:
         ("streams", 3),
         ("attribute_width", 32),
         ("timestamp_width", 48),
+        ("sequence_width", 17),
         ("depth", 32),
+        ("comparisons", 255),
         ("attributes", 3),
         ("factors", 15),
         ("scratch_registers", 8),
@@ -229,15 +253,16 @@ def test_all_differences_are_named() -> None:
     for difference in (
         "attribute_width 16 (device: 32)",
         "timestamp_width 24 (device: 48)",
+        "sequence_width 16 (device: 32)",
         "depth 16 (device: 2048)",
     ):
         assert difference in str(caught.value)
     assert "lanes" not in str(caught.value)
 
 
-@pytest.mark.parametrize("member", ["lanes", "probe_fifo_depth", "output_fifo_depth"])
+@pytest.mark.parametrize("member", ["lanes", "indexes", "probe_fifo_depth", "output_fifo_depth"])
 def test_what_does_not_concern_the_image_may_differ(member: str) -> None:
-    device = dataclasses.replace(TINY, name="mine", **{member: 8})
+    device = dataclasses.replace(TINY, name="mine", **{member: 4})
     assert decode(IMAGE, device) == TABLES
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import random
 import re
 
@@ -9,10 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from compiler.plan.pipeline import Options, compile_text
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver, Overflow
 from engine.host.errors import WindowOverflow
+from hdl.config import CONFIGURATIONS
 from tests.engine.host.reference import (
+    Query,
+    Stream,
     either,
     equal,
+    join,
+    random_query,
+    random_streams,
     stream,
 )
 from tests.engine.host.running import (
@@ -20,8 +31,10 @@ from tests.engine.host.running import (
     collected,
     compiled,
     driver_of,
+    rows_of,
     run,
     same_as_in_loops,
+    wanted,
 )
 
 # --- windows without room -----------------------------------------------------
@@ -198,3 +211,139 @@ def test_the_hint_of_an_overflow_can_be_followed() -> None:
     driver = driver_of(compiled([r, s], query, config="default"), overflow="error")
     assert depth <= driver.device.config.depth
     run(driver, [r, s])
+
+
+# --- counters that wrap ---------------------------------------------------------
+
+NARROW = dataclasses.replace(
+    CONFIGURATIONS["tiny"], name="narrow", timestamp_width=16, sequence_width=8, depth=256
+)
+
+
+def narrow_driver(
+    streams: list[Stream], query: Query, device: str, **options: object
+) -> HostDriver:
+    """On a device whose counters tell ages up to 32767 ticks and ranks up to 127."""
+    text = "\n".join(s.create for s in streams) + f"\nREGISTER QUERY q0 AS {query.text}"
+    c = compile_text(text, options=Options(config=NARROW))
+    return HostDriver(c, DEVICES[device](NARROW), **options)  # type: ignore[arg-type]
+
+
+def same_when_narrow(
+    streams: list[Stream], query: Query, device: str, chance: random.Random | None = None
+) -> HostDriver:
+    driver = narrow_driver(streams, query, device, slice_rows=64)
+    found = run(driver, streams, chance)["q0"]
+    want = wanted(streams, query, join(streams, query))
+    assert rows_of(found) == want
+    assert want, "a test without results shows nothing"
+    return driver
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("window", ["UNBOUNDED", "ROWS 3"])
+def test_nothing_is_lost_when_the_clock_wraps(device: str, window: str) -> None:
+    """R has two bursts far apart, the first of which S finds again long after."""
+    r = stream("R", [*((ts, ts % 3) for ts in range(6)), (200_000, 1), (200_001, 2)])
+    s = stream("S", [(3, 1), (70_000, 0), (70_001, 1), (140_000, 2), (200_005, 2)])
+    driver = same_when_narrow([r, s], equal(r, s, window), device)
+    report = driver.report.overflow
+    alive = 6 if window == "UNBOUNDED" else 3
+    assert report["R"].left_early == alive
+    assert (report["R"].needed, report["R"].rank) == (0, 0)
+    # The oldest of R that is alive when the first of S comes late.
+    assert report["R"].age == 70_000 - (6 - alive)
+    assert report["R"].needs(NARROW) == [
+        f"a tuple {report['R'].age:,} ticks old, 16-bit timestamps tell 32,767"
+    ]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_nothing_is_lost_when_the_counter_wraps(device: str) -> None:
+    r = stream("R", [(ts // 8, ts % 50) for ts in range(400)])
+    s = stream("S", [(60, 7), (61, 8)])
+    driver = same_when_narrow([r, s], equal(r, s, "RANGE 1000"), device)
+    report = driver.report.overflow["R"]
+    assert (report.left_early, report.needed, report.age, report.rank) == (400 - 128, 0, 0, 128)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_rows_the_device_does_not_take_count_too(device: str) -> None:
+    """NULLs are ticks, and take the rows before them from the device."""
+    r = stream("R", [(0, 1), (1, 2), *((50 + ts, None) for ts in range(200)), (90_000, 2)])
+    s = stream("S", [(40_000, None), (40_001, 2), (40_002, 1), (95_000, 2)])
+    driver = same_when_narrow([r, s], equal(r, s, "UNBOUNDED"), device)
+    assert driver.report.in_software == {}
+    assert driver.report.overflow["R"].rank == 128
+    assert driver.report.overflow["S"].age == 49_999
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_both_copies_of_a_stream_wrap(device: str) -> None:
+    r = stream("R", [(ts * 300, ts % 40) for ts in range(300)])
+    driver = same_when_narrow([r], equal(r, r, "UNBOUNDED"), device)
+    report = driver.report.overflow
+    assert {name: found.left_early for name, found in report.items()} == {"R": 190, "R#2": 190}
+    assert {name: found.age for name, found in report.items()} == {"R": 33_000, "R#2": 33_000}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_streams_on_narrow_counters(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    early = 0
+    for device in DEVICES:
+        streams = random_streams(chance, 30, count=2)
+        for s in streams:
+            ts = 0
+            for row in s.rows:
+                ts += chance.choice((0, 1, 20, 30_000, 70_000))
+                row["ts"] = ts
+        query = random_query(chance, streams, 2)
+        driver = narrow_driver(streams, query, device, slice_rows=chance.choice((7, 64)))
+        found = run(driver, streams, chance)["q0"]
+        assert rows_of(found) == wanted(streams, query, join(streams, query))
+        early += sum(o.left_early for o in driver.report.overflow.values())
+    print(f"{early} left early")
+
+
+def test_the_error_says_which_counter() -> None:
+    r, s = stream("R", [(0, 1), (40_000, 1)]), stream("S", [(7, 1), (41_000, 1)])
+    driver = narrow_driver([r, s], equal(r, s), "golden", overflow="error")
+    with pytest.raises(WindowOverflow) as caught:
+        run(driver, [r, s])
+    assert str(caught.value) == (
+        "the window of stream R (UNBOUNDED) needs a tuple 40,000 ticks old, 16-bit timestamps"
+        " tell 32,767"
+    )
+    assert caught.value.hint == (
+        "a configuration of timestamp_width 17 would do; or let the host join what does not fit"
+        " (overflow in software)"
+    )
+
+
+def test_the_error_says_all_that_is_short() -> None:
+    """More than the buffer holds, and of a rank and an age the counters do not tell."""
+    needs = Overflow("UNBOUNDED", 9, needed=300, age=1 << 40, rank=128)
+    assert needs.needs(NARROW) == [
+        "300 tuples, its buffer holds 256",
+        "a tuple 1,099,511,627,776 ticks old, 16-bit timestamps tell 32,767",
+        "a tuple 128 before the last, 8-bit sequence numbers tell 127",
+    ]
+    assert needs.cures(NARROW) == [
+        "depth 512 or 2 devices",
+        "timestamp_width 42",
+        "sequence_width 9",
+    ]
+    assert Overflow("UNBOUNDED", age=1 << 63).cures(NARROW) == []
+
+
+def test_the_hint_about_a_counter_can_be_followed() -> None:
+    r, s = stream("R", [(0, 1), (40_000, 1)]), stream("S", [(7, 1), (41_000, 1)])
+    text = f"{r.create} {s.create} {equal(r, s).text}"
+    for width, fits in ((16, False), (17, True)):
+        config = dataclasses.replace(NARROW, timestamp_width=width)
+        c = compile_text(text, options=Options(config=config))
+        driver = HostDriver(c, GoldenDevice(config), overflow="error")
+        with contextlib.nullcontext() if fits else pytest.raises(WindowOverflow):
+            run(driver, [r, s])
