@@ -1,0 +1,44 @@
+"""Turns among several that want the same."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class RoundRobin(wiring.Component):
+    """Grants one of several requests; who was served last comes last.
+
+    latency     0 cycles
+    throughput  1 grant a cycle
+
+    requests   who wants
+    enable     one may be granted now
+    granted    who gets it, one-hot
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        super().__init__({"requests": In(count), "enable": In(1), "granted": Out(count)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Those after the one served last, in order; then all.
+        behind = Signal(self.count)
+        later = Signal(self.count)
+        m.d.comb += later.eq(self.requests & behind)
+        chosen = Signal(self.count)
+        with m.If(later.any()):
+            m.d.comb += chosen.eq(_lowest(later))
+        with m.Else():
+            m.d.comb += chosen.eq(_lowest(self.requests))
+        with m.If(self.enable):
+            m.d.comb += self.granted.eq(chosen)
+        with m.If(self.granted.any()):
+            m.d.sync += behind.eq(~(self.granted | (self.granted - 1)[: self.count]))
+        return m
+
+
+def _lowest(bits: Value) -> Value:
+    return bits & (~bits + 1)[: len(bits)]

@@ -1,0 +1,269 @@
+"""Join area: one stream's window, and all that happens to the probes that come to it."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import DeviceConfig
+from hdl.control_words import Target
+from hdl.execution import ExecutionUnit, write_signature
+from hdl.index import EqualityIndex
+from hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
+from hdl.loader import ProbeLoader
+from hdl.probe_fifo import ProbeFifo
+from hdl.scan import Scanner
+from hdl.window import RangeKind, WindowBuffer
+
+_TALLIES = 4
+
+
+class JoinArea(wiring.Component):
+    """probe FIFO -> probe loader -> scanner (window buffer, factor array, equality index)
+    -> execution unit -> router
+
+    Function, latency and throughput are those of its parts. All but the window buffer can be
+    taken back to the last probe that was finished (`rewind`), so that no probe ever stands in
+    the way of one that is nearer to the output.
+
+    write, half        tables, and which half of them is in use
+    now ... bits       of the window buffer, for the sequencer
+    storing            the equality indexes can take a tuple
+    fetch ... blocked  of the window buffer, for the tuple fetch
+    request, response, fetched   to and from the tuple fetch, for a probe's data
+    push ... room      of the probe FIFO, for the router
+    emit ... roomy     a joined tuple for the router
+    commit, committed  a probe of this context is done
+    reindex            pulse: put the tuple in `rewrite_slot` into the indexes again, as `tuple`
+    pairs              pulse with the number of pairs a finished probe was compared in
+    hit                pulse: a pair is taken for execution
+    stalled, rewound   an instruction waits for the router; a probe is left
+    idle               no probe here
+    executed, trace    of the execution unit
+    """
+
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self.config, self.number = config, number
+        self.layouts = layouts = Layouts(config)
+        window = WindowBuffer(config)
+        own = ("row", "tuples", "hit", "hit_take", "hit_bits", "context", "tail", "count",
+               "ticks", "kind", "rows")  # fmt: skip
+        self._through = {
+            name: member for name, member in window.signature.members.items() if name not in own
+        }
+        self.window = window
+        super().__init__(
+            {
+                **self._through,
+                "write": In(write_signature()),
+                "half": In(1),
+                "storing": Out(1),
+                "reindex": In(1),
+                "request": Out(stream.Signature(layouts.reference)),
+                "response": In(1),
+                "data": In(layouts.fetched),
+                "push": In(1),
+                "push_level": In(layouts.level_bits),
+                "pushed": In(layouts.reference),
+                "room": Out(layouts.levels),
+                "emit": Out(1),
+                "emitted": Out(layouts.reference),
+                "level": Out(layouts.level_bits),
+                "destination": Out(layouts.destination),
+                "granted": In(1),
+                "roomy": In(1),
+                "commit": Out(1),
+                "committed": Out(CONTEXT_BITS),
+                "pairs": Out(layouts.pointer_bits),
+                "hits": Out(1),
+                "stalled": Out(1),
+                "rewound": Out(1),
+                "idle": Out(1),
+                "executed": Out(1),
+                "trace": Out(layouts.trace),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, layouts = self.config, self.layouts
+        m.submodules.window = window = self.window
+        m.submodules.probes = probes = ProbeFifo(config)
+        m.submodules.loader = loader = ProbeLoader(config)
+        m.submodules.execution = execution = ExecutionUnit(config, self.number)
+        scanner = Scanner(config)
+        rewind = execution.rewind
+        m.submodules.scanner = ResetInserter(rewind)(scanner)
+
+        for name, member in self._through.items():
+            inner, outer = getattr(window, name), getattr(self, name)
+            if member.is_signature:
+                wiring.connect(m, inner, wiring.flipped(outer))
+            elif member.flow is In:
+                m.d.comb += inner.eq(outer)
+            else:
+                m.d.comb += outer.eq(inner)
+        self._retention(m)
+        self._plans(m, loader)
+        self._indexes(m, scanner)
+
+        # Router to probe FIFO to loader.
+        m.d.comb += [
+            probes.push.eq(self.push),
+            probes.push_level.eq(self.push_level),
+            probes.pushed.eq(self.pushed),
+            self.room.eq(probes.room),
+            loader.available.eq(probes.available),
+            probes.take.eq(loader.take),
+            probes.take_level.eq(loader.level),
+            loader.reference.eq(probes.reference),
+            probes.commit.eq(execution.commit),
+            probes.commit_level.eq(execution.level),
+            probes.rewind.eq(rewind),
+            loader.flush.eq(rewind),
+            window.context.eq(loader.context),
+            loader.tail.eq(window.tail),
+            loader.count.eq(window.count),
+            loader.response.eq(self.response),
+            loader.fetched.eq(self.data),
+            loader.factors.eq(execution.factors),
+            loader.used.eq(execution.used),
+            self.idle.eq(~probes.waiting.any()),
+        ]
+        wiring.connect(m, loader.request, wiring.flipped(self.request))
+
+        # Loader to scanner, which announces each probe to the execution unit.
+        wiring.connect(m, loader.staged, scanner.staged)
+        probe = loader.staged.payload
+        m.d.comb += [
+            scanner.may_begin.eq(execution.may_enter),
+            scanner.resume.eq(execution.resume),
+            scanner.resume_slot.eq(execution.resume_slot),
+            scanner.factors.eq(execution.factors),
+            scanner.flush.eq(rewind),
+            window.row.eq(scanner.row),
+            scanner.tuples.eq(window.tuples),
+            execution.enter.eq(scanner.begin),
+            execution.entering.reference.eq(probe.reference),
+            execution.entering.level.eq(probe.level),
+            execution.entering.bits.eq(probe.bits),
+            execution.resume_level.eq(probe.level),
+            execution.resumed.eq(scanner.begin),
+        ]
+        # Without lanes the execution unit reads the loader's copy of the probe.
+        m.d.comb += loader.hold.eq(scanner.hold if config.lanes else execution.busy)
+
+        # Scanner to execution unit to router.
+        wiring.connect(m, scanner.pairs, execution.pairs)
+        for name, member in write_signature().members.items():
+            m.d.comb += getattr(execution.write, name).eq(getattr(self.write, name))
+        m.d.comb += [
+            execution.half.eq(self.half),
+            execution.attributes.eq(loader.attributes),
+            execution.waiting.eq(probes.waiting),
+            window.hit.eq(execution.hit),
+            window.hit_take.eq(execution.hit_take),
+            execution.hit_bits.eq(window.hit_bits),
+            self.emit.eq(execution.emit),
+            self.emitted.eq(execution.emitted),
+            self.level.eq(execution.level),
+            self.destination.eq(execution.destination),
+            execution.granted.eq(self.granted),
+            execution.roomy.eq(self.roomy),
+            self.commit.eq(execution.commit),
+            self.committed.eq(execution.context),
+            self.hits.eq(execution.hit_take & ~scanner.pairs.payload.end),
+            self.stalled.eq(execution.emit & ~self.granted),
+            self.rewound.eq(rewind),
+            self.executed.eq(execution.executed),
+            self.trace.eq(execution.trace),
+        ]
+
+        # How many pairs each probe under way was compared in.
+        m.submodules.tallies = tallies = memory.Memory(
+            shape=layouts.pointer_bits, depth=_TALLIES, init=[]
+        )
+        write, read = tallies.write_port(), tallies.read_port(domain="comb")
+        first, end = Signal(range(_TALLIES)), Signal(range(_TALLIES))
+        m.d.comb += [
+            write.addr.eq(end),
+            write.data.eq(scanner.tally),
+            write.en.eq(scanner.ended),
+            read.addr.eq(first),
+            self.pairs.eq(Mux(execution.commit, read.data, 0)),
+        ]
+        m.d.sync += end.eq(end + scanner.ended)
+        m.d.sync += first.eq(first + execution.commit)
+        with m.If(rewind):
+            m.d.sync += [first.eq(0), end.eq(0)]
+        return m
+
+    def _retention(self, m: Module) -> None:
+        """How long the window keeps a tuple; two halves, as all tables."""
+        bus = self.write
+        mine = bus.valid & (bus.unit == self.number)
+        for half in range(2):
+            kind = Signal(RangeKind, name=f"kind_{half}")
+            ticks = Signal(self.layouts.timestamp, name=f"ticks_{half}")
+            rows = Signal(self.layouts.sequence, name=f"rows_{half}")
+            with m.If(mine & (self.half != half)):
+                with m.If(bus.target == Target.RANGE):
+                    m.d.sync += [ticks.eq(bus.data), kind.eq(bus.address[:2])]
+                with m.If(bus.target == Target.ROWS):
+                    m.d.sync += rows.eq(bus.data)
+            with m.If(self.half == half):
+                m.d.comb += [
+                    self.window.kind.eq(kind),
+                    self.window.ticks.eq(ticks),
+                    self.window.rows.eq(rows),
+                ]
+
+    def _plans(self, m: Module, loader: ProbeLoader) -> None:
+        bus = self.write
+        shape = self.layouts.probe_plan
+        m.submodules.plans = plans = memory.Memory(shape=shape, depth=2 << TAG_BITS, init=[])
+        write, read = plans.write_port(), plans.read_port()
+        mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.PROBE_PLAN)
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self.half)),
+            write.data.eq(bus.data[: shape.size]),
+            write.en.eq(mine),
+            read.addr.eq(Cat(loader.tag, self.half)),
+            read.en.eq(1),
+            loader.plan.eq(read.data),
+        ]
+
+    def _indexes(self, m: Module, scanner: Scanner) -> None:
+        """One chain table an indexed attribute; the scanner asks the one its probe is for."""
+        bus = self.write
+        storing = 1
+        m.d.comb += scanner.ready.eq(0)
+        for number in range(self.config.indexes):
+            m.submodules[f"index{number}"] = index = EqualityIndex(self.config)
+            attribute = Signal(
+                data.StructLayout({"number": 2, "used": 1}), name=f"indexed_{number}"
+            )
+            for half in range(2):
+                loaded = Signal(attribute.shape(), name=f"indexed_{number}_{half}")
+                mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.INDEX)
+                with m.If(mine & (bus.address == number) & (self.half != half)):
+                    m.d.sync += loaded.eq(bus.data[: attribute.shape().size])
+                with m.If(self.half == half):
+                    m.d.comb += attribute.eq(loaded)
+            m.d.comb += [
+                index.key.eq(self.tuple.attributes[attribute.number]),
+                index.slot.eq(Mux(self.reindex, self.rewrite_slot, self.window.written)),
+                index.insert.eq((self.window.stored | self.reindex) & attribute.used),
+                index.newest.eq(scanner.newest),
+                index.bucket.eq(scanner.bucket),
+                index.after.eq(scanner.after),
+            ]
+            with m.If(scanner.index == number):
+                m.d.comb += [
+                    index.ask.eq(scanner.ask),
+                    scanner.ready.eq(index.ready),
+                    scanner.answer.eq(index.answer),
+                ]
+            storing = storing & index.idle
+        m.d.comb += self.storing.eq(storing)

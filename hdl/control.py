@@ -1,0 +1,351 @@
+"""Control unit: takes commands, checks what they write, counts what happens."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl import isa
+from hdl.config import DeviceConfig
+from hdl.control_words import (
+    ADDRESS_BITS,
+    DATA_BITS,
+    KIND_SHIFT,
+    OPERATION_BITS,
+    TARGET_BITS,
+    UNIT_BITS,
+    Counter,
+    Operation,
+    Target,
+    Verdict,
+)
+from hdl.execution import FIELDS, PATTERNS, write_signature
+from hdl.layouts import Layouts
+
+COMMAND = data.StructLayout(
+    {
+        "operation": OPERATION_BITS,
+        "target": TARGET_BITS,
+        "unit": UNIT_BITS,
+        "address": ADDRESS_BITS,
+        "data": DATA_BITS,
+    }
+)
+RESPONSE = data.StructLayout({"verdict": 4, "data": DATA_BITS})
+
+COUNTED = [counter for counter in Counter if counter < Counter.STATE]
+
+
+class ControlUnit(wiring.Component):
+    """One command after the other, each with its answer. What it writes is in the half of
+    the tables not in use; COMMIT waits until nothing is in flight, exchanges the halves and
+    has the stored tuples worked out anew.
+
+    latency     READ and refusals 2 cycles; COMMIT and RESET when the device is empty
+    throughput  a WRITE in 2 cycles
+
+    commands, responses
+    write, half    a checked word for a table; which half is in use
+    pause          take no raw tuple
+    quiet          nothing is in flight
+    clear, forget  pulses: empty the windows; clock and counters too
+    replay, replaying   start a replay; it runs
+    events         what to add to each counter
+    occupancy      tuples stored, per stream
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        # More than one pair, or tuple, can be counted in a cycle.
+        self.events_layout = data.StructLayout(
+            {counter.name.lower(): layouts.pointer_bits + 2 for counter in COUNTED}
+        )
+        super().__init__(
+            {
+                "commands": In(stream.Signature(COMMAND)),
+                "responses": Out(stream.Signature(RESPONSE)),
+                "write": Out(write_signature()),
+                "half": Out(1),
+                "pause": Out(1),
+                "quiet": In(1),
+                "clear": Out(1),
+                "forget": Out(1),
+                "replay": Out(1),
+                "replaying": In(1),
+                "events": In(self.events_layout),
+                "occupancy": In(data.ArrayLayout(layouts.pointer_bits, config.streams)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self._loaded, self._loading, self._paused = Signal(), Signal(), Signal()
+        command = Signal(COMMAND)
+        verdict = Signal(Verdict)
+        busy, done = Signal(), Signal()
+        m.d.comb += verdict.eq(Verdict.OK)
+        self._count(m)
+        writing, complete = Signal(), Signal()
+        refused = Signal(Verdict)
+        self._check(m, command, writing, refused, complete)
+
+        response = self.responses.payload
+        with m.If(self.responses.ready):
+            m.d.sync += self.responses.valid.eq(0)
+        m.d.comb += self.commands.ready.eq(~busy & ~self.responses.valid)
+        with m.If(self.commands.valid & self.commands.ready):
+            m.d.sync += [command.eq(self.commands.payload), busy.eq(1)]
+        # A word goes out a cycle after it was found good; the tables expect it from a register.
+        m.d.comb += writing.eq(0)
+        m.d.sync += self.write.valid.eq(0)
+
+        held = Signal()  # raw tuples are held for a COMMIT or RESET
+        clearing = Signal()
+        read = Array(self._counters)[command.address[:5]]
+        with m.FSM():
+            with m.State("COMMAND"):
+                with m.If(busy):
+                    with m.Switch(command.operation):
+                        with m.Case(Operation.BEGIN):
+                            with m.If(self._loading):
+                                m.d.comb += verdict.eq(Verdict.LOADING)
+                            with m.Else():
+                                m.d.sync += self._loading.eq(1)
+                            m.d.comb += done.eq(1)
+                        with m.Case(Operation.WRITE):
+                            with m.If(~self._loading):
+                                m.d.comb += verdict.eq(Verdict.NOT_LOADING)
+                            with m.Else():
+                                m.d.comb += verdict.eq(refused)
+                                with m.If(refused == Verdict.OK):
+                                    m.d.comb += writing.eq(1)
+                            m.d.comb += done.eq(1)
+                        with m.Case(Operation.ABORT):
+                            with m.If(~self._loading):
+                                m.d.comb += verdict.eq(Verdict.NOT_LOADING)
+                            m.d.sync += self._loading.eq(0)
+                            m.d.comb += done.eq(1)
+                        with m.Case(Operation.COMMIT):
+                            with m.If(~self._loading):
+                                m.d.comb += [verdict.eq(Verdict.NOT_LOADING), done.eq(1)]
+                            with m.Elif(~complete):
+                                m.d.comb += [verdict.eq(Verdict.INCOMPLETE), done.eq(1)]
+                            with m.Else():
+                                m.d.sync += held.eq(1)
+                                m.next = "DRAIN"
+                        with m.Case(Operation.RESET):
+                            with m.If(self._loading):
+                                m.d.comb += [verdict.eq(Verdict.LOADING), done.eq(1)]
+                            with m.Else():
+                                m.d.sync += held.eq(1)
+                                m.next = "DRAIN"
+                        with m.Case(Operation.PAUSE):
+                            m.d.sync += self._paused.eq(1)
+                            m.d.comb += done.eq(1)
+                        with m.Case(Operation.RESUME):
+                            m.d.sync += self._paused.eq(0)
+                            m.d.comb += done.eq(1)
+                        with m.Case(Operation.READ):
+                            m.d.comb += done.eq(1)
+                            with m.If(command.address >= len(self._counters)):
+                                m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
+            with m.State("DRAIN"):
+                # Seen quiet while already paused: nothing can have come in since.
+                settled = Signal(3)
+                with m.If(self.quiet):
+                    m.d.sync += settled.eq(settled + 1)
+                with m.Else():
+                    m.d.sync += settled.eq(0)
+                with m.If(settled.all()):
+                    m.d.sync += settled.eq(0)
+                    resets = command.operation == Operation.RESET
+                    m.d.comb += clearing.eq(resets | command.data[0])
+                    m.d.comb += [self.clear.eq(clearing), self.forget.eq(resets)]
+                    with m.If(~resets):
+                        m.d.sync += [
+                            self.half.eq(~self.half),
+                            self._loaded.eq(1),
+                            self._loading.eq(0),
+                        ]
+                    m.next = "CLEARED"
+            with m.State("CLEARED"):
+                m.d.comb += self.replay.eq(command.operation == Operation.COMMIT)
+                m.next = "REPLAY"
+            with m.State("REPLAY"):
+                with m.If(~self.replaying):
+                    m.d.sync += held.eq(0)
+                    m.d.comb += done.eq(1)
+                    m.next = "COMMAND"
+        with m.If(done):
+            m.d.sync += [
+                busy.eq(0),
+                self.responses.valid.eq(1),
+                response.verdict.eq(verdict),
+                response.data.eq(Mux(command.operation == Operation.READ, read, 0)),
+            ]
+        m.d.comb += self.pause.eq(self._paused | held | ~self._loaded)
+        with m.If(writing):
+            m.d.sync += [
+                self.write.valid.eq(1),
+                self.write.target.eq(command.target),
+                self.write.unit.eq(command.unit),
+                self.write.address.eq(command.address),
+                self.write.data.eq(command.data),
+            ]
+        return m
+
+    # --- counters -----------------------------------------------------------------
+
+    def _count(self, m: Module) -> None:
+        counters: list[Value] = [Const(0, DATA_BITS)] * (Counter.OCCUPANCY + self.config.streams)
+        for counter in COUNTED:
+            value = Signal(48, name=counter.name.lower())
+            # Two steps, so that no long sum is in the way of the clock.
+            event = Signal(self.layouts.pointer_bits + 2, name=f"{counter.name.lower()}_event")
+            m.d.sync += event.eq(getattr(self.events, counter.name.lower()))
+            m.d.sync += value.eq(value + event)
+            with m.If(self.forget):
+                m.d.sync += value.eq(0)
+            counters[counter] = value
+        state = Signal(3)
+        m.d.comb += state.eq(self._loaded | self._loading << 1 | self._paused << 2)
+        counters[Counter.STATE] = state
+        for stream_number in range(self.config.streams):
+            counters[Counter.OCCUPANCY + stream_number] = self.occupancy[stream_number]
+        self._counters = counters
+
+    # --- checks -------------------------------------------------------------------
+
+    def _check(
+        self, m: Module, command: data.View, writing: Signal, verdict: Signal, complete: Signal
+    ) -> None:
+        """The verdict on a WRITE, and whether all tables that have an end have it."""
+        config = self.config
+        n = config.streams
+        programs, selections = Signal(n), Signal(n)  # have their end
+        m.d.comb += complete.eq(programs.all() & selections.all())
+        m.d.comb += verdict.eq(Verdict.OK)
+        unit_is = 1 << command.unit
+        fresh = (command.operation == Operation.BEGIN) & ~self._loading
+        with m.If(fresh):
+            m.d.sync += [programs.eq(0), selections.eq(0)]
+
+        def refuse(reason: Verdict) -> None:
+            m.d.comb += verdict.eq(reason)
+
+        # A program and a selection table come in order, from their beginning to their end.
+        expected = {
+            target: Array(
+                Signal(ADDRESS_BITS + 1, name=f"{target.name.lower()}_next_{s}") for s in range(n)
+            )
+            for target in (Target.INSTRUCTION, Target.SELECTION)
+        }
+        furthest = Array(Signal(ADDRESS_BITS, name=f"furthest_{s}") for s in range(n))
+        compares = Array(Signal(range(config.factors + 2), name=f"cmps_{s}") for s in range(n))
+
+        address, unit = command.address, command.unit
+        with m.If(unit >= n):
+            refuse(Verdict.BAD_TARGET)
+        with m.Else():
+            with m.Switch(command.target):
+                with m.Case(Target.INSTRUCTION):
+                    self._check_instruction(
+                        m, command, writing, verdict, expected[Target.INSTRUCTION][unit],
+                        furthest[unit], compares[unit], programs,
+                    )  # fmt: skip
+                with m.Case(Target.SELECTION):
+                    in_order = (address == 0) | (address == expected[Target.SELECTION][unit])
+                    with m.If(~in_order | (address >= config.comparisons)):
+                        refuse(Verdict.BAD_ADDRESS)
+                    with m.If(writing):
+                        m.d.sync += expected[Target.SELECTION][unit].eq(address + 1)
+                        m.d.sync += selections.eq(
+                            Mux(command.data[0], selections | unit_is, selections & ~unit_is)
+                        )
+                with m.Case(Target.PROBE_PLAN, Target.DESTINATION, Target.QUERIES):
+                    with m.If(address >= config.tags):
+                        refuse(Verdict.BAD_ADDRESS)
+                with m.Case(Target.WINDOW):
+                    over = (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2)
+                    with m.If(over):
+                        refuse(Verdict.BAD_ADDRESS)
+                with m.Case(Target.RANGE):
+                    with m.If(address > 2):
+                        refuse(Verdict.BAD_ADDRESS)
+                with m.Case(Target.INDEX):
+                    with m.If(address >= config.indexes):
+                        refuse(Verdict.BAD_ADDRESS)
+                with m.Case(Target.RAW_ROUTE, Target.ROWS):
+                    with m.If(address != 0):
+                        refuse(Verdict.BAD_ADDRESS)
+                with m.Default():
+                    refuse(Verdict.BAD_TARGET)
+
+    def _check_instruction(
+        self,
+        m: Module,
+        command: data.View,
+        writing: Signal,
+        verdict: Signal,
+        expected: Value,
+        furthest: Value,
+        compares: Value,
+        programs: Signal,
+    ) -> None:
+        """The same that `compiler.wjasip.check` checks of a program, but for attributes."""
+        config = self.config
+        word, last = command.data[: isa.WORD_BITS], command.data[isa.WORD_BITS]
+        address = command.address
+        view = {kind: data.View(FIELDS[kind], word) for kind in isa.INSTRUCTIONS}
+        begins = address == 0
+        target, count = Signal(ADDRESS_BITS), Signal(compares.shape())
+        most = Signal(ADDRESS_BITS)
+        scratch = isa.SCRATCH_REGISTERS[: config.scratch_registers]
+        found = Signal(Verdict)
+        m.d.comb += [
+            found.eq(Verdict.UNDEFINED_WORD),
+            count.eq(Mux(begins, 0, compares)),
+            most.eq(Mux(begins, 0, furthest)),
+        ]
+        reach = Signal(ADDRESS_BITS)
+        m.d.comb += reach.eq(Mux(target > most, target, most))
+        with m.Switch(word):
+            for kind in (isa.And, isa.Or):
+                with m.Case(PATTERNS[kind]):
+                    r = view[kind].r
+                    good = (r >= scratch.start) & (r < scratch.stop)
+                    m.d.comb += found.eq(Mux(good, Verdict.OK, Verdict.BAD_REGISTER))
+            for kind in (isa.Jmpct, isa.Jmp):
+                with m.Case(PATTERNS[kind]):
+                    m.d.comb += target.eq(view[kind].address)
+                    forward = view[kind].address > address
+                    m.d.comb += found.eq(Mux(forward, Verdict.OK, Verdict.BAD_JUMP))
+            with m.Case(PATTERNS[isa.Cmp]):
+                m.d.comb += found.eq(Verdict.OK)
+                with m.If(view[isa.Cmp].r >= config.factors):
+                    m.d.comb += found.eq(Verdict.BAD_REGISTER)
+                with m.Elif(count >= config.factors):
+                    m.d.comb += found.eq(Verdict.TOO_MANY_COMPARES)
+            for kind in (isa.Join, isa.Jmpli, isa.Nop):
+                with m.Case(PATTERNS[kind]):
+                    m.d.comb += found.eq(Verdict.OK)
+        in_order = begins | (address == expected)
+        with m.If(~in_order | (address >= config.instructions)):
+            m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
+        with m.Elif(found != Verdict.OK):
+            m.d.comb += verdict.eq(found)
+        with m.Elif(last & ((word != 0) | (reach > address))):
+            m.d.comb += verdict.eq(Verdict.NO_LAST_NOP)
+        with m.Elif(command.data[isa.WORD_BITS + 1 :].any()):
+            m.d.comb += verdict.eq(Verdict.UNDEFINED_WORD)
+        unit_is = 1 << command.unit
+        with m.If(writing):
+            m.d.sync += [
+                # After the last instruction only a new beginning is in order.
+                expected.eq(Mux(last, (1 << ADDRESS_BITS + 1) - 1, address + 1)),
+                furthest.eq(reach),
+                compares.eq(count + word.matches(PATTERNS[isa.Cmp])),
+                programs.eq(Mux(last, programs | unit_is, programs & ~unit_is)),
+            ]

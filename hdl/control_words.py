@@ -1,0 +1,232 @@
+"""What a host says to a WJASIP's control unit, and what it hears back.
+
+A command is one word of the control stream, answered by one word of the response
+stream. Tables go into the half of every memory that is not in use; `COMMIT` waits
+until nothing is in flight and exchanges the halves, `ABORT` forgets what was written.
+So whatever is refused leaves the running tables as they were.
+
+    BEGIN                       start writing tables
+    WRITE   target unit address data
+    COMMIT  data[0]: empty the windows too
+    ABORT
+    RESET                       empty the windows, clear clock and counters
+    PAUSE / RESUME              hold raw tuples at the door / go on
+    READ    address             a counter, see `Counter`
+
+`load_commands` turns the tables of an image into commands; `Verdict` says what the
+device may answer.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hdl import isa
+from hdl.config import DeviceConfig
+from hdl.device import Area, Comparison, Tables
+from hdl.program import Program
+
+
+class Operation(enum.IntEnum):
+    BEGIN = 0
+    WRITE = 1
+    COMMIT = 2
+    ABORT = 3
+    RESET = 4
+    PAUSE = 5
+    RESUME = 6
+    READ = 7
+
+
+class Target(enum.IntEnum):
+    """What a WRITE writes. unit is an area or stream.
+
+    INSTRUCTION  address, word | LAST at the highest address; in order from 0
+    PROBE_PLAN   route tag, what the area does with its probes (`Layouts.probe_plan`)
+    DESTINATION  route tag, areas to probe | output (every unit at once)
+    QUERIES      route tag, set of queries
+    RAW_ROUTE    unit, stores | group of the stream
+    WINDOW       unit, query | kind << 6, size
+    SELECTION    unit, entry of its selection table in order (`SelectionEntry`)
+    RANGE        unit, address: 0 none, 1 data ticks, 2 for ever
+    ROWS         unit, data rows
+    INDEX        unit, address: index, data: window attribute | enable << 2
+    """
+
+    INSTRUCTION = 0
+    PROBE_PLAN = 1
+    DESTINATION = 2
+    QUERIES = 3
+    RAW_ROUTE = 4
+    WINDOW = 5
+    SELECTION = 6
+    RANGE = 7
+    ROWS = 8
+    INDEX = 9
+
+
+class Verdict(enum.IntEnum):
+    """The answer to a command."""
+
+    OK = 0
+    NOT_LOADING = 1  # WRITE, COMMIT or ABORT without BEGIN
+    LOADING = 2  # BEGIN, RESET or PAUSE in between
+    BAD_TARGET = 3  # no such target or unit
+    BAD_ADDRESS = 4  # over the table, or an instruction or selection out of order
+    UNDEFINED_WORD = 5  # encodes no instruction
+    BAD_JUMP = 6  # not forward
+    BAD_REGISTER = 7  # writes a register it must not
+    TOO_MANY_COMPARES = 8  # more CMPs than the factor array has comparators
+    NO_LAST_NOP = 9  # the last instruction is no NOP, or a jump leads past it
+    INCOMPLETE = 10  # COMMIT while a program or a selection table lacks its end
+
+
+class Counter(enum.IntEnum):
+    """What READ gives. The first group counts tuples, as `hdl.device.Status` does."""
+
+    TAKEN = 0
+    TICKS = 1
+    DROPPED = 2
+    PAIRS = 3
+    CIRCULATED = 4
+    DELIVERED = 5
+    HANDED_OVER = 6
+    CYCLES = 7
+    HITS = 8
+    STALLS = 9
+    REWINDS = 10
+    STATE = 11  # loaded | loading << 1 | paused << 2
+    OCCUPANCY = 16  # and the next streams - 1
+
+
+LAST_WORD = 1 << isa.WORD_BITS
+KIND_SHIFT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One word of the control stream."""
+
+    operation: Operation
+    target: int = 0
+    unit: int = 0
+    address: int = 0
+    data: int = 0
+
+
+OPERATION_BITS, TARGET_BITS, UNIT_BITS, ADDRESS_BITS, DATA_BITS = 3, 4, 2, 10, 64
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionEntry:
+    """A row of a stream's selection table. A comparison takes part in the selection bit
+    `bit`: it starts it (`first`), or is combined with what came before (`every`: and, else
+    or). A row that `admits` has a mask in `constant`: a tuple with all these bits comes in;
+    with `first` it lets nothing in."""
+
+    admits: bool = False
+    attribute: int = 0
+    condition: isa.Condition = isa.Condition.FALSE
+    first: bool = False
+    every: bool = False
+    bit: int = 0
+    constant: int = 0
+
+    HEAD_BITS = 13
+
+    def encode(self, last: bool) -> int:
+        head = last | self.admits << 1 | self.attribute << 2 | int(self.condition) << 4
+        head |= self.first << 7 | self.every << 8 | self.bit << 9
+        return head | self.constant << self.HEAD_BITS
+
+
+def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
+    """Everything a device writes to take these tables, BEGIN and COMMIT left out."""
+    programs = [Program(area.program) for area in tables.areas]
+    for unit in range(config.streams):
+        if unit < tables.streams:
+            yield from _area(unit, tables.areas[unit], programs[unit], config)
+            stores = tables.routes[unit].insert
+            group, entries = tables.groups[unit], _selection_table(tables, unit)
+        else:  # a stream the image does not use
+            yield from _area(unit, _UNUSED_AREA, Program(_UNUSED_AREA.program), config)
+            stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
+        yield Command(Operation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
+        for address, entry in enumerate(entries):
+            word = entry.encode(address == len(entries) - 1)
+            yield Command(Operation.WRITE, Target.SELECTION, unit, address, word)
+    for tag in range(config.tags):
+        areas = queries = 0
+        if tag in tables.routes:
+            route = tables.routes[tag]
+            # A probe that nothing comes of need not be made.
+            areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
+            queries = sum(1 << query for query in route.queries)
+        output = 1 << config.streams if queries else 0
+        yield Command(Operation.WRITE, Target.DESTINATION, 0, tag, areas | output)
+        yield Command(Operation.WRITE, Target.QUERIES, 0, tag, queries)
+    for query, windows in enumerate(tables.windows):
+        for unit, window in enumerate(windows):
+            address = query | window.kind << KIND_SHIFT
+            yield Command(Operation.WRITE, Target.WINDOW, unit, address, window.size)
+
+
+def _area(unit: int, area: Area, program: Program, config: DeviceConfig) -> Iterator[Command]:
+    last = len(area.program) - 1
+    for address, word in enumerate(area.program):
+        data = word | (LAST_WORD if address == last else 0)
+        yield Command(Operation.WRITE, Target.INSTRUCTION, unit, address, data)
+    indexed = _indexed_attributes(area, config)
+    for number in range(config.indexes):
+        data = indexed[number] | 4 if number < len(indexed) else 0
+        yield Command(Operation.WRITE, Target.INDEX, unit, number, data)
+    for tag in range(config.tags):
+        data = _probe_plan(area, program, tag, indexed, config)
+        yield Command(Operation.WRITE, Target.PROBE_PLAN, unit, tag, data)
+    age = area.retention.range
+    kind = 2 if age is None else int(age >= 0)
+    yield Command(Operation.WRITE, Target.RANGE, unit, kind, max(age or 0, 0))
+    yield Command(Operation.WRITE, Target.ROWS, unit, 0, area.retention.rows)
+
+
+_UNUSED_AREA = Area(program=(isa.Nop().encode(),))
+
+
+def _probe_plan(
+    area: Area, program: Program, tag: int, indexed: list[int], config: DeviceConfig
+) -> int:
+    """What an area does with probes of a tag, as in `Layouts.probe_plan`."""
+    interest = program.interest(tag)
+    plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
+    at = config.factors + 1
+    if tag in area.guards:
+        guard = area.factors[area.guards[tag]]
+        if guard.window_attribute in indexed:
+            plan |= 1 << at | indexed.index(guard.window_attribute) << at + 1
+            plan |= guard.probe_stream << at + 3 | guard.probe_attribute << at + 5
+    return plan
+
+
+def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:
+    """The window attributes that the area's indexes serve, as many as it has."""
+    guards = (area.factors[factor] for _, factor in sorted(area.guards.items()))
+    return list(dict.fromkeys(guard.window_attribute for guard in guards))[: config.indexes]
+
+
+def _selection_table(tables: Tables, unit: int) -> list[SelectionEntry]:
+    """Comparisons of every selection, then the masks that admit."""
+    entries = []
+    for bit, selection in enumerate(tables.selections[unit]):
+        # Of no comparisons at all, every one holds and none does.
+        empty = isa.Condition.TRUE if selection.every else isa.Condition.FALSE
+        comparisons = selection.comparisons or (Comparison(0, empty, 0),)
+        entries += [
+            SelectionEntry(
+                False, c.attribute, c.condition, number == 0, selection.every, bit, c.constant
+            )
+            for number, c in enumerate(comparisons)
+        ]
+    entries += [SelectionEntry(admits=True, constant=mask) for mask in tables.admission[unit]]
+    return entries or [SelectionEntry(admits=True, first=True)]

@@ -1,0 +1,441 @@
+"""Instruction execution unit: runs an area's program for one pair after the other."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hdl import isa
+from hdl.config import DeviceConfig
+from hdl.control_words import ADDRESS_BITS, Target
+from hdl.factors import FACTOR, decide
+from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from hdl.scan import pair_layout
+
+_FACTORS = len(isa.FACTOR_REGISTERS)
+_SCRATCH = len(isa.SCRATCH_REGISTERS)
+_PROBE_BITS = len(isa.PROBE_SELECTION_REGISTERS)
+
+
+def _opcode(kind: type[isa.Instruction]) -> str:
+    """The pattern of an instruction's word: its fixed bits, and dashes for its members."""
+    return "".join(p if isinstance(p, str) else "-" * p[1] for p in kind.LAYOUT)
+
+
+def _fields(kind: type[isa.Instruction]) -> data.FlexibleLayout:
+    """Where an instruction's members are in its word."""
+    fields, position = {}, isa.WORD_BITS
+    for part in kind.LAYOUT:
+        width = len(part) if isinstance(part, str) else part[1]
+        position -= width
+        if not isinstance(part, str):
+            fields[part[0]] = data.Field(unsigned(width), position)
+    return data.FlexibleLayout(isa.WORD_BITS, fields)
+
+
+PATTERNS = {kind: _opcode(kind) for kind in isa.INSTRUCTIONS}
+FIELDS = {kind: _fields(kind) for kind in isa.INSTRUCTIONS}
+
+
+class ExecutionUnit(wiring.Component):
+    """Sequential: a pair starts after the leading run of CMPs, whose outcome the factor
+    array has found (without lanes: at address 0, and compares by itself), and ends at the
+    last instruction.
+
+    A JOIN asks the router for room where its route tag leads. While there is none, and
+    probes of a higher level wait, the unit gives up (`rewind`): it notes where it was, and
+    after the others goes on with that very JOIN.
+
+    latency     2 cycles to the first instruction, 3 for a jump taken, 4 for a JOIN
+    throughput  1 instruction a cycle; overlaps with the pair after only in reading it
+
+    write, half    tables, and which half of them is in use
+    enter, exit    a new probe's reference, level and selection bits; up to 4 wait
+    pairs          of the scanner, in the order of the probes
+    hit, hit_take, hit_bits   selection bits of the window tuple
+    attributes     what the probe carries (without lanes)
+    emit, granted, roomy      a joined tuple and where it goes; taken; there is room
+    higher         probes of a higher level than this one wait
+    commit         pulse: this probe is done
+    rewind         pulse: this and all later probes are taken back
+    resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
+    factors, used  comparators, from the program's CMPs
+    trace          what is executed
+    """
+
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self.config, self.number = config, number
+        self.layouts = layouts = Layouts(config)
+        self.probe = data.StructLayout(
+            {
+                "reference": layouts.reference,
+                "level": layouts.level_bits,
+                "bits": _PROBE_BITS,
+            }
+        )
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "enter": In(1),
+                "entering": In(self.probe),
+                "may_enter": Out(1),
+                "pairs": In(stream.Signature(pair_layout(config))),
+                "hit": Out(layouts.slot_bits),
+                "hit_take": Out(1),
+                "hit_bits": In(SELECTIONS),
+                "attributes": In(data.ArrayLayout(layouts.attributes, config.streams)),
+                "emit": Out(1),
+                "emitted": Out(layouts.reference),
+                "level": Out(layouts.level_bits),
+                "destination": Out(layouts.destination),
+                "granted": In(1),
+                "roomy": In(1),
+                "waiting": In(layouts.levels),
+                "commit": Out(1),
+                "context": Out(CONTEXT_BITS),
+                "busy": Out(1),
+                "rewind": Out(1),
+                "resume_level": In(layouts.level_bits),
+                "resumed": In(1),
+                "resume": Out(1),
+                "resume_slot": Out(layouts.slot_bits),
+                "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
+                "used": Out(range(config.factors + 1)),
+                "executed": Out(1),
+                "trace": Out(layouts.trace),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self._emitting = Signal(self._emitting_layout)
+        self._program(m)
+        self._probes(m)
+        self._execute(m)
+        return m
+
+    # --- the program --------------------------------------------------------------
+
+    def _program(self, m: Module) -> None:
+        """Instruction memory, each half with what is known of it: where the CMPs are."""
+        config = self.config
+        factor_bits = ceil_log2(max(2, config.factors))
+        self._word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits})
+        self._last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
+        start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
+        leading = Array(Signal(name=f"leading_{h}") for h in range(2))
+        used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
+        factors = Array(
+            Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
+        )
+        # Per register, the factor of the last leading CMP that writes it.
+        self._source = Array(
+            Signal(data.ArrayLayout(data.StructLayout({"factor": factor_bits, "known": 1}), _FACTORS),
+                   name=f"sources_{h}")
+            for h in range(2)
+        )  # fmt: skip
+        m.submodules.instructions = instructions = memory.Memory(
+            shape=self._word, depth=2 << ADDRESS_BITS, init=[]
+        )
+        write = instructions.write_port()
+        self._read = instructions.read_port()
+        other = ~self.half
+        bus = self.write
+        mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.INSTRUCTION)
+        cmp = data.View(FIELDS[isa.Cmp], bus.data[: isa.WORD_BITS])
+        is_cmp = bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])
+        begins = bus.address == 0
+        number = Signal(range(config.factors + 1))
+        m.d.comb += number.eq(Mux(begins, 0, used[other]))
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address, other)),
+            write.data.word.eq(bus.data[: isa.WORD_BITS]),
+            write.data.factor.eq(number),
+            write.en.eq(mine),
+        ]
+        with m.If(mine):
+            still = begins | leading[other]
+            with m.If(begins):
+                m.d.sync += self._source[other].eq(0)
+            m.d.sync += [
+                self._last[other].eq(bus.address),
+                used[other].eq(number + is_cmp),
+                leading[other].eq(still & is_cmp),
+            ]
+            with m.If(still):
+                # Without lanes the unit compares by itself, from the beginning.
+                m.d.sync += start[other].eq(bus.address if config.lanes else 0)
+            with m.If(is_cmp):
+                m.d.sync += factors[other][number].eq(
+                    Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
+                        cmp.condition, cmp.r[:4])
+                )  # fmt: skip
+                with m.If(still):
+                    m.d.sync += self._source[other][cmp.r[:4]].eq(Cat(number[:factor_bits], 1))
+        m.d.comb += [self.factors.eq(factors[self.half]), self.used.eq(used[self.half])]
+        self._start = start[self.half]
+
+        # Where each route tag leads.
+        m.submodules.destinations = destinations = memory.Memory(
+            shape=self.layouts.destination, depth=2 << TAG_BITS, init=[]
+        )
+        write = destinations.write_port()
+        self._destination = destinations.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:TAG_BITS], other)),
+            write.data.eq(bus.data[: len(write.data.as_value())]),
+            write.en.eq(bus.valid & (bus.target == Target.DESTINATION)),
+        ]
+
+    # --- the probes ---------------------------------------------------------------
+
+    def _probes(self, m: Module) -> None:
+        """The probe whose pairs come, and those after it; where a probe of each level was
+        left."""
+        layouts = self.layouts
+        queue = Array(Signal(self.probe, name=f"probe_{i}") for i in range(4))
+        first, end = Signal(3), Signal(3)
+        with m.If(self.enter):
+            m.d.sync += [queue[end[:2]].eq(self.entering), end.eq(end + 1)]
+        with m.If(self.commit):
+            m.d.sync += first.eq(first + 1)
+        with m.If(self.rewind):
+            m.d.sync += [first.eq(0), end.eq(0)]
+        # One less than there is room for: `enter` may be on its way.
+        m.d.sync += self.may_enter.eq((end - first)[:3] < 3)
+        m.d.comb += self.busy.eq(end != first)
+        self._current = Signal(self.probe)
+        m.d.comb += self._current.eq(queue[first[:2]])
+        m.d.comb += [
+            self.level.eq(self._current.level),
+            self.context.eq(self._current.reference.context),
+        ]
+        resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
+        slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
+        pcs = Array(Signal(ADDRESS_BITS, name=f"pc_{n}") for n in range(layouts.levels))
+        # Of each level, whether the probe that was left has yet to be taken up again.
+        pending = Array(Signal(name=f"pending_{n}") for n in range(layouts.levels))
+        with m.If(self.resumed):
+            m.d.sync += pending[self.resume_level].eq(0)
+        with m.If(self.rewind):
+            m.d.sync += [
+                pending[n].eq(resumes[n] | (n == self._current.level))
+                for n in range(layouts.levels)
+            ]
+        m.d.comb += [
+            self.resume.eq(pending[self.resume_level]),
+            self.resume_slot.eq(slots[self.resume_level]),
+        ]
+        level = self._current.level
+        with m.If(self.commit):
+            m.d.sync += resumes[level].eq(0)
+        with m.If(self.rewind):
+            m.d.sync += [
+                resumes[level].eq(1),
+                slots[level].eq(self._emitting.slot),
+                pcs[level].eq(self._emitting.pc),
+            ]
+        self._resumed_slot, self._resumed_pc = slots[level], pcs[level]
+        self._resumed = resumes[level]
+
+    @property
+    def _emitting_layout(self) -> data.StructLayout:
+        return data.StructLayout(
+            {"tag": TAG_BITS, "slot": self.layouts.slot_bits, "pc": ADDRESS_BITS}
+        )
+
+    # --- execution ----------------------------------------------------------------
+
+    def _execute(self, m: Module) -> None:
+        layouts, probe = self.layouts, self._current
+        last = self._last[self.half]
+
+        # The pair that comes next; its selection bits are read as it is taken.
+        waits = Signal()
+        pair = Signal(pair_layout(self.config), reset_less=True)
+        taken = Signal()
+        m.d.comb += [
+            self.pairs.ready.eq((~waits | taken) & ~self.rewind),
+            self.hit.eq(self.pairs.payload.slot),
+            self.hit_take.eq(self.pairs.valid & self.pairs.ready),
+        ]
+        with m.If(self.hit_take):
+            m.d.sync += [waits.eq(1), pair.eq(self.pairs.payload)]
+        with m.Elif(taken):
+            m.d.sync += waits.eq(0)
+
+        # The pair under way.
+        running = Signal()
+        slot = Signal(layouts.slot_bits)
+        held = Signal(pair.held.shape())
+        window = Signal(pair.attributes.shape())
+        factors, scratch = Signal(_FACTORS), Signal(_SCRATCH)
+        window_bits = Signal(SELECTIONS)
+        registers = Signal(isa.REGISTERS)
+        m.d.comb += registers.eq(Cat(factors, scratch, window_bits, probe.bits, Const(1, 1)))
+
+        # Fetch: address, memory, instruction register.
+        go, begin = Signal(), Signal()
+        pc = Signal(ADDRESS_BITS)
+        address = Signal(ADDRESS_BITS)
+        read_valid, valid = Signal(), Signal()
+        read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
+        instruction = Signal(self._word)
+        m.d.comb += address.eq(Mux(begin, self._start, pc))
+        m.d.comb += [self._read.addr.eq(Cat(address, self.half)), self._read.en.eq(go)]
+        with m.If(go):
+            m.d.sync += [
+                pc.eq(address + 1),
+                read_pc.eq(address),
+                read_valid.eq(running | begin),
+                at.eq(read_pc),
+                valid.eq(read_valid),
+                instruction.eq(self._read.data),
+            ]
+
+        emitted = Signal(self._emitting_layout)  # a JOIN, looking up its destination
+        looking = Signal()
+        with m.If(~running & waits & ~pair.end):
+            m.d.comb += [begin.eq(1), taken.eq(1)]
+            m.d.sync += [
+                running.eq(1),
+                slot.eq(pair.slot),
+                held.eq(pair.held),
+                window.eq(pair.attributes),
+                window_bits.eq(self.hit_bits),
+                scratch.eq(0),
+            ]
+            for register in range(_FACTORS):
+                source = self._source[self.half][register]
+                m.d.sync += factors[register].eq(
+                    source.known & pair.held.bit_select(source.factor, 1)
+                    if self.config.lanes
+                    else 0
+                )
+        with m.If(~running & waits & pair.end & ~looking & ~self.emit):
+            m.d.comb += [self.commit.eq(1), taken.eq(1)]
+
+        word = instruction.word
+        self._compare(m, instruction, held, window)
+        jump, target = Signal(), Signal(ADDRESS_BITS)
+        joins = Signal()
+        acts = Signal()
+        m.d.comb += [acts.eq(valid & go), self.executed.eq(acts)]
+        view = {kind: data.View(FIELDS[kind], word) for kind in isa.INSTRUCTIONS}
+        with m.Switch(word):
+            for kind, combine in ((isa.And, lambda a, b: a & b), (isa.Or, lambda a, b: a | b)):
+                with m.Case(PATTERNS[kind]):
+                    i = view[kind]
+                    value = combine(
+                        registers.bit_select(i.a, 1), registers.bit_select(i.b, 1)
+                    )
+                    with m.If(acts):
+                        m.d.sync += scratch.bit_select(i.r[:4], 1).eq(value)
+            with m.Case(PATTERNS[isa.Jmpct]):
+                m.d.comb += jump.eq(view[isa.Jmpct].tag != probe.reference.tag)
+                m.d.comb += target.eq(view[isa.Jmpct].address)
+            with m.Case(PATTERNS[isa.Cmp]):
+                with m.If(acts):
+                    m.d.sync += factors.bit_select(view[isa.Cmp].r[:4], 1).eq(self._compared)
+            with m.Case(PATTERNS[isa.Join]):
+                # What a probe that is taken up again had joined before it was left.
+                again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
+                m.d.comb += joins.eq(
+                    valid & registers.bit_select(view[isa.Join].r, 1) & ~again
+                )
+            with m.Case(PATTERNS[isa.Jmpli]):
+                m.d.comb += [jump.eq(~factors.any()), target.eq(last)]
+            with m.Case(PATTERNS[isa.Jmp]):
+                m.d.comb += [jump.eq(1), target.eq(view[isa.Jmp].address)]
+        m.d.comb += go.eq(~(joins & (looking | self.emit)))
+        with m.If(acts & jump):
+            m.d.sync += [pc.eq(target), read_valid.eq(0), valid.eq(0)]
+        with m.If(acts & (at == last)):
+            m.d.sync += [running.eq(0), read_valid.eq(0), valid.eq(0)]
+
+        # A joined tuple: where it goes, then a request that waits for the router.
+        m.d.comb += [
+            self._destination.addr.eq(Cat(view[isa.Join].tag, self.half)),
+            self._destination.en.eq(joins & go),
+        ]
+        with m.If(joins & go):
+            m.d.sync += [
+                looking.eq(1),
+                emitted.tag.eq(view[isa.Join].tag),
+                emitted.slot.eq(slot),
+                emitted.pc.eq(at),
+            ]
+        with m.If(looking):
+            m.d.sync += [
+                looking.eq(0),
+                self.emit.eq(1),
+                self._emitting.eq(emitted),
+                self.destination.eq(self._destination.data),
+            ]
+        with m.If(self.granted):
+            m.d.sync += self.emit.eq(0)
+        joined = self.emitted
+        m.d.comb += [
+            joined.eq(probe.reference),
+            joined.tag.eq(self._emitting.tag),
+            joined.carries.eq(probe.reference.carries | 1 << self.number),
+            joined.slots[self.number].eq(self._emitting.slot),
+        ]
+
+        # Giving up, after the router has had time to see that there is room.
+        higher = Signal()
+        for level in range(layouts.levels):
+            with m.If(self.waiting[level] & (level > probe.level)):
+                m.d.comb += higher.eq(1)
+        stuck = Signal(3)
+        with m.If(self.emit & ~self.roomy & higher & ~self.granted):
+            m.d.sync += stuck.eq(stuck + 1)
+        with m.Else():
+            m.d.sync += stuck.eq(0)
+        m.d.comb += self.rewind.eq(stuck.all() & self.emit & ~self.granted)
+        with m.If(self.rewind):
+            m.d.sync += [
+                waits.eq(0),
+                running.eq(0),
+                read_valid.eq(0),
+                valid.eq(0),
+                self.emit.eq(0),
+                looking.eq(0),
+                stuck.eq(0),
+            ]
+
+        m.d.comb += [
+            self.trace.tag.eq(probe.reference.tag),
+            self.trace.carries.eq(probe.reference.carries),
+            self.trace.probe.eq(probe.reference.slots),
+            self.trace.slot.eq(slot),
+            self.trace.address.eq(at),
+            self.trace.word.eq(word),
+        ]
+
+    def _compare(
+        self, m: Module, instruction: data.View, held: Signal, window: data.View
+    ) -> None:
+        """What a CMP that is executed finds: what the array found, or by itself."""
+        self._compared = compared = Signal()
+        if self.config.lanes:
+            m.d.comb += compared.eq(held.bit_select(instruction.factor, 1))
+            return
+        cmp = data.View(FIELDS[isa.Cmp], instruction.word)
+        a, b = Signal(self.config.attribute_width), Signal(self.config.attribute_width)
+        m.d.comb += a.eq(self.attributes[cmp.probe_stream][cmp.probe_attribute])
+        m.d.comb += b.eq(window[cmp.window_attribute])
+        carried = self._current.reference.carries.bit_select(cmp.probe_stream, 1)
+        always = cmp.condition == isa.Condition.TRUE
+        m.d.comb += compared.eq(decide(cmp.condition, a < b, a == b) & (carried | always))
+
+
+def write_signature() -> wiring.Signature:
+    """A word for a table, checked and addressed, for whoever it is for."""
+    return wiring.Signature(
+        {"valid": Out(1), "target": Out(4), "unit": Out(2), "address": Out(ADDRESS_BITS),
+         "data": Out(64)}
+    )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Equality index: finds the window tuples with an attribute value without a scan."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import DeviceConfig
+from hdl.layouts import Layouts
+
+
+def bucket(value: Value, bits: int) -> Value:
+    """The bucket of an attribute value: its parts of `bits` bits, one upon the other."""
+    folded = value[:bits]
+    for start in range(bits, len(value), bits):
+        folded = folded ^ value[start : start + bits]
+    return folded
+
+
+class EqualityIndex(wiring.Component):
+    """Chains of window slots, one a bucket, newest first.
+
+    A table gives the newest slot of every bucket, another for every slot the next older one
+    of its bucket. Nothing is ever removed: a chain leads from newer to older tuples, so it
+    ends where a step leads to a newer one, whose slot was written again, or out of the
+    window. A table entry that no tuple of the bucket has written yet may lead into the chain
+    of another bucket; that costs a few candidates, which the factors then reject.
+
+    latency     ask: answer 2 cycles later; insert: 3 cycles
+    throughput  one ask a cycle while nothing is inserted
+
+    insert, key, slot     pulse while `idle`: the tuple in `slot` has attribute value `key`
+    idle                  no insert under way
+    ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
+    ready                 the ask is taken
+    answer                the slot, 2 cycles after
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        slot = layouts.slot_bits
+        super().__init__(
+            {
+                "insert": In(1),
+                "key": In(config.attribute_width),
+                "slot": In(slot),
+                "idle": Out(1),
+                "ask": In(1),
+                "newest": In(1),
+                "bucket": In(slot),
+                "after": In(slot),
+                "ready": Out(1),
+                "answer": Out(slot),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        bits, depth = self.layouts.slot_bits, self.config.depth
+        inserted = Signal(data.StructLayout({"bucket": bits, "slot": bits}))
+        newest_was = Signal(bits)
+
+        m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
+        newest_write, newest_read = newest.write_port(), newest.read_port()
+        m.submodules.older = older = memory.Memory(shape=bits, depth=depth, init=[])
+        older_write, older_read = older.write_port(), older.read_port()
+        m.d.comb += [newest_read.en.eq(1), older_read.en.eq(1)]
+        m.d.comb += [
+            newest_read.addr.eq(Mux(self.idle, self.bucket, inserted.bucket)),
+            older_read.addr.eq(self.after),
+            newest_write.addr.eq(inserted.bucket),
+            newest_write.data.eq(inserted.slot),
+            older_write.addr.eq(inserted.slot),
+            older_write.data.eq(newest_was),
+        ]
+
+        asked_newest = Signal()
+        m.d.sync += asked_newest.eq(self.newest)
+        m.d.sync += self.answer.eq(Mux(asked_newest, newest_read.data, older_read.data))
+        m.d.comb += self.ready.eq(~self.newest | self.idle)
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.idle.eq(1)
+                with m.If(self.insert):
+                    m.d.sync += [
+                        inserted.bucket.eq(bucket(self.key, bits)),
+                        inserted.slot.eq(self.slot),
+                    ]
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.sync += newest_was.eq(newest_read.data)
+                m.next = "LINK"
+            with m.State("LINK"):
+                m.d.comb += [newest_write.en.eq(1), older_write.en.eq(1)]
+                m.next = "IDLE"
+        return m

@@ -1,0 +1,141 @@
+"""What travels inside a WJASIP, bit by bit: the payloads of its streams.
+
+Between router and areas a joined tuple travels as a *reference*: its route tag, which
+streams it carries, and where in their windows the components are. The data it stands
+for, the thesis's joined tuple, is fetched where it is compared or delivered. So FIFOs
+and multiplexers stay narrow whatever the width of the attributes.
+"""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+from amaranth.utils import ceil_log2
+
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.isa import WINDOW_SELECTION_REGISTERS
+
+STREAM_BITS = 2
+TAG_BITS = 8
+QUERY_BITS = 6
+SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
+
+CONTEXTS = 4
+"""Raw tuples in flight at once. Each has its own view of the windows, so that a probe
+sees what had arrived when its raw tuple did."""
+CONTEXT_BITS = ceil_log2(CONTEXTS)
+
+
+class Layouts:
+    """The layouts of one configuration.
+
+    slot_bits   a place in a window buffer
+    levels      how many streams a probe can carry short of all of them
+    attributes  the attributes of one tuple
+    raw         a raw tuple at the door; `filler` only moves the clock
+    component   a raw tuple as a window stores it
+    reference   a tuple on its way through router and areas
+    joined      what a reference stands for; 136 bits in the thesis's configuration
+    context     a raw tuple in flight: itself, and the sequence numbers of its time
+    result      a delivered result
+    handed_over a stored tuple that left early, and the arrival that displaced it
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        n, width = config.streams, config.attribute_width
+        self.slot_bits = ceil_log2(config.depth)
+        self.pointer_bits = self.slot_bits + 1
+        self.levels = max(1, n - 1)
+        self.level_bits = max(1, ceil_log2(self.levels))
+        self.timestamp = config.timestamp_width
+        self.sequence = config.sequence_width
+        self.attributes = data.ArrayLayout(width, MAX_ATTRIBUTES)
+        self.raw = data.StructLayout(
+            {
+                "stream": STREAM_BITS,
+                "admit": 1,
+                "filler": 1,
+                "timestamp": self.timestamp,
+                "sequence": self.sequence,
+                "attributes": self.attributes,
+            }
+        )
+        self.selected = data.StructLayout(
+            {"raw": self.raw, "bits": SELECTIONS, "admitted": 1}
+        )
+        self.component = data.StructLayout(
+            {
+                "timestamp": self.timestamp,
+                "sequence": self.sequence,
+                "attributes": self.attributes,
+            }
+        )
+        self.reference = data.StructLayout(
+            {
+                "context": CONTEXT_BITS,
+                "tag": TAG_BITS,
+                "carries": n,
+                "slots": data.ArrayLayout(self.slot_bits, n),
+            }
+        )
+        self.joined = data.StructLayout(
+            {"tag": TAG_BITS, "attributes": data.ArrayLayout(self.attributes, n)}
+        )
+        self.context = data.StructLayout(
+            {
+                "stream": STREAM_BITS,
+                "bits": SELECTIONS,
+                "component": self.component,
+                "counters": data.ArrayLayout(self.sequence, n),
+            }
+        )
+        self.fetched = data.StructLayout(
+            {
+                "reference": self.reference,
+                "components": data.ArrayLayout(self.component, n),
+                "stream": STREAM_BITS,
+                "bits": SELECTIONS,
+                "now": self.timestamp,
+                "counters": data.ArrayLayout(self.sequence, n),
+            }
+        )
+        self.result = data.StructLayout(
+            {
+                "query": QUERY_BITS,
+                "carries": n,
+                "newest": self.timestamp,
+                "oldest": self.timestamp,
+                "sequences": data.ArrayLayout(self.sequence, n),
+            }
+        )
+        self.handed_over = data.StructLayout(
+            {
+                "stream": STREAM_BITS,
+                "sequence": self.sequence,
+                "taker": STREAM_BITS,
+                "taken_by": self.sequence,
+            }
+        )
+        # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
+        self.destination = data.StructLayout({"areas": n, "output": 1})
+        # Per area and route tag, what the loader found out about its program.
+        self.probe_plan = data.StructLayout(
+            {
+                "interest": config.factors,
+                "always": 1,
+                "indexed": 1,
+                "index": 2,
+                "stream": STREAM_BITS,
+                "attribute": 2,
+            }
+        )
+        self.trace = data.StructLayout(
+            {
+                "tag": TAG_BITS,
+                "carries": n,
+                "probe": data.ArrayLayout(self.slot_bits, n),
+                "slot": self.slot_bits,
+                "address": 10,
+                "word": 20,
+            }
+        )

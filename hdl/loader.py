@@ -1,0 +1,191 @@
+"""Probe loader: fetches the next probe while the area is busy with the one before."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import DeviceConfig
+from hdl.factors import FACTOR
+from hdl.index import bucket
+from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+
+
+def staged_layout(config: DeviceConfig) -> data.StructLayout:
+    """A probe ready for its area. `operands` and `carried` are per factor; without lanes the
+    probe's attributes as they are take their place."""
+    layouts = Layouts(config)
+    return data.StructLayout(
+        {
+            "reference": layouts.reference,
+            "level": layouts.level_bits,
+            "bits": SELECTIONS,
+            "tail": layouts.slot_bits,
+            "count": layouts.pointer_bits,
+            "plan": layouts.probe_plan,
+            "bucket": layouts.slot_bits,
+            "operands": data.ArrayLayout(
+                config.attribute_width, config.factors if config.lanes else 0
+            ),
+            "carried": config.factors if config.lanes else 0,
+        }
+    )
+
+
+class ProbeLoader(wiring.Component):
+    """Takes the probe of the highest level, fetches what it carries, picks each factor's
+    operand and the bucket it looks into.
+
+    The highest level first: what is nearest to the output is done first, so that what
+    waits for room further on is not in the way of what makes room.
+
+    latency     about 9 cycles and one a factor
+    throughput  one probe at a time; meanwhile the area works on the one before
+
+    available, take, level, reference   of the probe FIFO
+    request, response, fetched          of the tuple fetch; the response is a pulse
+    context, tail, count                of the window buffer
+    tag, plan                           of the area's probe plan
+    factors, used                       comparators, and how many are in use
+    staged      the probe
+    attributes  what it carries
+    hold        the operands (without lanes, the attributes) of the last probe are still needed
+    flush       pulse: forget the probe
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        super().__init__(
+            {
+                "available": In(layouts.levels),
+                "take": Out(1),
+                "level": Out(layouts.level_bits),
+                "reference": In(layouts.reference),
+                "request": Out(stream.Signature(layouts.reference)),
+                "response": In(1),
+                "fetched": In(layouts.fetched),
+                "context": Out(CONTEXT_BITS),
+                "tail": In(layouts.slot_bits),
+                "count": In(layouts.pointer_bits),
+                "tag": Out(TAG_BITS),
+                "plan": In(layouts.probe_plan),
+                "factors": In(data.ArrayLayout(FACTOR, config.factors)),
+                "used": In(range(config.factors + 1)),
+                "staged": Out(stream.Signature(staged_layout(config))),
+                "attributes": Out(data.ArrayLayout(layouts.attributes, config.streams)),
+                "hold": In(1),
+                "flush": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, layouts = self.config, self.layouts
+        reference = Signal(layouts.reference)
+        level = Signal(layouts.level_bits)
+        highest = Signal(layouts.level_bits)
+        for number in range(layouts.levels):
+            with m.If(self.available[number]):
+                m.d.comb += highest.eq(number)
+        m.d.comb += [
+            self.level.eq(highest),
+            self.context.eq(reference.context),
+            self.tag.eq(reference.tag),
+            self.request.payload.eq(reference),
+        ]
+        probe = self.staged.payload
+        m.d.comb += [
+            probe.reference.eq(reference),
+            probe.level.eq(level),
+            probe.tail.eq(self.tail),
+            probe.count.eq(self.count),
+            probe.plan.eq(self.plan),
+        ]
+        key = Signal(config.attribute_width)
+        m.d.comb += key.eq(self.attributes[self.plan.stream][self.plan.attribute])
+        bits = Signal(SELECTIONS)
+        folded = Signal(layouts.slot_bits)
+        m.d.sync += folded.eq(bucket(key, layouts.slot_bits))
+        m.d.comb += [probe.bits.eq(bits), probe.bucket.eq(folded)]
+
+        # Without lanes the execution unit reads `attributes`, with lanes only operands matter.
+        hold_all = Const(0, 1) if config.lanes else self.hold
+        with m.FSM():
+            with m.State("IDLE"):
+                with m.If(self.available.any() & ~self.flush & ~hold_all):
+                    m.d.comb += self.take.eq(1)
+                    m.d.sync += level.eq(highest)
+                    m.next = "READ"
+            with m.State("READ"):
+                m.d.sync += reference.eq(self.reference)
+                m.next = "REQUEST"
+                with m.If(self.flush):
+                    m.next = "IDLE"
+            with m.State("REQUEST"):
+                # Once raised the request stays, as a stream must; what comes is ignored.
+                m.d.comb += self.request.valid.eq(1)
+                with m.If(self.request.ready):
+                    m.next = "FETCH"
+                flushed = Signal()
+                with m.If(self.flush):
+                    m.d.sync += flushed.eq(1)
+            with m.State("FETCH"):
+                with m.If(self.flush):
+                    m.d.sync += flushed.eq(1)
+                with m.If(self.response):
+                    m.d.sync += flushed.eq(0)
+                    with m.If(flushed | self.flush):
+                        m.next = "IDLE"
+                    with m.Else():
+                        for stream_number in range(config.streams):
+                            m.d.sync += self.attributes[stream_number].eq(
+                                self.fetched.components[stream_number].attributes
+                            )
+                        # Only a raw tuple has selection bits; a joined one's tag says it all.
+                        m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
+                        m.next = "OPERANDS"
+            self._operands(m, reference)
+            with m.State("STAGED"):
+                m.d.comb += self.staged.valid.eq(~self.flush)
+                with m.If(self.staged.ready | self.flush):
+                    m.next = "IDLE"
+        return m
+
+    def _operands(self, m: Module, reference: Signal) -> None:
+        """One factor a cycle, so that one multiplexer serves them all."""
+        number = Signal(range(self.config.factors + 1))
+        with m.State("OPERANDS"):
+            if self.config.lanes:
+                operands = Signal(self.staged.payload.operands.shape())
+                carried = Signal(self.config.factors)
+                m.d.comb += [
+                    self.staged.payload.operands.eq(operands),
+                    self.staged.payload.carried.eq(carried),
+                ]
+                factor = Signal(FACTOR)
+                m.d.comb += factor.eq(self.factors[number])
+                with m.If(~self.hold):
+                    m.d.sync += [
+                        operands[number].eq(
+                            self.attributes[factor.probe_stream][factor.probe_attribute]
+                        ),
+                        carried.bit_select(number, 1).eq(
+                            reference.carries.bit_select(factor.probe_stream, 1)
+                        ),
+                        number.eq(number + 1),
+                    ]
+                    with m.If(number + 1 >= self.used):
+                        m.d.sync += number.eq(0)
+                        m.next = "STAGED"
+            else:
+                m.next = "STAGED"
+            with m.If(self.flush):
+                m.d.sync += number.eq(0)
+                m.next = "IDLE"
+
+
+def _joined(reference: data.View) -> object:
+    carries = reference.carries
+    return (carries & (carries - 1)[: len(carries)]) != 0

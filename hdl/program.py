@@ -1,0 +1,92 @@
+"""What a loader needs to know of a program without running it.
+
+A probe tuple's route tag fixes its path through the program, but for JMPLI. So for each
+tag one can say which factors matter: a pair in which none of them holds joins nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hdl import isa
+from hdl.isa import Condition
+
+# How often a comparison is thought to hold: of two factors a JOIN needs, the rarer decides
+# which pairs are looked at closer.
+_OFTEN = {
+    Condition.FALSE: 0,
+    Condition.EQ: 1,
+    Condition.LT: 50,
+    Condition.GT: 50,
+    Condition.LE: 50,
+    Condition.GE: 50,
+    Condition.NE: 99,
+    Condition.TRUE: 100,
+}
+
+Cover = frozenset[int] | None
+"""Factors of which at least one holds wherever a register is 1; None: it can be 1 without."""
+
+
+class Program:
+    """An area's program. Factors are its CMPs, counted from 0 in order of address."""
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self.instructions = [isa.decode(word) for word in words]
+        addresses = [a for a, i in enumerate(self.instructions) if isinstance(i, isa.Cmp)]
+        self._factor = {address: number for number, address in enumerate(addresses)}
+
+    def path(self, tag: int) -> Iterator[tuple[int, isa.Instruction]]:
+        """Addresses and instructions a probe of this tag executes, if no JMPLI leaves."""
+        address = 0
+        while address < len(self.instructions):
+            instruction = self.instructions[address]
+            yield address, instruction
+            address += 1
+            if isinstance(instruction, isa.Jmp) or (
+                isinstance(instruction, isa.Jmpct) and instruction.tag != tag
+            ):
+                address = instruction.address
+
+    def joins(self, tag: int) -> bool:
+        return any(isinstance(instruction, isa.Join) for _, instruction in self.path(tag))
+
+    def interest(self, tag: int) -> Cover:
+        """Factors of which one at least holds in every pair this tag joins."""
+        covers: dict[int, Cover] = dict.fromkeys(range(isa.REGISTERS), frozenset())
+        for reads_more in (isa.WINDOW_SELECTION_REGISTERS, isa.PROBE_SELECTION_REGISTERS):
+            covers.update(dict.fromkeys(reads_more))
+        covers[isa.TRUE_REGISTER] = None
+        passed: Cover = None  # what the last JMPLI let through
+        found: Cover = frozenset()
+        for address, instruction in self.path(tag):
+            match instruction:
+                case isa.Cmp(condition=condition, r=r):
+                    never = condition == Condition.FALSE
+                    covers[r] = frozenset() if never else frozenset((self._factor[address],))
+                case isa.And(a, b, r):
+                    covers[r] = self._rarer(covers[a], covers[b])
+                case isa.Or(a, b, r):
+                    covers[r] = _either(covers[a], covers[b])
+                case isa.Jmpli():
+                    some: Cover = frozenset()
+                    for register in isa.FACTOR_REGISTERS:
+                        some = _either(some, covers[register])
+                    passed = self._rarer(passed, some)
+                case isa.Join(r):
+                    found = _either(found, self._rarer(covers[r], passed))
+        return found
+
+    def _rarer(self, a: Cover, b: Cover) -> Cover:
+        """Where both registers are 1, either cover serves."""
+        return min((a, b), key=self._often)
+
+    def _often(self, cover: Cover) -> float:
+        if cover is None:
+            return float("inf")
+        conditions = {n: self.instructions[a] for a, n in self._factor.items() if n in cover}
+        return sum(_OFTEN[Condition(cmp.condition)] for cmp in conditions.values())  # type: ignore[attr-defined]
+
+
+def _either(a: Cover, b: Cover) -> Cover:
+    return None if a is None or b is None else a | b

@@ -1,0 +1,95 @@
+"""Replay: after new tables, what windows keep of the old ones is worked out anew."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import DeviceConfig
+from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+
+
+class Replay(wiring.Component):
+    """Goes through every stored tuple, oldest first: fetches it, has its selection bits worked
+    out by the new tables, writes them, and puts the tuple into the equality indexes.
+
+    latency     about 10 cycles a stored tuple
+    throughput  one run at a time
+
+    start, busy      pulse; a run is under way
+    firsts, ends     of the window buffers: tail and head
+    request, response, fetched   of the tuple fetch, for tuples as they are stored
+    again, stream, attributes, known, bits   of the selection unit
+    rewrite, reindex, slot, component, rewritten, storing   per window: write, index, may index
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        n = config.streams
+        pointers = data.ArrayLayout(layouts.pointer_bits, n)
+        super().__init__(
+            {
+                "start": In(1),
+                "busy": Out(1),
+                "firsts": In(pointers),
+                "ends": In(pointers),
+                "request": Out(stream.Signature(layouts.reference)),
+                "response": In(1),
+                "fetched": In(layouts.fetched),
+                "again": Out(1),
+                "stream": Out(STREAM_BITS),
+                "attributes": Out(layouts.attributes),
+                "known": In(1),
+                "bits": In(SELECTIONS),
+                "rewrite": Out(n),
+                "slot": Out(layouts.slot_bits),
+                "rewritten": Out(SELECTIONS),
+                "storing": In(n),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        n = self.config.streams
+        at = Signal(self.layouts.pointer_bits)
+        number = Signal(range(n))
+        end = Array(self.ends[s] for s in range(n))[number]
+        m.d.comb += [self.slot.eq(at), self.stream.eq(number)]
+        for s in range(n):
+            m.d.comb += self.request.payload.slots[s].eq(at)
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                with m.If(self.start):
+                    m.d.sync += [number.eq(0), at.eq(self.firsts[0])]
+                    m.next = "TUPLE"
+            with m.State("TUPLE"):
+                with m.If(at != end):
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.next = "FETCH"
+                with m.Elif(number == n - 1):
+                    m.next = "IDLE"
+                with m.Else():
+                    after = Array(self.firsts[(s + 1) % n] for s in range(n))[number]
+                    m.d.sync += [number.eq(number + 1), at.eq(after)]
+            with m.State("FETCH"):
+                components = Array(self.fetched.components[s].attributes for s in range(n))
+                with m.If(self.response):
+                    m.d.sync += self.attributes.eq(components[number])
+                    m.next = "SELECT"
+            with m.State("SELECT"):
+                m.d.comb += self.again.eq(1)
+                m.next = "BITS"
+            with m.State("BITS"):
+                with m.If(self.known):
+                    m.d.sync += self.rewritten.eq(self.bits)
+                    m.next = "WRITE"
+            with m.State("WRITE"):
+                with m.If(self.storing.all()):
+                    m.d.comb += self.rewrite.eq(1 << number)
+                    m.d.sync += at.eq(at + 1)
+                    m.next = "TUPLE"
+        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | self.start)
+        return m

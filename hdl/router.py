@@ -1,0 +1,92 @@
+"""Router: takes joined tuples from the areas and sends them where their route tag leads."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arbiter import RoundRobin
+from hdl.config import DeviceConfig
+from hdl.layouts import CONTEXT_BITS, Layouts
+
+
+
+class Router(wiring.Component):
+    """Each area keeps its copy of the join routing table, so a tuple comes with its
+    destinations. It is taken only when there is room at all of them; a tuple that must wait
+    never keeps another waiting that need not.
+
+    A tuple goes only from one level to the next, and what the highest level makes goes to the
+    output: areas that prefer the highest level therefore always find an end.
+
+    latency     1 cycle
+    throughput  1 tuple a cycle, to all its destinations at once
+
+    emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
+    granted, roomy       per sender: taken; there is room for it
+    rooms, output_room   per area and level; at the output
+    push, output         per area: a tuple for its probe FIFO; for the output
+    pushed, push_level
+    sent, context        how many places the tuple granted goes to, and whose it is
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        self.senders = config.streams + 1
+        n = config.streams
+        super().__init__(
+            {
+                "emit": In(self.senders),
+                "emitted": In(data.ArrayLayout(layouts.reference, self.senders)),
+                "level": In(data.ArrayLayout(layouts.level_bits, n)),
+                "destination": In(data.ArrayLayout(layouts.destination, self.senders)),
+                "granted": Out(self.senders),
+                "roomy": Out(self.senders),
+                "rooms": In(data.ArrayLayout(layouts.levels, n)),
+                "output_room": In(1),
+                "push": Out(n),
+                "output": Out(1),
+                "pushed": Out(layouts.reference),
+                "push_level": Out(layouts.level_bits),
+                "sent": Out(range(n + 2)),
+                "context": Out(CONTEXT_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        n, layouts = self.config.streams, self.layouts
+        m.submodules.arbiter = arbiter = RoundRobin(self.senders)
+        m.d.comb += [
+            arbiter.enable.eq(1),
+            arbiter.requests.eq(self.emit & self.roomy),
+            self.granted.eq(arbiter.granted),
+        ]
+        m.d.sync += [self.push.eq(0), self.output.eq(0)]
+        for sender in range(self.senders):
+            destination = self.destination[sender]
+            if sender == n:
+                level = Signal(layouts.level_bits)
+            else:
+                level = Signal(layouts.level_bits, name=f"level_{sender}")
+                m.d.comb += level.eq(self.level[sender] + 1)
+            blocked = Signal(n + 1, name=f"blocked_{sender}")
+            for area in range(n):
+                room = Array(self.rooms[area][number] for number in range(layouts.levels))[level]
+                m.d.comb += blocked[area].eq(destination.areas[area] & ~room)
+            m.d.comb += blocked[n].eq(destination.output & ~self.output_room)
+            m.d.comb += self.roomy[sender].eq(~blocked.any())
+            with m.If(arbiter.granted[sender]):
+                m.d.comb += [
+                    self.sent.eq(sum(Cat(destination.areas, destination.output))),
+                    self.context.eq(self.emitted[sender].context),
+                ]
+                m.d.sync += [
+                    self.push.eq(destination.areas),
+                    self.output.eq(destination.output),
+                    self.pushed.eq(self.emitted[sender]),
+                    self.push_level.eq(level),
+                ]
+        return m

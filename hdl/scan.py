@@ -1,0 +1,329 @@
+"""Scanner: leads a probe past the window tuples it may meet, and finds the pairs worth executing."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.factors import FACTOR, FactorArray
+from hdl.layouts import Layouts
+from hdl.loader import staged_layout
+
+_ROWS_WAITING = 16
+_ROWS_IN_FLIGHT = 8
+
+
+def pair_layout(config: DeviceConfig) -> data.StructLayout:
+    """A pair for the execution unit, or the `end` of a probe. `held` has the outcome of every
+    factor; without lanes the window tuple's attributes take its place."""
+    layouts = Layouts(config)
+    return data.StructLayout(
+        {
+            "end": 1,
+            "slot": layouts.slot_bits,
+            "held": config.factors if config.lanes else 0,
+            "attributes": data.ArrayLayout(
+                config.attribute_width, 0 if config.lanes else MAX_ATTRIBUTES
+            ),
+        }
+    )
+
+
+class Scanner(wiring.Component):
+    """Reads the window row by row, `lanes` tuples a cycle, through the factor array; or, for
+    an indexed probe, the row of one candidate after the other. Only tuples in the view of
+    the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
+    pairs leave one by one.
+
+    latency     6 cycles from a row's address to its first pair
+    throughput  `lanes` pairs a cycle while none is of interest, a candidate each 3 cycles;
+                1 pair of interest a cycle; 2 cycles between probes
+
+    staged      the next probe
+    begin       pulse: this probe is now worked on (`staged` was taken)
+    resume, resume_slot   the probe was begun before: go on with this slot
+    factors     what each comparator does
+    row, tuples           of the window buffer
+    newest, bucket, after, ask, ready, answer   of the indexes; `index` says which
+    pairs       pairs of interest, and the end of each probe
+    tally       per probe, at its end: how many pairs were looked at
+    hold        the operands of the probe begun are still needed
+    flush       pulse that goes with the component's reset: forget everything
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        self.banks = max(1, config.lanes)
+        self.bank_bits = self.banks.bit_length() - 1
+        self.row_bits = layouts.slot_bits - self.bank_bits
+        slot = layouts.slot_bits
+        super().__init__(
+            {
+                "staged": In(stream.Signature(staged_layout(config))),
+                "begin": Out(1),
+                "may_begin": In(1),
+                "resume": In(1),
+                "resume_slot": In(slot),
+                "factors": In(data.ArrayLayout(FACTOR, config.factors)),
+                "row": Out(self.row_bits),
+                "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
+                "index": Out(2),
+                "ask": Out(1),
+                "newest": Out(1),
+                "bucket": Out(slot),
+                "after": Out(slot),
+                "ready": In(1),
+                "answer": In(slot),
+                "pairs": Out(stream.Signature(pair_layout(config))),
+                "tally": Out(layouts.pointer_bits),
+                "ended": Out(1),
+                "hold": Out(1),
+                "flush": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        issue = data.StructLayout({"mask": self.banks, "row": self.row_bits, "last": 1})
+        self._issued = Signal(issue)
+        self._valid = Signal()
+        self._first = Signal()
+        self._may_issue = Signal()
+        self._walk_and_scan(m)
+        self._compare(m, issue)
+        return m
+
+    # --- which rows ---------------------------------------------------------------
+
+    def _walk_and_scan(self, m: Module) -> None:
+        layouts, bank_bits = self.layouts, self.bank_bits
+        slot_bits, pointer = layouts.slot_bits, layouts.pointer_bits
+        probe = self.staged.payload
+
+        tail = Signal(slot_bits)
+        count = Signal(pointer)
+        key = Signal(slot_bits)
+        seeking = Signal()  # a resumed probe, before its slot
+        wanted = Signal(slot_bits)
+        first = Signal()
+        m.d.comb += [self._first.eq(first), self.bucket.eq(key), self.ended.eq(0)]
+        with m.If(self._valid):
+            m.d.sync += first.eq(0)
+
+        # Steps count rows from the tail's, so that the last may be the first row again.
+        step, last_step = (Signal(self.row_bits + 1, name=n) for n in ("step", "last_step"))
+        first_step = Signal(self.row_bits + 1)
+        low, high = (Signal(max(1, bank_bits), name=n) for n in ("low", "high"))
+
+        # Of an index walk: where the candidate is, counted from the tail.
+        slot = Signal(slot_bits)
+        offset = Signal(slot_bits)
+        before = Signal(pointer)
+        visible = Signal(pointer)  # candidates so far
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += self.staged.ready.eq(self.may_begin & ~self.flush)
+                with m.If(self.staged.valid & self.staged.ready):
+                    m.d.comb += self.begin.eq(1)
+                    m.d.sync += [
+                        tail.eq(probe.tail),
+                        count.eq(probe.count),
+                        key.eq(probe.bucket),
+                        self.index.eq(probe.plan.index),
+                        seeking.eq(self.resume),
+                        wanted.eq(self.resume_slot),
+                        first.eq(1),
+                        before.eq(1 << slot_bits),
+                        visible.eq(0),
+                    ]
+                    if self.config.indexes:
+                        with m.If(probe.count == 0):
+                            m.next = "NOTHING"
+                        with m.Elif(probe.plan.indexed):
+                            m.next = "ENTER"
+                        with m.Else():
+                            m.next = "PREPARE"
+                    else:
+                        m.next = "PREPARE"
+                        with m.If(probe.count == 0):
+                            m.next = "NOTHING"
+            with m.State("PREPARE"):
+                skipped = Signal(slot_bits + 1)
+                m.d.comb += skipped.eq(
+                    Mux(seeking, (wanted - tail)[:slot_bits], 0) + tail[:bank_bits]
+                )
+                end = Signal(pointer + 1)
+                m.d.comb += end.eq(count + tail[:bank_bits] - 1)
+                m.d.sync += [
+                    step.eq(skipped[bank_bits:]),
+                    first_step.eq(skipped[bank_bits:]),
+                    low.eq(skipped[:bank_bits]),
+                    last_step.eq(end[bank_bits:]),
+                    high.eq(end[:bank_bits]),
+                ]
+                m.next = "ROWS"
+            with m.State("ROWS"):
+                bank = range(self.banks)
+                at_first, at_last = step == first_step, step == last_step
+                m.d.comb += [
+                    self._valid.eq(self._may_issue),
+                    self._issued.row.eq(tail[bank_bits:] + step),
+                    self._issued.last.eq(at_last),
+                    self._issued.mask.eq(
+                        Cat((~at_first | (b >= low)) & (~at_last | (b <= high)) for b in bank)
+                    ),
+                    self.tally.eq(count),
+                ]
+                with m.If(self._may_issue):
+                    m.d.sync += step.eq(step + 1)
+                    with m.If(at_last):
+                        m.d.comb += self.ended.eq(1)
+                        m.next = "IDLE"
+            if self.config.indexes:
+                with m.State("ENTER"):
+                    m.d.comb += [self.ask.eq(1), self.newest.eq(1)]
+                    with m.If(self.ready):
+                        m.next = "WAIT"
+                with m.State("WAIT"):
+                    m.next = "LOOK"
+                with m.State("LOOK"):
+                    m.d.sync += [slot.eq(self.answer), offset.eq(self.answer - tail)]
+                    m.next = "CANDIDATE"
+                with m.State("CANDIDATE"):
+                    m.d.comb += [
+                        self.after.eq(slot),
+                        self._issued.row.eq(slot[bank_bits:]),
+                        self._issued.mask.eq((1 << slot[:bank_bits])[: self.banks]),
+                    ]
+                    with m.If(offset >= before):
+                        m.next = "NOTHING"
+                    with m.Elif(self._may_issue):
+                        with m.If(offset < count):
+                            m.d.sync += visible.eq(visible + 1)
+                            found = ~seeking | (slot == wanted)
+                            m.d.comb += self._valid.eq(found)
+                            with m.If(found):
+                                m.d.sync += seeking.eq(0)
+                        m.d.sync += before.eq(offset)
+                        m.d.comb += self.ask.eq(1)
+                        m.next = "WAIT"
+            with m.State("NOTHING"):
+                m.d.comb += [
+                    self._valid.eq(self._may_issue),
+                    self._issued.last.eq(1),
+                    self.tally.eq(visible),
+                ]
+                with m.If(self._may_issue):
+                    m.d.comb += self.ended.eq(1)
+                    m.next = "IDLE"
+
+    # --- which pairs --------------------------------------------------------------
+
+    def _compare(self, m: Module, issue: data.StructLayout) -> None:
+        config, banks = self.config, self.banks
+        lanes = config.lanes
+        probe = self.staged.payload
+        m.d.comb += self.row.eq(self._issued.row)
+
+        # Stages: address, memory, tuples, compare, decide. Without lanes it ends with tuples.
+        depth = 4 if lanes else 2
+        infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
+        valids = [Signal(name=f"valid{i}") for i in range(depth + 1)]
+        m.d.comb += [infos[0].eq(self._issued), valids[0].eq(self._valid)]
+        for i in range(depth):
+            m.d.sync += infos[i + 1].eq(infos[i])
+            m.d.sync += valids[i + 1].eq(valids[i])
+        info, valid = infos[depth], valids[depth]
+
+        found = Signal(
+            data.StructLayout(
+                {
+                    "last": 1,
+                    "row": self.row_bits,
+                    "mask": banks,
+                    "held": data.ArrayLayout(config.factors if lanes else 0, banks),
+                    "attributes": data.ArrayLayout(
+                        0 if lanes else len(self.layouts.attributes), 1
+                    ),
+                }
+            ),
+            reset_less=True,
+        )
+        push = Signal()
+        if lanes:
+            m.submodules.array = array = FactorArray(config)
+            operands = Signal(probe.operands.shape(), reset_less=True)
+            carried = Signal(config.factors, reset_less=True)
+            plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(4)]
+            begun = Signal()
+            m.d.sync += begun.eq(valids[0] & self._first)
+            with m.If(self.begin):
+                m.d.sync += self.hold.eq(1)
+            with m.Elif(begun):
+                m.d.sync += self.hold.eq(0)
+            # The probe's operands come in with the first row's tuples.
+            with m.If(begun):
+                m.d.sync += [operands.eq(probe.operands), carried.eq(probe.carried)]
+            with m.If(self.begin):
+                m.d.sync += plans[0].eq(probe.plan)
+            with m.If(begun):
+                m.d.sync += plans[1].eq(plans[0])
+            m.d.sync += [plans[2].eq(plans[1]), plans[3].eq(plans[2])]
+            m.d.comb += [
+                array.tuples.eq(self.tuples),
+                array.operands.eq(operands),
+                array.carried.eq(carried),
+                array.factors.eq(self.factors),
+            ]
+            plan = plans[3]
+            mask = Cat(
+                info.mask[lane] & (plan.always | (array.held[lane] & plan.interest).any())
+                for lane in range(lanes)
+            )
+            m.d.sync += found.held.eq(array.held)
+        else:
+            mask = info.mask
+            m.d.sync += found.attributes[0].eq(self.tuples[0])
+        m.d.sync += [
+            found.last.eq(info.last),
+            found.row.eq(info.row),
+            found.mask.eq(mask),
+            push.eq(valid & (info.last | mask.any())),
+        ]
+
+        rows = fifo.SyncFIFO(width=len(found.as_value()), depth=_ROWS_WAITING)
+        m.submodules.rows = rows
+        m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
+        m.d.sync += self._may_issue.eq(rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT)
+
+        # One pair a cycle.
+        row = Signal(found.shape())
+        m.d.comb += row.eq(rows.r_data)
+        done, left = Signal(banks), Signal(banks)
+        m.d.comb += left.eq(row.mask & ~done)
+        one = Signal(banks)
+        m.d.comb += one.eq(left & (~left + 1)[:banks])
+        pair = self.pairs.payload
+        lane = Signal(range(max(2, banks)))
+        for number in range(banks):
+            with m.If(one[number]):
+                m.d.comb += lane.eq(number)
+                if lanes:
+                    m.d.comb += pair.held.eq(row.held[number])
+        if not lanes:
+            m.d.comb += pair.attributes.eq(row.attributes[0])
+        m.d.comb += [
+            pair.end.eq(left == 0),
+            pair.slot.eq(Cat(lane[: self.bank_bits], row.row)),
+            self.pairs.valid.eq(rows.r_rdy),
+        ]
+        with m.If(self.pairs.valid & self.pairs.ready):
+            with m.If((left == one) & ~(row.last & (left != 0))):
+                m.d.comb += rows.r_en.eq(1)
+                m.d.sync += done.eq(0)
+            with m.Else():
+                m.d.sync += done.eq(done | one)

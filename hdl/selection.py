@@ -1,0 +1,173 @@
+"""Selection unit: the door of the device."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hdl.config import DeviceConfig
+from hdl.control_words import SelectionEntry, Target
+from hdl.execution import write_signature
+from hdl.factors import decide
+from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+
+
+def entry_layout(config: DeviceConfig) -> data.StructLayout:
+    """A row of a selection table, as `SelectionEntry` encodes it."""
+    return data.StructLayout(
+        {
+            "last": 1,
+            "admits": 1,
+            "attribute": 2,
+            "condition": 3,
+            "first": 1,
+            "every": 1,
+            "bit": 4,
+            "constant": max(config.attribute_width, SELECTIONS),
+        }
+    )
+
+
+class SelectionUnit(wiring.Component):
+    """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
+    make selection bits, masks of bits let the tuple in. A tick goes by.
+
+    latency     3 cycles and one an entry after the first
+    throughput  as latency
+
+    write, half      tables, and which half of them is in use
+    raw              raw tuples
+    selected         the same with selection bits, and whether they were admitted
+    again, stream, attributes   pulse while `idle`: work out a stored tuple's bits anew
+    known, bits      pulse, with them
+    pause            take no raw tuple
+    idle             nothing here
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "raw": In(stream.Signature(layouts.raw)),
+                "selected": Out(stream.Signature(layouts.selected)),
+                "again": In(1),
+                "stream": In(STREAM_BITS),
+                "attributes": In(layouts.attributes),
+                "known": Out(1),
+                "bits": Out(SELECTIONS),
+                "pause": In(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        shape = entry_layout(config)
+        address_bits = ceil_log2(config.comparisons)
+        m.submodules.table = table = memory.Memory(
+            shape=shape, depth=config.streams << address_bits + 1, init=[]
+        )
+        write, read = table.write_port(), table.read_port()
+        bus = self.write
+        assert shape.size <= SelectionEntry.HEAD_BITS + 32
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:address_bits], ~self.half, bus.unit)),
+            write.data.eq(bus.data[: shape.size]),
+            write.en.eq(bus.valid & (bus.target == Target.SELECTION)),
+        ]
+
+        raw = Signal(self.layouts.raw)
+        replayed = Signal()
+        address = Signal(address_bits)
+        at = Signal(address_bits)
+        which = Signal(STREAM_BITS)
+        m.d.comb += [
+            read.addr.eq(Cat(at, self.half, which)),
+            read.en.eq(1),
+            which.eq(raw.stream),
+            at.eq(address),
+        ]
+        entry = Signal(shape)
+        bits, collected = Signal(SELECTIONS), Signal(SELECTIONS)
+        started, held, outcome = Signal(), Signal(), Signal()
+        value = Signal(config.attribute_width)
+        constant = entry.constant[: config.attribute_width]
+        m.d.comb += [
+            value.eq(raw.attributes[entry.attribute]),
+            outcome.eq(decide(entry.condition, value < constant, value == constant)),
+            held.eq(
+                Mux(
+                    entry.first,
+                    outcome,
+                    Mux(entry.every, started & outcome, started | outcome),
+                )
+            ),
+            collected.eq(bits),
+        ]
+        with m.If(~entry.admits):
+            m.d.comb += collected.bit_select(entry.bit, 1).eq(held)
+        lets_in = Signal()
+        mask = entry.constant[:SELECTIONS]
+        m.d.comb += lets_in.eq(entry.admits & ~entry.first & ~(mask & ~bits).any())
+        m.d.sync += [address.eq(at + 1), entry.eq(read.data)]
+
+        result = self.selected.payload
+        with m.If(self.selected.ready):
+            m.d.sync += self.selected.valid.eq(0)
+        with m.FSM() as fsm:
+            with m.State("IDLE"):
+                m.d.comb += [
+                    self.raw.ready.eq(~self.pause & ~self.again),
+                    at.eq(0),
+                    which.eq(Mux(self.again, self.stream, self.raw.payload.stream)),
+                ]
+                with m.If(self.again):
+                    m.d.sync += [
+                        raw.stream.eq(self.stream),
+                        raw.attributes.eq(self.attributes),
+                        replayed.eq(1),
+                    ]
+                    m.next = "ENTER"
+                with m.Elif(self.raw.valid & self.raw.ready):
+                    m.d.sync += [raw.eq(self.raw.payload), replayed.eq(0)]
+                    with m.If(self.raw.payload.admit & ~self.raw.payload.filler):
+                        m.next = "ENTER"
+                    with m.Else():
+                        m.next = "TICK"
+                m.d.sync += bits.eq(0)
+            with m.State("ENTER"):
+                m.next = "ENTRIES"
+            with m.State("ENTRIES"):
+                m.d.sync += [bits.eq(collected), started.eq(held)]
+                ends = entry.last | (lets_in & ~replayed)
+                with m.If(ends & replayed):
+                    m.d.comb += [self.known.eq(1), self.bits.eq(collected)]
+                    m.next = "IDLE"
+                with m.Elif(ends & (~self.selected.valid | self.selected.ready)):
+                    m.d.sync += [
+                        self.selected.valid.eq(1),
+                        result.raw.eq(raw),
+                        result.bits.eq(collected),
+                        result.admitted.eq(lets_in),
+                    ]
+                    m.next = "IDLE"
+                with m.Elif(ends):
+                    # The entry must not move on while the result waits.
+                    m.d.sync += [entry.eq(entry), bits.eq(bits), started.eq(started)]
+            with m.State("TICK"):
+                with m.If(~self.selected.valid | self.selected.ready):
+                    m.d.sync += [
+                        self.selected.valid.eq(1),
+                        result.raw.eq(raw),
+                        result.bits.eq(0),
+                        result.admitted.eq(0),
+                    ]
+                    m.next = "IDLE"
+        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~self.selected.valid)
+        return m

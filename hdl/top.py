@@ -1,0 +1,242 @@
+"""WJASIP: the stream-join processor, all its parts in one list."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arbiter import RoundRobin
+from hdl.area import JoinArea
+from hdl.config import DeviceConfig
+from hdl.control import COMMAND, RESPONSE, ControlUnit
+from hdl.control_words import Target
+from hdl.execution import write_signature
+from hdl.fetch import TupleFetch
+from hdl.layouts import STREAM_BITS, Layouts
+from hdl.output import Output
+from hdl.replay import Replay
+from hdl.router import Router
+from hdl.selection import SelectionUnit
+from hdl.sequencer import Sequencer
+
+
+class Wjasip(wiring.Component):
+    """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
+
+    latency     about 40 cycles from a raw tuple to its first result, without scanning
+    throughput  the slowest of: a raw tuple in 5 cycles; in each area `lanes` pairs a cycle
+                scanned, or 3 cycles an indexed candidate; a result in 5 cycles
+
+    commands, responses   control unit
+    raw                   raw tuples in arrival order; a filler moves the clock where it would
+                          leap more than half of what its counter counts
+    results               delivered results, of raw tuples in any order
+    handed_over           stored tuples that left early
+    idle                  nothing in flight
+    executed, traces      per area, the instruction that is executed (with `trace`)
+    """
+
+    def __init__(self, config: DeviceConfig, trace: bool = False) -> None:
+        self.config, self.with_trace = config, trace
+        self.layouts = layouts = Layouts(config)
+        members = {
+            "commands": In(stream.Signature(COMMAND)),
+            "responses": Out(stream.Signature(RESPONSE)),
+            "raw": In(stream.Signature(layouts.raw)),
+            "results": Out(stream.Signature(layouts.result)),
+            "handed_over": Out(stream.Signature(layouts.handed_over)),
+            "idle": Out(1),
+        }
+        if trace:
+            members["executed"] = Out(config.streams)
+            members["traces"] = Out(data.ArrayLayout(layouts.trace, config.streams))
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config = self.config
+        n = config.streams
+        m.submodules.control = self._control = control = ControlUnit(config)
+        m.submodules.selection = selection = SelectionUnit(config)
+        m.submodules.sequencer = sequencer = Sequencer(config)
+        m.submodules.router = router = Router(config)
+        areas = [JoinArea(config, number) for number in range(n)]
+        for number, area in enumerate(areas):
+            m.submodules[f"area{number}"] = area
+        # Probes of each area, the output, and the replay.
+        m.submodules.fetch = fetch = TupleFetch(config, n + 2)
+        m.submodules.output = output = Output(config)
+        m.submodules.replay = replay = Replay(config)
+
+        for part in (selection, output, *areas):
+            m.d.comb += part.half.eq(control.half)
+            for name in write_signature().members:
+                m.d.comb += getattr(part.write, name).eq(getattr(control.write, name))
+
+        # Raw tuples: door, sequencer, windows.
+        wiring.connect(m, wiring.flipped(self.raw), selection.raw)
+        wiring.connect(m, selection.selected, sequencer.selected)
+        self._raw_tables(m, sequencer)
+        m.d.comb += [selection.pause.eq(control.pause), sequencer.clear.eq(control.clear)]
+        for number, area in enumerate(areas):
+            m.d.comb += [
+                area.now.eq(sequencer.now),
+                area.counter.eq(sequencer.counters[number]),
+                area.check.eq(sequencer.check),
+                sequencer.settled[number].eq(area.settled),
+                area.store.eq(sequencer.store[number]),
+                sequencer.stored[number].eq(area.stored),
+                sequencer.storing[number].eq(area.storing),
+                area.tuple.eq(sequencer.tuple),
+                area.tuple.attributes.eq(
+                    Mux(replay.busy, replay.attributes, sequencer.tuple.attributes)
+                ),
+                area.bits.eq(sequencer.bits),
+                area.snapshot.eq(sequencer.snapshot),
+                area.snapshot_context.eq(sequencer.context),
+                area.busy.eq(sequencer.busy),
+                area.oldest.eq(sequencer.oldest),
+                area.clear.eq(control.clear),
+                fetch.components[number].eq(area.fetched),
+                fetch.blocked[number].eq(area.blocked),
+                area.fetch.eq(fetch.slots[number]),
+                area.response.eq(fetch.responses[number]),
+                area.data.eq(fetch.fetched),
+            ]
+            wiring.connect(m, area.request, fetch.requests[number])
+        m.d.comb += [
+            fetch.remember.eq(sequencer.snapshot),
+            fetch.context.eq(sequencer.context),
+            fetch.raw.eq(sequencer.raw),
+        ]
+
+        # Joined tuples: areas, router, areas and output.
+        for number, area in enumerate(areas):
+            m.d.comb += [
+                router.emit[number].eq(area.emit),
+                router.emitted[number].eq(area.emitted),
+                router.level[number].eq(area.level),
+                router.destination[number].eq(area.destination),
+                area.granted.eq(router.granted[number]),
+                area.roomy.eq(router.roomy[number]),
+                router.rooms[number].eq(area.room),
+                area.push.eq(router.push[number]),
+                area.push_level.eq(router.push_level),
+                area.pushed.eq(router.pushed),
+                sequencer.done[number].eq(area.commit),
+                sequencer.done_contexts[number].eq(area.committed),
+            ]
+        m.d.comb += [
+            router.emit[n].eq(sequencer.emit),
+            router.emitted[n].eq(sequencer.emitted),
+            router.destination[n].eq(sequencer.destination),
+            sequencer.granted.eq(router.granted[n]),
+            sequencer.sent.eq(router.sent),
+            sequencer.sent_context.eq(router.context),
+            router.output_room.eq(output.room),
+            output.push.eq(router.output),
+            output.pushed.eq(router.pushed),
+            sequencer.done[n].eq(output.commit),
+            sequencer.done_contexts[n].eq(output.context),
+        ]
+        wiring.connect(m, output.request, fetch.requests[n])
+        wiring.connect(m, output.results, wiring.flipped(self.results))
+        m.d.comb += [output.response.eq(fetch.responses[n]), output.fetched.eq(fetch.fetched)]
+
+        # New tables: stored tuples again.
+        wiring.connect(m, replay.request, fetch.requests[n + 1])
+        m.d.comb += [
+            replay.start.eq(control.replay),
+            control.replaying.eq(replay.busy),
+            replay.response.eq(fetch.responses[n + 1]),
+            replay.fetched.eq(fetch.fetched),
+            selection.again.eq(replay.again),
+            selection.stream.eq(replay.stream),
+            selection.attributes.eq(replay.attributes),
+            replay.known.eq(selection.known),
+            replay.bits.eq(selection.bits),
+        ]
+        for number, area in enumerate(areas):
+            m.d.comb += [
+                replay.firsts[number].eq(area.first),
+                replay.ends[number].eq(area.end),
+                area.rewrite.eq(replay.rewrite[number]),
+                area.reindex.eq(replay.rewrite[number]),
+                area.rewrite_slot.eq(replay.slot),
+                area.rewrite_bits.eq(replay.rewritten),
+                replay.storing[number].eq(area.storing),
+            ]
+
+        self._hand_over(m, areas, sequencer)
+        m.d.comb += self.idle.eq(
+            sequencer.idle & selection.idle & ~self.raw.valid & ~self.handed_over.valid
+        )
+        m.d.comb += control.quiet.eq(sequencer.idle & selection.idle)
+        wiring.connect(m, wiring.flipped(self.commands), control.commands)
+        wiring.connect(m, control.responses, wiring.flipped(self.responses))
+        m.d.comb += [
+            control.events.taken.eq(sequencer.taken),
+            control.events.ticks.eq(sequencer.tick),
+            control.events.dropped.eq(sequencer.dropped),
+            control.events.pairs.eq(sum(area.pairs for area in areas)),
+            control.events.circulated.eq(router.granted[:n].any()),
+            control.events.delivered.eq(output.delivered),
+            control.events.handed_over.eq(self.handed_over.valid & self.handed_over.ready),
+            control.events.cycles.eq(1),
+            control.events.hits.eq(sum(area.hits for area in areas)),
+            control.events.stalls.eq(sum(area.stalled for area in areas)),
+            control.events.rewinds.eq(sum(area.rewound for area in areas)),
+        ]
+        for number, area in enumerate(areas):
+            m.d.comb += control.occupancy[number].eq(area.occupancy)
+        if self.with_trace:
+            for number, area in enumerate(areas):
+                m.d.comb += self.executed[number].eq(area.executed)
+                m.d.comb += self.traces[number].eq(area.trace)
+        return m
+
+    def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
+        """What the sequencer knows of each stream, in two halves as all tables."""
+        bus, half = self._control.write, self._control.half
+        for number in range(self.config.streams):
+            route = data.StructLayout({"stores": 1, "group": STREAM_BITS})
+            mine = bus.valid & (bus.target == Target.RAW_ROUTE) & (bus.unit == number)
+            leads = bus.valid & (bus.target == Target.DESTINATION) & (bus.address == number)
+            routes = [Signal(route, name=f"route_{number}_{h}") for h in range(2)]
+            destinations = [
+                Signal(self.layouts.destination, name=f"destination_{number}_{h}")
+                for h in range(2)
+            ]
+            for h in range(2):
+                with m.If(mine & (half != h)):
+                    m.d.sync += routes[h].eq(bus.data[: route.size])
+                with m.If(leads & (half != h)):
+                    m.d.sync += destinations[h].eq(bus.data[: self.layouts.destination.size])
+                with m.If(half == h):
+                    m.d.comb += [
+                        sequencer.stores[number].eq(routes[h].stores),
+                        sequencer.groups[number].eq(routes[h].group),
+                        sequencer.destinations[number].eq(destinations[h]),
+                    ]
+
+    def _hand_over(self, m: Module, areas: list[JoinArea], sequencer: Sequencer) -> None:
+        """One window's at a time; the raw tuple they make way for waits meanwhile."""
+        m.submodules.leaving = turns = RoundRobin(len(areas))
+        m.d.comb += [
+            turns.requests.eq(Cat(area.leaving.valid for area in areas)),
+            turns.enable.eq(~self.handed_over.valid | self.handed_over.ready),
+        ]
+        handed = self.handed_over.payload
+        with m.If(self.handed_over.ready):
+            m.d.sync += self.handed_over.valid.eq(0)
+        for number, area in enumerate(areas):
+            m.d.comb += area.leaving.ready.eq(turns.granted[number])
+            with m.If(turns.granted[number]):
+                m.d.sync += [
+                    self.handed_over.valid.eq(1),
+                    handed.stream.eq(number),
+                    handed.sequence.eq(area.leaving.payload),
+                    handed.taker.eq(sequencer.taker),
+                    handed.taken_by.eq(sequencer.taken_by),
+                ]

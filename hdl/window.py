@@ -1,0 +1,288 @@
+"""Window buffer: the stored tuples of one stream, as a ring."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Module, Mux, Signal, unsigned
+from amaranth.lib import data, enum, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.config import DeviceConfig
+from hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
+
+
+class RangeKind(enum.Enum, shape=2):
+    """What age says about a tuple."""
+
+    NONE = 0  # dead at once, unless its rank keeps it
+    TICKS = 1  # dead beyond so many ticks
+    FOREVER = 2
+
+
+class WindowBuffer(wiring.Component):
+    """A ring of `depth` tuples with eviction in order of arrival.
+
+    Every tuple is stored twice: whole, for whoever fetches a component or checks its age,
+    and its attributes in banks, from which the factor array reads `lanes` tuples a cycle.
+    Head and tail have one bit more than a slot, so that head - tail is the number stored.
+
+    *Eviction.* With `check`, the two oldest tuples, always kept at hand, are looked at in
+    two cycles; the dead leave. One that some window still reaches, but whose age or rank
+    the counters could soon no longer tell, or whose place is wanted, leaves by `leaving`.
+    *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
+    what is stored then. A slot is not written again while the oldest context in flight can
+    see it: `stored` comes late instead.
+
+    latency     check: settled after 2 cycles, 2 more for each two that leave;
+                fetch and row: data 2 cycles after the address
+    throughput  one stored tuple, one fetch, one row a cycle
+
+    now, counter     clock and last sequence number, held from `check` to `settled`
+    check, settled   pulse; high when all dead are gone
+    store, stored    request, held with `tuple` and `bits`; pulse when done
+    written          where it was stored, valid with `stored`
+    leaving          sequence number of a tuple that leaves early
+    snapshot         pulse, with its `context`
+    busy, oldest     are raw tuples in flight, and the context of the oldest
+    context, tail, count   view of a context, for the probe loader
+    fetch, fetched   whole tuple at a slot; `blocked` when the port is needed inside
+    row, tuples      attributes of the tuples of a row of the banks
+    hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
+    rewrite          new selection bits for a stored tuple
+    ticks, kind, rows   retention, held
+    clear            pulse: empty
+    first, end, occupancy   tail, head and their distance
+    """
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config = config
+        self.layouts = layouts = Layouts(config)
+        self.banks = max(1, config.lanes)
+        self.row_bits = layouts.slot_bits - (self.banks.bit_length() - 1)
+        slot, pointer = layouts.slot_bits, layouts.pointer_bits
+        super().__init__(
+            {
+                "now": In(layouts.timestamp),
+                "counter": In(layouts.sequence),
+                "check": In(1),
+                "settled": Out(1),
+                "store": In(1),
+                "tuple": In(layouts.component),
+                "bits": In(SELECTIONS),
+                "stored": Out(1),
+                "written": Out(slot),
+                "leaving": Out(stream.Signature(layouts.sequence)),
+                "snapshot": In(1),
+                "snapshot_context": In(CONTEXT_BITS),
+                "busy": In(1),
+                "oldest": In(CONTEXT_BITS),
+                "context": In(CONTEXT_BITS),
+                "tail": Out(slot),
+                "count": Out(pointer),
+                "fetch": In(slot),
+                "fetched": Out(layouts.component),
+                "blocked": Out(1),
+                "row": In(self.row_bits),
+                "tuples": Out(data.ArrayLayout(layouts.attributes, self.banks)),
+                "hit": In(slot),
+                "hit_take": In(1),
+                "hit_bits": Out(SELECTIONS),
+                "rewrite": In(1),
+                "rewrite_slot": In(slot),
+                "rewrite_bits": In(SELECTIONS),
+                "ticks": In(layouts.timestamp),
+                "kind": In(RangeKind),
+                "rows": In(layouts.sequence),
+                "clear": In(1),
+                "first": Out(pointer),
+                "end": Out(pointer),
+                "occupancy": Out(pointer),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self._head = Signal(self.layouts.pointer_bits)
+        self._tail = Signal(self.layouts.pointer_bits)
+        self._stored_now = Signal(self.layouts.pointer_bits)
+        m.d.comb += self._stored_now.eq(self._head - self._tail)
+        m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
+        m.d.comb += self.occupancy.eq(self._stored_now)
+        self._memories(m)
+        self._contexts(m)
+        self._eviction(m)
+        return m
+
+    def _memories(self, m: Module) -> None:
+        layouts, depth = self.layouts, self.config.depth
+        slot = self._head[: layouts.slot_bits]
+        m.d.comb += self.written.eq(slot)
+        self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
+
+        m.submodules.whole = whole = memory.Memory(shape=layouts.component, depth=depth, init=[])
+        write, read = whole.write_port(), whole.read_port()
+        m.d.comb += [
+            write.addr.eq(slot),
+            write.data.eq(self.tuple),
+            write.en.eq(self.stored),
+            read.addr.eq(Mux(self.blocked, self._oldest_slot, self.fetch)),
+            read.en.eq(1),
+        ]
+        self._whole = read.data
+        m.d.sync += self.fetched.eq(read.data)
+
+        m.submodules.selections = selections = memory.Memory(
+            shape=unsigned(SELECTIONS), depth=depth, init=[]
+        )
+        write, read = selections.write_port(), selections.read_port()
+        m.d.comb += [
+            write.addr.eq(Mux(self.rewrite, self.rewrite_slot, slot)),
+            write.data.eq(Mux(self.rewrite, self.rewrite_bits, self.bits)),
+            write.en.eq(self.stored | self.rewrite),
+            read.addr.eq(self.hit),
+            read.en.eq(self.hit_take),
+            self.hit_bits.eq(read.data),
+        ]
+
+        # The bank is the low bits of the slot, so that a row is `banks` tuples in a row.
+        bank_bits = layouts.slot_bits - self.row_bits
+        for bank in range(self.banks):
+            m.submodules[f"bank{bank}"] = one = memory.Memory(
+                shape=layouts.attributes, depth=depth // self.banks, init=[]
+            )
+            write, read = one.write_port(), one.read_port()
+            m.d.comb += [
+                write.addr.eq(slot[bank_bits:]),
+                write.data.eq(self.tuple.attributes),
+                write.en.eq(self.stored & (slot[:bank_bits] == bank)),
+                read.addr.eq(self.row),
+                read.en.eq(1),
+            ]
+            m.d.sync += self.tuples[bank].eq(read.data)
+
+    def _contexts(self, m: Module) -> None:
+        pointer = self.layouts.pointer_bits
+        tails = Array(Signal(pointer, name=f"tail_of_{c}") for c in range(CONTEXTS))
+        counts = Array(Signal(pointer, name=f"count_of_{c}") for c in range(CONTEXTS))
+        with m.If(self.snapshot):
+            m.d.sync += [
+                tails[self.snapshot_context].eq(self._tail),
+                counts[self.snapshot_context].eq(self._stored_now),
+            ]
+        m.d.sync += [self.tail.eq(tails[self.context]), self.count.eq(counts[self.context])]
+        # The first slot that may not be written: what the oldest context still sees.
+        self._room = Signal()
+        kept_from = Mux(self.busy, tails[self.oldest], self._tail)
+        held = Signal(pointer)
+        m.d.comb += held.eq(self._head - kept_from)
+        # Registered: the oldest context only moves on, so this errs towards waiting; what is
+        # stored in between is covered by `stored` holding it off for a cycle.
+        m.d.sync += self._room.eq((held != self.config.depth) & ~self.stored)
+
+    def _eviction(self, m: Module) -> None:
+        layouts = self.layouts
+        age_of = data.StructLayout({"timestamp": layouts.timestamp, "sequence": layouts.sequence})
+        # The oldest tuple and the one after it, as far as known.
+        oldest = [Signal(age_of, name=f"oldest{i}") for i in range(2)]
+        known = Signal(range(3))
+        leave = Signal(range(3))  # how many leave in this cycle
+        self._prefetch(m, oldest, known, leave)
+
+        dead, uncountable = Signal(2), Signal(2)
+        ages = [Signal(layouts.timestamp, name=f"age{i}") for i in range(2)]
+        ranks = [Signal(layouts.sequence, name=f"rank{i}") for i in range(2)]
+        for i in range(2):
+            m.d.sync += ages[i].eq(self.now - oldest[i].timestamp)
+            m.d.sync += ranks[i].eq(self.counter - oldest[i].sequence)
+            too_old = Signal(name=f"too_old{i}")
+            with m.Switch(self.kind):
+                with m.Case(RangeKind.NONE):
+                    m.d.comb += too_old.eq(1)
+                with m.Case(RangeKind.TICKS):
+                    m.d.comb += too_old.eq(ages[i] > self.ticks)
+            forever = self.kind == RangeKind.FOREVER
+            m.d.comb += dead[i].eq(too_old & (ranks[i] >= self.rows) & ~forever)
+            m.d.comb += uncountable[i].eq(~dead[i] & (ages[i][-1] | ranks[i][-1]))
+
+        # The ages of both are of the same cycle, so it counts whether both were known then.
+        both = Signal()
+        m.d.sync += both.eq(known == 2)
+        some = Signal()
+        m.d.comb += some.eq(self._stored_now != 0)
+        m.d.comb += self.leaving.payload.eq(oldest[0].sequence)
+        with m.FSM():
+            with m.State("SETTLED"):
+                m.d.comb += self.settled.eq(~self.check)
+                with m.If(self.check):
+                    m.next = "AGE"
+                with m.Elif(self.store):
+                    with m.If(self._stored_now == self.config.depth):
+                        with m.If(known != 0):
+                            m.next = "DISPLACE"
+                    with m.Elif(self._room):
+                        m.d.comb += self.stored.eq(1)
+            with m.State("AGE"):
+                with m.If(~some):
+                    m.next = "SETTLED"
+                with m.Elif(known != 0):
+                    m.next = "DECIDE"
+            with m.State("DECIDE"):
+                with m.If(uncountable[0]):
+                    m.next = "LEAVE"
+                with m.Elif(dead[0] & both & dead[1]):
+                    m.d.comb += leave.eq(2)
+                    m.next = "AGE"
+                with m.Elif(dead[0]):
+                    m.d.comb += leave.eq(1)
+                    # Settled already if the next one is known to stay.
+                    last = both & ~uncountable[1]
+                    with m.If(last | (self._stored_now == 1)):
+                        m.next = "SETTLED"
+                    with m.Else():
+                        m.next = "AGE"
+                with m.Else():
+                    m.next = "SETTLED"
+            for name, after in (("LEAVE", "AGE"), ("DISPLACE", "SETTLED")):
+                with m.State(name):
+                    m.d.comb += self.leaving.valid.eq(1)
+                    with m.If(self.leaving.ready):
+                        m.d.comb += leave.eq(1)
+                        m.next = after
+        m.d.sync += self._tail.eq(self._tail + leave)
+        m.d.sync += self._head.eq(self._head + self.stored)
+        with m.If(self.clear):
+            m.d.sync += [self._head.eq(0), self._tail.eq(0)]
+
+    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, leave: Signal) -> None:
+        """Keeps `oldest` filled from the whole tuples, one read at a time."""
+        slot_bits = self.layouts.slot_bits
+        arriving = Signal()
+        left = Signal(range(3))
+        m.d.comb += left.eq(known - leave)
+        with m.If(leave == 1):
+            m.d.sync += oldest[0].eq(oldest[1])
+        m.d.sync += known.eq(left + arriving)
+        next_slot = Signal(self.layouts.pointer_bits)
+        m.d.comb += next_slot.eq(self._tail + known)
+        m.d.comb += self._oldest_slot.eq(next_slot[:slot_bits])
+        with m.FSM():
+            with m.State("IDLE"):
+                with m.If((known != 2) & (known != self._stored_now) & (leave == 0)):
+                    m.next = "READ"
+            with m.State("READ"):
+                m.d.comb += self.blocked.eq(1)
+                with m.If(self.clear):
+                    m.next = "IDLE"
+                with m.Else():
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += arriving.eq(~self.clear)
+                with m.Switch(left):
+                    for place in range(2):
+                        with m.Case(place):
+                            m.d.sync += [
+                                oldest[place].timestamp.eq(self._whole.timestamp),
+                                oldest[place].sequence.eq(self._whole.sequence),
+                            ]
+                m.next = "IDLE"
+        with m.If(self.clear):
+            m.d.sync += known.eq(0)
