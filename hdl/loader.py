@@ -112,6 +112,15 @@ class ProbeLoader(wiring.Component):
 
         # Without lanes the execution unit reads `attributes`, with lanes only operands matter.
         hold_all = Const(0, 1) if config.lanes else self.hold
+        if config.lanes:
+            self._picked = (
+                Signal(probe.operands.shape(), name="operands"),
+                Signal(config.factors, name="carried"),
+            )
+            m.d.comb += [
+                probe.operands.eq(self._picked[0]),
+                probe.carried.eq(self._picked[1]),
+            ]
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.available.any() & ~self.flush & ~hold_all):
@@ -158,12 +167,7 @@ class ProbeLoader(wiring.Component):
         number = Signal(range(self.config.factors + 1))
         with m.State("OPERANDS"):
             if self.config.lanes:
-                operands = Signal(self.staged.payload.operands.shape())
-                carried = Signal(self.config.factors)
-                m.d.comb += [
-                    self.staged.payload.operands.eq(operands),
-                    self.staged.payload.carried.eq(carried),
-                ]
+                operands, carried = self._picked
                 factor = Signal(FACTOR)
                 m.d.comb += factor.eq(self.factors[number])
                 with m.If(~self.hold):

@@ -247,7 +247,7 @@ class Scanner(wiring.Component):
                     "mask": banks,
                     "held": data.ArrayLayout(config.factors if lanes else 0, banks),
                     "attributes": data.ArrayLayout(
-                        0 if lanes else len(self.layouts.attributes), 1
+                        0 if lanes else self.layouts.attributes.size, 1
                     ),
                 }
             ),

@@ -61,7 +61,7 @@ class Wjasip(wiring.Component):
         m.submodules.selection = selection = SelectionUnit(config)
         m.submodules.sequencer = sequencer = Sequencer(config)
         m.submodules.router = router = Router(config)
-        areas = [JoinArea(config, number) for number in range(n)]
+        self._areas = areas = [JoinArea(config, number) for number in range(n)]
         for number, area in enumerate(areas):
             m.submodules[f"area{number}"] = area
         # Probes of each area, the output, and the replay.

@@ -266,7 +266,7 @@ class WindowBuffer(wiring.Component):
         m.d.comb += self._oldest_slot.eq(next_slot[:slot_bits])
         with m.FSM():
             with m.State("IDLE"):
-                with m.If((known != 2) & (known != self._stored_now) & (leave == 0)):
+                with m.If((known != 2) & (known != self._stored_now) & (leave == 0) & ~self.clear):
                     m.next = "READ"
             with m.State("READ"):
                 m.d.comb += self.blocked.eq(1)
