@@ -315,7 +315,7 @@ class ExecutionUnit(wiring.Component):
                     if self.config.lanes
                     else 0
                 )
-        with m.If(~running & waits & pair.end & ~looking & ~self.emit):
+        with m.If(~running & waits & pair.end & ~looking & ~self.emit & ~self.rewind):
             m.d.comb += [self.commit.eq(1), taken.eq(1)]
 
         word = instruction.word
@@ -350,7 +350,7 @@ class ExecutionUnit(wiring.Component):
                 m.d.comb += [jump.eq(~factors.any()), target.eq(last)]
             with m.Case(PATTERNS[isa.Jmp]):
                 m.d.comb += [jump.eq(1), target.eq(view[isa.Jmp].address)]
-        m.d.comb += go.eq(~(joins & (looking | self.emit)))
+        m.d.comb += go.eq(~(joins & (looking | self.emit)) & ~self.rewind)
         with m.If(acts & jump):
             m.d.sync += [pc.eq(target), read_valid.eq(0), valid.eq(0)]
         with m.If(acts & (at == last)):
@@ -395,7 +395,10 @@ class ExecutionUnit(wiring.Component):
             m.d.sync += stuck.eq(stuck + 1)
         with m.Else():
             m.d.sync += stuck.eq(0)
-        m.d.comb += self.rewind.eq(stuck.all() & self.emit & ~self.granted)
+        # From a register, for it reaches far; the request is withdrawn meanwhile.
+        m.d.sync += self.rewind.eq(0)
+        with m.If(stuck.all() & self.emit & ~self.granted):
+            m.d.sync += [self.rewind.eq(1), self.emit.eq(0)]
         with m.If(self.rewind):
             m.d.sync += [
                 waits.eq(0),

@@ -78,12 +78,14 @@ class VerilatedDevice:
 
     def load(self, image: bytes) -> None:
         tables = decode(image, self._config)
-        self._ask(Command(Operation.BEGIN))
+        new = self._tables is None or self._tables.groups != tables.groups
+        commands = [
+            Command(Operation.BEGIN),
+            *load_commands(tables, self._config),
+            Command(Operation.COMMIT, data=int(new)),
+        ]
         try:
-            for command in load_commands(tables, self._config):
-                self._ask(command)
-            new = self._tables is None or self._tables.groups != tables.groups
-            self._ask(Command(Operation.COMMIT, data=int(new)))
+            self._ask(*commands)
         except LoadRefused:
             self._ask(Command(Operation.ABORT))
             raise
@@ -125,16 +127,18 @@ class VerilatedDevice:
     def _counter(self, counter: int) -> int:
         return self._ask(Command(Operation.READ, address=counter))
 
-    def _ask(self, command: Command) -> int:
+    def _ask(self, *commands: Command) -> int:
+        """The data of the last answer; all commands must be answered with OK."""
         columns = {
-            name: np.array([getattr(command, name)], np.uint64)
+            name: np.array([getattr(command, name) for command in commands], np.uint64)
             for name in ("operation", "target", "unit", "address", "data")
         }
-        words = pack(self._fields["command"], columns, 1)
-        answer = self._processor.command(words, _PATIENCE)
+        words = pack(self._fields["command"], columns, len(commands))
+        answered, answer = self._processor.commands(words, _PATIENCE)
         fields = unpack(self._fields["response"], answer[None, :])
         verdict = Verdict(int(fields["verdict"][0]))
         if verdict is not Verdict.OK:
+            command = commands[answered - 1]
             what = verdict.name.lower().replace("_", " ")
             raise LoadRefused(f"{command} was answered: {what}", command.unit, command.address)
         return int(fields["data"][0])

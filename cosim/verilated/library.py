@@ -12,6 +12,7 @@ import numpy as np
 from cosim.verilated.bits import Words
 
 RESULTS, HANDED_OVER, TRACE = range(3)
+_VERDICT = 15
 
 
 class Stuck(RuntimeError):
@@ -42,14 +43,18 @@ class Processor:
         chances = [int(min(chance, 0.99) * (1 << 32)) for chance in (inputs, outputs)]
         self._functions.device_hold(self._device, seed, *chances)
 
-    def command(self, words: Words, patience: int) -> Words:
-        """The answer to one command."""
+    def commands(self, rows: Words, patience: int) -> tuple[int, Words]:
+        """Commands one after the other, up to one that is refused: how many were answered,
+        and the last answer."""
         answer = np.zeros(8, np.uint32)
-        if not self._functions.device_command(
-            self._device, _pointer(words), _pointer(answer), patience
-        ):
+        count, words = rows.shape
+        rows = np.ascontiguousarray(rows)
+        answered = self._functions.device_commands(
+            self._device, _pointer(rows), count, words, _pointer(answer), patience
+        )
+        if answered < count and not answer[0] & _VERDICT:
             raise Stuck(f"no answer within {patience} cycles")
-        return answer
+        return int(answered), answer
 
     def run(self, raws: Words, patience: int) -> None:
         """Pushes raw tuples and drains."""
@@ -82,7 +87,7 @@ def _functions(path: Path) -> Any:
         "device_new": (pointer, [ctypes.c_char_p]),
         "device_delete": (None, [pointer]),
         "device_hold": (None, [pointer, number, ctypes.c_uint32, ctypes.c_uint32]),
-        "device_command": (ctypes.c_int, [pointer, pointer, pointer, number]),
+        "device_commands": (number, [pointer, pointer, number, number, pointer, number]),
         "device_run": (ctypes.c_int, [pointer, pointer, number, number, number]),
         "device_cycles": (number, [pointer]),
         "device_count": (number, [pointer, ctypes.c_int]),

@@ -142,31 +142,41 @@ void device_hold(Device *device, uint64_t seed, uint32_t in, uint32_t out) {
     device->hold_out = out;
 }
 
-// One command; its answer in `response`. 1 when answered, 0 when `patience` cycles went by.
-int device_command(Device *device, const uint32_t *command, uint32_t *response, uint64_t patience) {
+// Commands one after the other, up to the first that is not answered with verdict 0. Gives how
+// many were answered; `answer` is the last one's. Less than `rows` with verdict 0: nothing
+// happened for `patience` cycles.
+uint64_t device_commands(Device *device, const uint32_t *commands, uint64_t rows, uint64_t words,
+                         uint32_t *answer, uint64_t patience) {
     auto &top = *device->top;
+    uint64_t next = 0, waited = 0;
     bool sent = false;
-    put(top.commands___05Fpayload, command);
-    for (uint64_t waited = 0; waited < patience; ++waited) {
-        device->open_outputs();
+    std::vector<uint32_t> got;
+    while (next < rows && waited++ < patience) {
+        put(top.commands___05Fpayload, commands + next * words);
         top.commands___05Fvalid = !sent;
-        top.responses___05Fready = sent && (!device->hold_out || device->chance() >= device->hold_out);
+        top.responses___05Fready = sent && (!device->hold_out ||
+                                            device->chance() >= device->hold_out);
+        device->open_outputs();
         device->settle();
         if (device->collect()) waited = 0;
-        bool taken = top.commands___05Fvalid && top.commands___05Fready;
+        sent = sent || top.commands___05Fready;
         bool answered = top.responses___05Fvalid && top.responses___05Fready;
-        std::vector<uint32_t> words;
-        if (answered) get(top.responses___05Fpayload, words);
-        device->edge();
-        sent = sent || taken;
         if (answered) {
-            std::memcpy(response, words.data(), words.size() * sizeof(uint32_t));
-            top.commands___05Fvalid = 0;
-            top.responses___05Fready = 0;
-            return 1;
+            got.clear();
+            get(top.responses___05Fpayload, got);
+        }
+        device->edge();
+        if (answered) {
+            std::memcpy(answer, got.data(), got.size() * sizeof(uint32_t));
+            sent = false;
+            waited = 0;
+            ++next;
+            if (answer[0] & 15) break;
         }
     }
-    return 0;
+    top.commands___05Fvalid = 0;
+    top.responses___05Fready = 0;
+    return next;
 }
 
 // Pushes `rows` raw tuples of `words` words and runs until nothing is in flight. 1 when so,
