@@ -213,7 +213,7 @@ class JoinArea(wiring.Component):
                 with m.If(bus.target == Target.ROWS):
                     m.d.sync += rows.eq(bus.data)
             with m.If(self.half == half):
-                m.d.comb += [
+                m.d.sync += [
                     self.window.kind.eq(kind),
                     self.window.ticks.eq(ticks),
                     self.window.rows.eq(rows),

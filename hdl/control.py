@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,8 +42,8 @@ class ControlUnit(wiring.Component):
     the tables not in use; COMMIT waits until nothing is in flight, exchanges the halves and
     has the stored tuples worked out anew.
 
-    latency     READ and refusals 2 cycles; COMMIT and RESET when the device is empty
-    throughput  a WRITE in 2 cycles
+    latency     READ and refusals 4 cycles; COMMIT and RESET when the device is empty
+    throughput  a WRITE in 4 cycles
 
     commands, responses
     write, half    a checked word for a table; which half is in use
@@ -88,8 +88,9 @@ class ControlUnit(wiring.Component):
         m.d.comb += verdict.eq(Verdict.OK)
         self._count(m)
         writing, complete = Signal(), Signal()
-        refused = Signal(Verdict)
-        self._check(m, command, writing, refused, complete)
+        found, refused = Signal(Verdict), Signal(Verdict)
+        self._check(m, command, writing, found, complete)
+        m.d.sync += refused.eq(found)
 
         response = self.responses.payload
         with m.If(self.responses.ready):
@@ -101,12 +102,15 @@ class ControlUnit(wiring.Component):
         m.d.comb += writing.eq(0)
         m.d.sync += self.write.valid.eq(0)
 
+        # The checks of a word take two cycles more, in steps from register to register.
+        looked = Signal(2)
+        m.d.sync += looked.eq(Mux(busy & ~done, Cat(1, looked), 0))
         held = Signal()  # raw tuples are held for a COMMIT or RESET
         clearing = Signal()
         read = Array(self._counters)[command.address[:5]]
         with m.FSM():
             with m.State("COMMAND"):
-                with m.If(busy):
+                with m.If(busy & looked.all()):
                     with m.Switch(command.operation):
                         with m.Case(Operation.BEGIN):
                             with m.If(self._loading):
@@ -187,13 +191,13 @@ class ControlUnit(wiring.Component):
             ]
         m.d.comb += self.pause.eq(self._paused | held | ~self._loaded)
         with m.If(writing):
-            m.d.sync += [
-                self.write.valid.eq(1),
-                self.write.target.eq(command.target),
-                self.write.unit.eq(command.unit),
-                self.write.address.eq(command.address),
-                self.write.data.eq(command.data),
-            ]
+            m.d.sync += self.write.valid.eq(1)
+        m.d.sync += [
+            self.write.target.eq(command.target),
+            self.write.unit.eq(command.unit),
+            self.write.address.eq(command.address),
+            self.write.data.eq(command.data),
+        ]
         return m
 
     # --- counters -----------------------------------------------------------------
@@ -310,7 +314,7 @@ class ControlUnit(wiring.Component):
             most.eq(Mux(begins, 0, furthest)),
         ]
         reach = Signal(ADDRESS_BITS)
-        m.d.comb += reach.eq(Mux(target > most, target, most))
+        m.d.sync += reach.eq(Mux(target > most, target, most))
         with m.Switch(word):
             for kind in (isa.And, isa.Or):
                 with m.Case(PATTERNS[kind]):

@@ -207,8 +207,14 @@ class ExecutionUnit(wiring.Component):
         # One less than there is room for: `enter` may be on its way.
         m.d.sync += self.may_enter.eq((end - first)[:3] < 3)
         m.d.comb += self.busy.eq(end != first)
+        # The first of the queue, ahead of it by what happens in this cycle.
         self._current = Signal(self.probe)
-        m.d.comb += self._current.eq(queue[first[:2]])
+        after = Signal(2)
+        m.d.comb += after.eq(Mux(self.rewind, 0, first + self.commit))
+        with m.If(self.enter & ~self.rewind & (end[:2] == after)):
+            m.d.sync += self._current.eq(self.entering)
+        with m.Else():
+            m.d.sync += self._current.eq(queue[after])
         m.d.comb += [
             self.level.eq(self._current.level),
             self.context.eq(self._current.reference.context),
@@ -251,7 +257,8 @@ class ExecutionUnit(wiring.Component):
 
     def _execute(self, m: Module) -> None:
         layouts, probe = self.layouts, self._current
-        last = self._last[self.half]
+        last = Signal(ADDRESS_BITS)
+        m.d.sync += last.eq(self._last[self.half])
 
         # The pair that comes next; its selection bits are read as it is taken.
         waits = Signal()
@@ -350,7 +357,9 @@ class ExecutionUnit(wiring.Component):
                 m.d.comb += [jump.eq(~factors.any()), target.eq(last)]
             with m.Case(PATTERNS[isa.Jmp]):
                 m.d.comb += [jump.eq(1), target.eq(view[isa.Jmp].address)]
-        m.d.comb += go.eq(~(joins & (looking | self.emit)) & ~self.rewind)
+        # Any JOIN waits for the one before: whether it joins is known too late to stop for.
+        waiting = valid & word.matches(PATTERNS[isa.Join]) & (looking | self.emit)
+        m.d.comb += go.eq(~waiting & ~self.rewind)
         with m.If(acts & jump):
             m.d.sync += [pc.eq(target), read_valid.eq(0), valid.eq(0)]
         with m.If(acts & (at == last)):

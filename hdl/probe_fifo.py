@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from hdl.config import DeviceConfig
 from hdl.layouts import Layouts
 
-IN_FLIGHT = 3
+IN_FLIGHT = 5
 """Probes that may come after `room` was last seen high: on the way from the router."""
 
 

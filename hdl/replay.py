@@ -55,6 +55,7 @@ class Replay(wiring.Component):
         n = self.config.streams
         at = Signal(self.layouts.pointer_bits)
         number = Signal(range(n))
+        more = Signal()
         end = Array(self.ends[s] for s in range(n))[number]
         m.d.comb += [self.slot.eq(at), self.stream.eq(number)]
         for s in range(n):
@@ -63,9 +64,12 @@ class Replay(wiring.Component):
             with m.State("IDLE"):
                 with m.If(self.start):
                     m.d.sync += [number.eq(0), at.eq(self.firsts[0])]
-                    m.next = "TUPLE"
+                    m.next = "MORE"
+            with m.State("MORE"):
+                m.d.sync += more.eq(at != end)
+                m.next = "TUPLE"
             with m.State("TUPLE"):
-                with m.If(at != end):
+                with m.If(more):
                     m.d.comb += self.request.valid.eq(1)
                     with m.If(self.request.ready):
                         m.next = "FETCH"
@@ -74,6 +78,7 @@ class Replay(wiring.Component):
                 with m.Else():
                     after = Array(self.firsts[(s + 1) % n] for s in range(n))[number]
                     m.d.sync += [number.eq(number + 1), at.eq(after)]
+                    m.next = "MORE"
             with m.State("FETCH"):
                 components = Array(self.fetched.components[s].attributes for s in range(n))
                 with m.If(self.response):
@@ -90,6 +95,6 @@ class Replay(wiring.Component):
                 with m.If(self.storing.all()):
                     m.d.comb += self.rewrite.eq(1 << number)
                     m.d.sync += at.eq(at + 1)
-                    m.next = "TUPLE"
+                    m.next = "MORE"
         m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | self.start)
         return m

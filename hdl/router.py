@@ -20,15 +20,15 @@ class Router(wiring.Component):
     A tuple goes only from one level to the next, and what the highest level makes goes to the
     output: areas that prefer the highest level therefore always find an end.
 
-    latency     1 cycle
+    latency     3 cycles
     throughput  1 tuple a cycle, to all its destinations at once
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
-    granted, roomy       per sender: taken; there is room for it
+    granted, roomy       per sender: taken, and held one cycle more; there was room for it
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
-    sent, context        how many places the tuple granted goes to, and whose it is
+    sent, context        how many places the tuple granted before goes to, and whose it is
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -59,12 +59,14 @@ class Router(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         m.submodules.arbiter = arbiter = RoundRobin(self.senders)
+        # Stages: room, turn, tuple.
         m.d.comb += [
             arbiter.enable.eq(1),
             arbiter.requests.eq(self.emit & self.roomy),
             self.granted.eq(arbiter.granted),
         ]
-        m.d.sync += [self.push.eq(0), self.output.eq(0)]
+        chosen = Signal(self.senders)
+        m.d.sync += [chosen.eq(arbiter.granted), self.push.eq(0), self.output.eq(0)]
         for sender in range(self.senders):
             destination = self.destination[sender]
             if sender == n:
@@ -77,8 +79,10 @@ class Router(wiring.Component):
                 room = Array(self.rooms[area][number] for number in range(layouts.levels))[level]
                 m.d.comb += blocked[area].eq(destination.areas[area] & ~room)
             m.d.comb += blocked[n].eq(destination.output & ~self.output_room)
-            m.d.comb += self.roomy[sender].eq(~blocked.any())
-            with m.If(arbiter.granted[sender]):
+            m.d.sync += self.roomy[sender].eq(
+                self.emit[sender] & ~arbiter.granted[sender] & ~blocked.any()
+            )
+            with m.If(chosen[sender]):
                 m.d.comb += [
                     self.sent.eq(sum(Cat(destination.areas, destination.output))),
                     self.context.eq(self.emitted[sender].context),

@@ -18,8 +18,8 @@ class Sequencer(wiring.Component):
     next; up to four are in flight, each under a context number of its own. A context is
     free again when nothing of it is in flight and all older ones are free.
 
-    latency     5 cycles from `selected` to the router
-    throughput  a raw tuple in 5 cycles, if none has to wait
+    latency     6 cycles from `selected` to the router
+    throughput  a raw tuple in 6 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
@@ -100,16 +100,11 @@ class Sequencer(wiring.Component):
             self.raw.bits.eq(tuple_.bits),
             self.raw.component.eq(self.tuple),
             self.raw.counters.eq(self.counters),
-            self.emitted.context.eq(self.context),
-            self.emitted.tag.eq(raw.stream),
-            self.emitted.carries.eq(1 << raw.stream),
-            self.destination.eq(Array(self.destinations[s] for s in range(n))[raw.stream]),
         ]
         mine = Signal(n)
         m.d.comb += mine.eq(1 << raw.stream)
         ready = self.settled.all() & self.storing.all()
-        sent = Signal()
-        m.d.comb += sent.eq(0)
+        destination = Array(self.destinations[s] for s in range(n))[raw.stream]
         with m.FSM() as fsm:
             with m.State("WAIT"):
                 m.d.comb += self.selected.ready.eq(~active.bit_select(self.context, 1))
@@ -134,23 +129,27 @@ class Sequencer(wiring.Component):
                     with m.Elif((self.stores & mine).any()):
                         m.d.comb += self.store.eq(mine)
                         with m.If((self.stored & mine).any()):
-                            m.next = "SEND"
+                            m.next = "VIEW"
                     with m.Else():
-                        m.next = "SEND"
-            with m.State("SEND"):
-                # Sent again if it has to wait, the view is the same.
-                m.d.comb += [
-                    self.snapshot.eq(1),
-                    self.emit.eq(self.destination.as_value().any()),
-                ]
-                with m.If(~self.emit):
+                        m.next = "VIEW"
+            with m.State("VIEW"):
+                # If it has to be done again, the view is the same.
+                m.d.comb += self.snapshot.eq(1)
+                with m.If(~destination.as_value().any()):
                     m.next = "WAIT"
-                with m.Elif(self.granted):
-                    m.d.comb += sent.eq(1)
-                    m.d.sync += self.context.eq(self.context + 1)
+                with m.Elif(~self.emit):
+                    m.d.sync += [
+                        self.emit.eq(1),
+                        self.emitted.context.eq(self.context),
+                        self.emitted.tag.eq(raw.stream),
+                        self.emitted.carries.eq(1 << raw.stream),
+                        self.destination.eq(destination),
+                        active.bit_select(self.context, 1).eq(1),
+                        self.context.eq(self.context + 1),
+                    ]
                     m.next = "WAIT"
-        with m.If(sent):
-            m.d.sync += active.bit_select(self.context, 1).eq(1)
+        with m.If(self.granted):
+            m.d.sync += self.emit.eq(0)
         m.d.comb += self.idle.eq(fsm.ongoing("WAIT") & ~self.selected.valid & ~self.busy)
         with m.If(self.clear):
             m.d.sync += [self.counters[s].eq(0) for s in range(n)]
@@ -162,19 +161,26 @@ class Sequencer(wiring.Component):
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + config.streams)  # fmt: skip
+        # Done is counted a cycle late, which only keeps a context a cycle longer.
+        done, done_contexts = Signal.like(self.done), Signal.like(self.done_contexts)
+        m.d.sync += [done.eq(self.done), done_contexts.eq(self.done_contexts)]
         oldest_done = Signal()
         for number in range(CONTEXTS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(self.sent_context == number, self.sent, 0)
             less = sum(
-                self.done[i] & (self.done_contexts[i] == number)
+                done[i] & (done_contexts[i] == number)
                 for i in range(config.streams + 1)
             )
             m.d.sync += count.eq(count + more - less)
             with m.If(self.oldest == number):
                 m.d.comb += oldest_done.eq(count == 0)
         m.d.comb += self.busy.eq(active.bit_select(self.oldest, 1))
-        with m.If(self.busy & oldest_done):
+        # The router counts a raw tuple the cycle after it was granted; until then it is not done.
+        counting = Signal()
+        m.d.sync += counting.eq(self.granted)
+        sending = (self.emit | counting) & (self.emitted.context == self.oldest)
+        with m.If(self.busy & oldest_done & ~sending):
             m.d.sync += [
                 active.bit_select(self.oldest, 1).eq(0),
                 self.oldest.eq(self.oldest + 1),

@@ -32,7 +32,7 @@ class WindowBuffer(wiring.Component):
     what is stored then. A slot is not written again while the oldest context in flight can
     see it: `stored` comes late instead.
 
-    latency     check: settled after 2 cycles, 2 more for each two that leave;
+    latency     check: settled after 3 cycles, 3 more for each two that leave;
                 fetch and row: data 2 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
@@ -200,12 +200,14 @@ class WindowBuffer(wiring.Component):
                 with m.Case(RangeKind.TICKS):
                     m.d.comb += too_old.eq(ages[i] > self.ticks)
             forever = self.kind == RangeKind.FOREVER
-            m.d.comb += dead[i].eq(too_old & (ranks[i] >= self.rows) & ~forever)
-            m.d.comb += uncountable[i].eq(~dead[i] & (ages[i][-1] | ranks[i][-1]))
+            gone = Signal(name=f"gone{i}")
+            m.d.comb += gone.eq(too_old & (ranks[i] >= self.rows) & ~forever)
+            m.d.sync += dead[i].eq(gone)
+            m.d.sync += uncountable[i].eq(~gone & (ages[i][-1] | ranks[i][-1]))
 
         # The ages of both are of the same cycle, so it counts whether both were known then.
-        both = Signal()
-        m.d.sync += both.eq(known == 2)
+        both, both_aged = Signal(), Signal()
+        m.d.sync += [both_aged.eq(known == 2), both.eq(both_aged)]
         some = Signal()
         m.d.comb += some.eq(self._stored_now != 0)
         m.d.comb += self.leaving.payload.eq(oldest[0].sequence)
@@ -224,7 +226,9 @@ class WindowBuffer(wiring.Component):
                 with m.If(~some):
                     m.next = "SETTLED"
                 with m.Elif(known != 0):
-                    m.next = "DECIDE"
+                    m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.next = "DECIDE"
             with m.State("DECIDE"):
                 with m.If(uncountable[0]):
                     m.next = "LEAVE"
