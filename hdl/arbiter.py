@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,15 +30,16 @@ class RoundRobin(wiring.Component):
         m.d.comb += later.eq(self.requests & behind)
         chosen = Signal(self.count)
         with m.If(later.any()):
-            m.d.comb += chosen.eq(_lowest(later))
+            m.d.comb += chosen.eq(lowest(later))
         with m.Else():
-            m.d.comb += chosen.eq(_lowest(self.requests))
+            m.d.comb += chosen.eq(lowest(self.requests))
         with m.If(self.enable):
             m.d.comb += self.granted.eq(chosen)
         with m.If(self.granted.any()):
-            m.d.sync += behind.eq(~(self.granted | (self.granted - 1)[: self.count]))
+            m.d.sync += behind.eq(Cat(self.granted[:i].any() for i in range(self.count)))
         return m
 
 
-def _lowest(bits: Value) -> Value:
-    return bits & (~bits + 1)[: len(bits)]
+def lowest(bits: Value) -> Value:
+    """The lowest bit that is 1, alone; without the carry chain of an addition."""
+    return Cat(bits[i] & ~bits[:i].any() for i in range(len(bits)))

@@ -141,6 +141,7 @@ class JoinArea(wiring.Component):
             scanner.resume.eq(execution.resume),
             scanner.resume_slot.eq(execution.resume_slot),
             scanner.factors.eq(execution.factors),
+            scanner.used.eq(execution.used),
             scanner.flush.eq(rewind),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
@@ -250,7 +251,7 @@ class JoinArea(wiring.Component):
                 with m.If(mine & (bus.address == number) & (self.half != half)):
                     m.d.sync += loaded.eq(bus.data[: attribute.shape().size])
                 with m.If(self.half == half):
-                    m.d.comb += attribute.eq(loaded)
+                    m.d.sync += attribute.eq(loaded)
             m.d.comb += [
                 index.key.eq(self.tuple.attributes[attribute.number]),
                 index.slot.eq(Mux(self.reindex, self.rewrite_slot, self.window.written)),

@@ -36,6 +36,8 @@ class DeviceConfig:
     indexes             equality indexes of a join area, one a window attribute, 0 to 4
     comparisons         entries of a stream's selection table, 1 to 1024: its comparisons
                         and its admission masks (`Tables.selection_entries`)
+    comparators         factors a lane compares in one cycle; an area with more takes as many
+                        cycles a row as it needs
     probe_fifo_depth    probe tuples waiting before a join area
     output_fifo_depth   results waiting before the output
     """
@@ -49,6 +51,7 @@ class DeviceConfig:
     lanes: int = 8
     indexes: int = 2
     comparisons: int = 256
+    comparators: int = 8
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
 
@@ -93,6 +96,7 @@ class DeviceConfig:
             check(fifo, 1 <= getattr(self, fifo) <= MAX_DEPTH, f"1 to {MAX_DEPTH}")
         check("attributes", 1 <= self.attributes <= MAX_ATTRIBUTES, f"1 to {MAX_ATTRIBUTES}")
         check("factors", 1 <= self.factors <= 16, "1 to 16")
+        check("comparators", self.comparators in (1, 2, 4, 8, 16), "1, 2, 4, 8 or 16")
         check("scratch_registers", 0 <= self.scratch_registers <= 16, "0 to 16")
         check("selections", 0 <= self.selections <= 16, "0 to 16")
         check("probe_selections", 0 <= self.probe_selections <= 15, "0 to 15")
@@ -109,6 +113,11 @@ class DeviceConfig:
     def longest_rows(self) -> int:
         """The longest ROWS window serial-number arithmetic can tell apart, in tuples."""
         return (1 << (self.sequence_width - 1)) - 1
+
+    @property
+    def comparators_a_lane(self) -> int:
+        """No more than there can be factors."""
+        return min(self.comparators, self.factors)
 
     def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self)

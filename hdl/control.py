@@ -42,8 +42,8 @@ class ControlUnit(wiring.Component):
     the tables not in use; COMMIT waits until nothing is in flight, exchanges the halves and
     has the stored tuples worked out anew.
 
-    latency     READ and refusals 4 cycles; COMMIT and RESET when the device is empty
-    throughput  a WRITE in 4 cycles
+    latency     READ and refusals 5 cycles; COMMIT and RESET when the device is empty
+    throughput  a WRITE in 5 cycles
 
     commands, responses
     write, half    a checked word for a table; which half is in use
@@ -102,8 +102,8 @@ class ControlUnit(wiring.Component):
         m.d.comb += writing.eq(0)
         m.d.sync += self.write.valid.eq(0)
 
-        # The checks of a word take two cycles more, in steps from register to register.
-        looked = Signal(2)
+        # The checks of a word take three cycles more, in steps from register to register.
+        looked = Signal(3)
         m.d.sync += looked.eq(Mux(busy & ~done, Cat(1, looked), 0))
         held = Signal()  # raw tuples are held for a COMMIT or RESET
         clearing = Signal()
@@ -303,15 +303,16 @@ class ControlUnit(wiring.Component):
         word, last = command.data[: isa.WORD_BITS], command.data[isa.WORD_BITS]
         address = command.address
         view = {kind: data.View(FIELDS[kind], word) for kind in isa.INSTRUCTIONS}
-        begins = address == 0
+        in_order = Signal()
+        m.d.sync += in_order.eq((address == 0) | (address == expected))
         target, count = Signal(ADDRESS_BITS), Signal(compares.shape())
         most = Signal(ADDRESS_BITS)
         scratch = isa.SCRATCH_REGISTERS[: config.scratch_registers]
         found = Signal(Verdict)
-        m.d.comb += [
-            found.eq(Verdict.UNDEFINED_WORD),
-            count.eq(Mux(begins, 0, compares)),
-            most.eq(Mux(begins, 0, furthest)),
+        m.d.comb += found.eq(Verdict.UNDEFINED_WORD)
+        m.d.sync += [
+            count.eq(Mux(address == 0, 0, compares)),
+            most.eq(Mux(address == 0, 0, furthest)),
         ]
         reach = Signal(ADDRESS_BITS)
         m.d.sync += reach.eq(Mux(target > most, target, most))
@@ -335,7 +336,6 @@ class ControlUnit(wiring.Component):
             for kind in (isa.Join, isa.Jmpli, isa.Nop):
                 with m.Case(PATTERNS[kind]):
                     m.d.comb += found.eq(Verdict.OK)
-        in_order = begins | (address == expected)
         with m.If(~in_order | (address >= config.instructions)):
             m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
         with m.Elif(found != Verdict.OK):

@@ -48,7 +48,7 @@ class ExecutionUnit(wiring.Component):
     probes of a higher level wait, the unit gives up (`rewind`): it notes where it was, and
     after the others goes on with that very JOIN.
 
-    latency     2 cycles to the first instruction, 3 for a jump taken, 4 for a JOIN
+    latency     2 cycles to the first instruction, 3 for a jump taken, 6 for a JOIN
     throughput  1 instruction a cycle; overlaps with the pair after only in reading it
 
     write, half    tables, and which half of them is in use
@@ -123,7 +123,7 @@ class ExecutionUnit(wiring.Component):
         """Instruction memory, each half with what is known of it: where the CMPs are."""
         config = self.config
         factor_bits = ceil_log2(max(2, config.factors))
-        self._word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits})
+        self._word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits, "join": 1})
         self._last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
         start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
         leading = Array(Signal(name=f"leading_{h}") for h in range(2))
@@ -154,6 +154,7 @@ class ExecutionUnit(wiring.Component):
             write.addr.eq(Cat(bus.address, other)),
             write.data.word.eq(bus.data[: isa.WORD_BITS]),
             write.data.factor.eq(number),
+            write.data.join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
             write.en.eq(mine),
         ]
         with m.If(mine):
@@ -175,8 +176,14 @@ class ExecutionUnit(wiring.Component):
                 )  # fmt: skip
                 with m.If(still):
                     m.d.sync += self._source[other][cmp.r[:4]].eq(Cat(number[:factor_bits], 1))
-        m.d.comb += [self.factors.eq(factors[self.half]), self.used.eq(used[self.half])]
-        self._start = start[self.half]
+        # In use from registers: the halves are exchanged when nothing is executed.
+        self._start, self._sources = Signal(ADDRESS_BITS), Signal(self._source[0].shape())
+        m.d.sync += [
+            self.factors.eq(factors[self.half]),
+            self.used.eq(used[self.half]),
+            self._start.eq(start[self.half]),
+            self._sources.eq(self._source[self.half]),
+        ]
 
         # Where each route tag leads.
         m.submodules.destinations = destinations = memory.Memory(
@@ -210,8 +217,8 @@ class ExecutionUnit(wiring.Component):
         # The first of the queue, ahead of it by what happens in this cycle.
         self._current = Signal(self.probe)
         after = Signal(2)
-        m.d.comb += after.eq(Mux(self.rewind, 0, first + self.commit))
-        with m.If(self.enter & ~self.rewind & (end[:2] == after)):
+        m.d.comb += after.eq(first + self.commit)
+        with m.If(self.enter & (end[:2] == after)):
             m.d.sync += self._current.eq(self.entering)
         with m.Else():
             m.d.sync += self._current.eq(queue[after])
@@ -316,7 +323,7 @@ class ExecutionUnit(wiring.Component):
                 scratch.eq(0),
             ]
             for register in range(_FACTORS):
-                source = self._source[self.half][register]
+                source = self._sources[register]
                 m.d.sync += factors[register].eq(
                     source.known & pair.held.bit_select(source.factor, 1)
                     if self.config.lanes
@@ -358,7 +365,7 @@ class ExecutionUnit(wiring.Component):
             with m.Case(PATTERNS[isa.Jmp]):
                 m.d.comb += [jump.eq(1), target.eq(view[isa.Jmp].address)]
         # Any JOIN waits for the one before: whether it joins is known too late to stop for.
-        waiting = valid & word.matches(PATTERNS[isa.Join]) & (looking | self.emit)
+        waiting = valid & instruction.join & (looking | self.emit)
         m.d.comb += go.eq(~waiting & ~self.rewind)
         with m.If(acts & jump):
             m.d.sync += [pc.eq(target), read_valid.eq(0), valid.eq(0)]

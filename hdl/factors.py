@@ -1,4 +1,4 @@
-"""Factor array: all factors of several pairs in one cycle."""
+"""Factor array: many factors of several pairs in one cycle."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def decide(condition: Value, below: Value, equal: Value) -> Value:
 
 
 class FactorArray(wiring.Component):
-    """`lanes` rows of comparators, one a factor and lane.
+    """`lanes` rows of comparators, as many a lane as are built (`comparators_a_lane`).
 
     latency     2 cycles: compare; decide
     throughput  `lanes` pairs a cycle
 
     tuples      the window tuples of a row
-    operands    per factor, the probe's attribute; changes with the row it is first for
-    carried     per factor, whether the probe carries that stream: 0 where not, whatever
+    factors     what each comparator does, in this cycle
+    operands    per comparator, the probe's attribute
+    carried     per comparator, whether the probe carries that stream: 0 where not, whatever
                 the operand, but for the condition TRUE
-    factors     what each comparator does, held
     held        per lane, the outcome of each factor
     """
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self.layouts = layouts = Layouts(config)
-        lanes, factors = config.lanes, config.factors
+        lanes, factors = config.lanes, config.comparators_a_lane
         super().__init__(
             {
                 "tuples": In(data.ArrayLayout(layouts.attributes, lanes)),
@@ -70,9 +70,11 @@ class FactorArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        count = self.config.factors
+        count = self.config.comparators_a_lane
         carried = Signal(count, reset_less=True)
         m.d.sync += carried.eq(self.carried)
+        conditions = Signal(data.ArrayLayout(3, count), reset_less=True)
+        m.d.sync += [conditions[number].eq(self.factors[number].condition) for number in range(count)]
         for lane in range(self.config.lanes):
             outcomes = []
             for number in range(count):
@@ -83,10 +85,9 @@ class FactorArray(wiring.Component):
                 m.d.comb += stored.eq(self.tuples[lane][factor.window_attribute])
                 m.d.sync += below.eq(self.operands[number] < stored)
                 m.d.sync += equal.eq(self.operands[number] == stored)
-                always = factor.condition == Condition.TRUE
-                outcomes.append(
-                    decide(factor.condition, below, equal) & (carried[number] | always)
-                )
+                condition = conditions[number]
+                always = condition == Condition.TRUE
+                outcomes.append(decide(condition, below, equal) & (carried[number] | always))
             held = Signal(count, name=f"held_{lane}", reset_less=True)
             m.d.sync += held.eq(Cat(outcomes))
             m.d.comb += self.held[lane].eq(held)

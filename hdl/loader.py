@@ -40,7 +40,7 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 9 cycles and one a factor
+    latency     about 11 cycles and one a factor
     throughput  one probe at a time; meanwhile the area works on the one before
 
     available, take, level, reference   of the probe FIFO
@@ -121,6 +121,8 @@ class ProbeLoader(wiring.Component):
                 probe.operands.eq(self._picked[0]),
                 probe.carried.eq(self._picked[1]),
             ]
+        self._placing = Signal()
+        m.d.sync += self._placing.eq(0)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.available.any() & ~self.flush & ~hold_all):
@@ -168,26 +170,44 @@ class ProbeLoader(wiring.Component):
         with m.State("OPERANDS"):
             if self.config.lanes:
                 operands, carried = self._picked
+                # First which attribute, then the attribute.
                 factor = Signal(FACTOR)
-                m.d.comb += factor.eq(self.factors[number])
+                place = Signal(range(self.config.factors))
+                m.d.sync += [factor.eq(self.factors[number]), place.eq(number)]
+                self._place(m, reference, operands, carried, factor, place)
                 with m.If(~self.hold):
-                    m.d.sync += [
-                        operands[number].eq(
-                            self.attributes[factor.probe_stream][factor.probe_attribute]
-                        ),
-                        carried.bit_select(number, 1).eq(
-                            reference.carries.bit_select(factor.probe_stream, 1)
-                        ),
-                        number.eq(number + 1),
-                    ]
+                    m.d.sync += [self._placing.eq(1), number.eq(number + 1)]
                     with m.If(number + 1 >= self.used):
                         m.d.sync += number.eq(0)
-                        m.next = "STAGED"
+                        m.next = "PLACED"
             else:
                 m.next = "STAGED"
             with m.If(self.flush):
                 m.d.sync += number.eq(0)
                 m.next = "IDLE"
+        if self.config.lanes:
+            with m.State("PLACED"):
+                self._place(m, reference, operands, carried, factor, place)
+                m.next = "STAGED"
+                with m.If(self.flush):
+                    m.next = "IDLE"
+
+    def _place(
+        self,
+        m: Module,
+        reference: data.View,
+        operands: data.View,
+        carried: Signal,
+        factor: data.View,
+        place: Signal,
+    ) -> None:
+        with m.If(self._placing):
+            m.d.sync += [
+                operands[place].eq(self.attributes[factor.probe_stream][factor.probe_attribute]),
+                carried.bit_select(place, 1).eq(
+                    reference.carries.bit_select(factor.probe_stream, 1)
+                ),
+            ]
 
 
 def _joined(reference: data.View) -> object:

@@ -74,7 +74,6 @@ class Output(wiring.Component):
         m.d.comb += [
             waiting.w_data.eq(self.pushed),
             waiting.w_en.eq(self.push),
-            self.request.payload.eq(waiting.r_data),
         ]
         m.d.sync += self.room.eq(waiting.level < config.output_fifo_depth)
 
@@ -94,10 +93,14 @@ class Output(wiring.Component):
         fetched = Signal(work)
         take = Signal()
         with m.FSM():
+            with m.State("NEXT"):
+                m.d.comb += waiting.r_en.eq(1)
+                m.d.sync += self.request.payload.eq(waiting.r_data)
+                with m.If(waiting.r_rdy):
+                    m.next = "REQUEST"
             with m.State("REQUEST"):
-                m.d.comb += self.request.valid.eq(waiting.r_rdy)
-                with m.If(self.request.valid & self.request.ready):
-                    m.d.comb += waiting.r_en.eq(1)
+                m.d.comb += self.request.valid.eq(1)
+                with m.If(self.request.ready):
                     m.next = "FETCH"
             with m.State("FETCH"):
                 with m.If(self.response):
@@ -119,7 +122,7 @@ class Output(wiring.Component):
                     m.next = "FETCHED"
             with m.State("FETCHED"):
                 with m.If(take):
-                    m.next = "REQUEST"
+                    m.next = "NEXT"
         have = Signal()
         with m.If(self.response):
             m.d.sync += have.eq(1)

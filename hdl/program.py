@@ -84,8 +84,8 @@ class Program:
     def _often(self, cover: Cover) -> float:
         if cover is None:
             return float("inf")
-        conditions = {n: self.instructions[a] for a, n in self._factor.items() if n in cover}
-        return sum(_OFTEN[Condition(cmp.condition)] for cmp in conditions.values())  # type: ignore[attr-defined]
+        compares = (self.instructions[a] for a, n in self._factor.items() if n in cover)
+        return sum(_OFTEN[Condition(c.condition)] for c in compares if isinstance(c, isa.Cmp))
 
 
 def _either(a: Cover, b: Cover) -> Cover:

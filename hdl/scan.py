@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.arbiter import lowest
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.factors import FACTOR, FactorArray
 from hdl.layouts import Layouts
@@ -44,7 +45,8 @@ class Scanner(wiring.Component):
     staged      the next probe
     begin       pulse: this probe is now worked on (`staged` was taken)
     resume, resume_slot   the probe was begun before: go on with this slot
-    factors     what each comparator does
+    factors, used         the area's factors, and how many there are; with more of them than
+                          comparators a row is issued several times, a part of them each
     row, tuples           of the window buffer
     newest, bucket, after, ask, ready, answer   of the indexes; `index` says which
     pairs       pairs of interest, and the end of each probe
@@ -68,6 +70,7 @@ class Scanner(wiring.Component):
                 "resume": In(1),
                 "resume_slot": In(slot),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
+                "used": In(range(config.factors + 1)),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
                 "index": Out(2),
@@ -87,7 +90,16 @@ class Scanner(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        issue = data.StructLayout({"mask": self.banks, "row": self.row_bits, "last": 1})
+        self.parts = -(-self.config.factors // self.config.comparators_a_lane)
+        issue = data.StructLayout(
+            {
+                "mask": self.banks,
+                "row": self.row_bits,
+                "last": 1,
+                "part": range(self.parts),  # which of the factors
+                "whole": 1,  # the last part of its row
+            }
+        )
         self._issued = Signal(issue)
         self._valid = Signal()
         self._first = Signal()
@@ -112,6 +124,19 @@ class Scanner(wiring.Component):
         m.d.comb += [self._first.eq(first), self.bucket.eq(key), self.ended.eq(0)]
         with m.If(self._valid):
             m.d.sync += first.eq(0)
+
+        # Which part of the factors this cycle is for, and whether it is the last that is in use.
+        part = Signal(range(self.parts))
+        last_part = Signal(range(self.parts))
+        whole = Signal()
+        m.d.comb += [self._issued.part.eq(part), whole.eq(1)]
+        if self.config.lanes and self.parts > 1:
+            m.d.sync += last_part.eq(
+                Mux(self.used == 0, 0, (self.used - 1) // self.config.comparators_a_lane)
+            )
+            m.d.comb += whole.eq(part == last_part)
+            with m.If(self._valid):
+                m.d.sync += part.eq(Mux(self._issued.whole, 0, part + 1))
 
         # Steps count rows from the tail's, so that the last may be the first row again.
         step, last_step = (Signal(self.row_bits + 1, name=n) for n in ("step", "last_step"))
@@ -173,12 +198,13 @@ class Scanner(wiring.Component):
                     self._valid.eq(self._may_issue),
                     self._issued.row.eq(tail[bank_bits:] + step),
                     self._issued.last.eq(at_last),
+                    self._issued.whole.eq(whole),
                     self._issued.mask.eq(
                         Cat((~at_first | (b >= low)) & (~at_last | (b <= high)) for b in bank)
                     ),
                     self.tally.eq(count),
                 ]
-                with m.If(self._may_issue):
+                with m.If(self._may_issue & whole):
                     m.d.sync += step.eq(step + 1)
                     with m.If(at_last):
                         m.d.comb += self.ended.eq(1)
@@ -198,23 +224,26 @@ class Scanner(wiring.Component):
                         self.after.eq(slot),
                         self._issued.row.eq(slot[bank_bits:]),
                         self._issued.mask.eq((1 << slot[:bank_bits])[: self.banks]),
+                        self._issued.whole.eq(whole),
                     ]
                     with m.If(offset >= before):
                         m.next = "NOTHING"
                     with m.Elif(self._may_issue):
-                        with m.If(offset < count):
-                            m.d.sync += visible.eq(visible + 1)
-                            found = ~seeking | (slot == wanted)
-                            m.d.comb += self._valid.eq(found)
+                        found = (offset < count) & (~seeking | (slot == wanted))
+                        m.d.comb += self._valid.eq(found)
+                        with m.If(whole | ~found):
+                            with m.If(offset < count):
+                                m.d.sync += visible.eq(visible + 1)
                             with m.If(found):
                                 m.d.sync += seeking.eq(0)
-                        m.d.sync += before.eq(offset)
-                        m.d.comb += self.ask.eq(1)
-                        m.next = "WAIT"
+                            m.d.sync += before.eq(offset)
+                            m.d.comb += self.ask.eq(1)
+                            m.next = "WAIT"
             with m.State("NOTHING"):
                 m.d.comb += [
                     self._valid.eq(self._may_issue),
                     self._issued.last.eq(1),
+                    self._issued.whole.eq(1),
                     self.tally.eq(visible),
                 ]
                 with m.If(self._may_issue):
@@ -256,8 +285,6 @@ class Scanner(wiring.Component):
         push = Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
-            operands = Signal(probe.operands.shape(), reset_less=True)
-            carried = Signal(config.factors, reset_less=True)
             plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(4)]
             begun = Signal()
             m.d.sync += begun.eq(valids[0] & self._first)
@@ -266,25 +293,20 @@ class Scanner(wiring.Component):
             with m.Elif(begun):
                 m.d.sync += self.hold.eq(0)
             # The probe's operands come in with the first row's tuples.
-            with m.If(begun):
-                m.d.sync += [operands.eq(probe.operands), carried.eq(probe.carried)]
+            self._operands(m, array, begun, infos[1].part)
             with m.If(self.begin):
                 m.d.sync += plans[0].eq(probe.plan)
             with m.If(begun):
                 m.d.sync += plans[1].eq(plans[0])
             m.d.sync += [plans[2].eq(plans[1]), plans[3].eq(plans[2])]
-            m.d.comb += [
-                array.tuples.eq(self.tuples),
-                array.operands.eq(operands),
-                array.carried.eq(carried),
-                array.factors.eq(self.factors),
-            ]
+            m.d.comb += array.tuples.eq(self.tuples)
+            held = self._gather(m, array, info, valid)
             plan = plans[3]
             mask = Cat(
-                info.mask[lane] & (plan.always | (array.held[lane] & plan.interest).any())
+                info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
                 for lane in range(lanes)
             )
-            m.d.sync += found.held.eq(array.held)
+            m.d.sync += found.held.eq(Cat(held))
         else:
             mask = info.mask
             m.d.sync += found.attributes[0].eq(self.tuples[0])
@@ -292,10 +314,10 @@ class Scanner(wiring.Component):
             found.last.eq(info.last),
             found.row.eq(info.row),
             found.mask.eq(mask),
-            push.eq(valid & (info.last | mask.any())),
+            push.eq(valid & info.whole & (info.last | mask.any())),
         ]
 
-        rows = fifo.SyncFIFO(width=len(found.as_value()), depth=_ROWS_WAITING)
+        rows = fifo.SyncFIFOBuffered(width=len(found.as_value()), depth=_ROWS_WAITING)
         m.submodules.rows = rows
         m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
         m.d.sync += self._may_issue.eq(rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT)
@@ -306,7 +328,7 @@ class Scanner(wiring.Component):
         done, left = Signal(banks), Signal(banks)
         m.d.comb += left.eq(row.mask & ~done)
         one = Signal(banks)
-        m.d.comb += one.eq(left & (~left + 1)[:banks])
+        m.d.comb += one.eq(lowest(left))
         pair = self.pairs.payload
         lane = Signal(range(max(2, banks)))
         for number in range(banks):
@@ -327,3 +349,61 @@ class Scanner(wiring.Component):
                 m.d.sync += done.eq(0)
             with m.Else():
                 m.d.sync += done.eq(done | one)
+
+    def _operands(self, m: Module, array: FactorArray, begun: Signal, part: Signal) -> None:
+        """What the comparators are to do a cycle later: the part of the factors it is for."""
+        config, probe = self.config, self.staged.payload
+        count = config.comparators_a_lane
+        operands = Signal(probe.operands.shape(), reset_less=True)
+        carried = Signal(config.factors, reset_less=True)
+        with m.If(begun):
+            m.d.sync += [operands.eq(probe.operands), carried.eq(probe.carried)]
+        if self.parts == 1:
+            m.d.comb += [
+                array.operands.eq(operands),
+                array.carried.eq(carried),
+                array.factors.eq(self.factors),
+            ]
+            return
+        for number in range(count):
+            numbers = [number + p * count for p in range(self.parts)]
+            numbers = [n for n in numbers if n < config.factors]
+            factor = Signal(FACTOR, name=f"factor_{number}", reset_less=True)
+            operand = Signal(config.attribute_width, name=f"operand_{number}", reset_less=True)
+            carries = Signal(name=f"carries_{number}", reset_less=True)
+            kept = Array(operands[n] for n in numbers)[part]
+            known = Array(carried[n] for n in numbers)[part]
+            m.d.sync += [
+                factor.eq(Array(self.factors[n] for n in numbers)[part]),
+                operand.eq(Mux(begun, probe.operands[number], kept)),
+                carries.eq(Mux(begun, probe.carried[number], known)),
+            ]
+            m.d.comb += [
+                array.factors[number].eq(factor),
+                array.operands[number].eq(operand),
+                array.carried[number].eq(carries),
+            ]
+
+    def _gather(
+        self, m: Module, array: FactorArray, info: data.View, valid: Signal
+    ) -> list[Signal]:
+        """Per lane, the outcomes of all factors, once the last part of a row is known."""
+        config = self.config
+        count = config.comparators_a_lane
+        gathered = []
+        for lane in range(config.lanes):
+            held = Signal(config.factors, name=f"gathered_{lane}")
+            parts = []
+            for number in range(self.parts):
+                now = array.held[lane]
+                if number == self.parts - 1:
+                    parts.append(Mux(info.part == number, now, 0))
+                    continue
+                before = Signal(count, name=f"part_{lane}_{number}", reset_less=True)
+                with m.If(valid & (info.part == number)):
+                    m.d.sync += before.eq(now)
+                # Parts not in use hold what was there before; no factor is among them.
+                parts.append(Mux(info.part == number, now, before))
+            m.d.comb += held.eq(Cat(part[:count] for part in parts))
+            gathered.append(held)
+        return gathered

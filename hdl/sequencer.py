@@ -18,8 +18,8 @@ class Sequencer(wiring.Component):
     next; up to four are in flight, each under a context number of its own. A context is
     free again when nothing of it is in flight and all older ones are free.
 
-    latency     6 cycles from `selected` to the router
-    throughput  a raw tuple in 6 cycles, if none has to wait; it goes to the router meanwhile
+    latency     7 cycles from `selected` to the router
+    throughput  a raw tuple in 7 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
@@ -103,6 +103,8 @@ class Sequencer(wiring.Component):
         ]
         mine = Signal(n)
         m.d.comb += mine.eq(1 << raw.stream)
+        into = Signal(n)  # known by the time the windows have settled
+        m.d.sync += into.eq(self.stores & mine)
         ready = self.settled.all() & self.storing.all()
         destination = Array(self.destinations[s] for s in range(n))[raw.stream]
         with m.FSM() as fsm:
@@ -126,12 +128,14 @@ class Sequencer(wiring.Component):
                 with m.If(ready):
                     with m.If(~tuple_.admitted):
                         m.next = "WAIT"
-                    with m.Elif((self.stores & mine).any()):
-                        m.d.comb += self.store.eq(mine)
-                        with m.If((self.stored & mine).any()):
-                            m.next = "VIEW"
+                    with m.Elif(into.any()):
+                        m.next = "STORE"
                     with m.Else():
                         m.next = "VIEW"
+            with m.State("STORE"):
+                m.d.comb += self.store.eq(into)
+                with m.If((self.stored & into).any()):
+                    m.next = "VIEW"
             with m.State("VIEW"):
                 # If it has to be done again, the view is the same.
                 m.d.comb += self.snapshot.eq(1)

@@ -25,7 +25,7 @@ class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
     latency     about 40 cycles from a raw tuple to its first result, without scanning
-    throughput  the slowest of: a raw tuple in 5 cycles; in each area `lanes` pairs a cycle
+    throughput  the slowest of: a raw tuple in 7 cycles; in each area `lanes` pairs a cycle
                 scanned, or 3 cycles an indexed candidate; a result in 5 cycles
 
     commands, responses   control unit
@@ -72,7 +72,7 @@ class Wjasip(wiring.Component):
         for part in (selection, output, *areas):
             m.d.comb += part.half.eq(control.half)
             for name in write_signature().members:
-                m.d.comb += getattr(part.write, name).eq(getattr(control.write, name))
+                m.d.sync += getattr(part.write, name).eq(getattr(control.write, name))
 
         # Raw tuples: door, sequencer, windows.
         wiring.connect(m, wiring.flipped(self.raw), selection.raw)
@@ -214,7 +214,7 @@ class Wjasip(wiring.Component):
                 with m.If(leads & (half != h)):
                     m.d.sync += destinations[h].eq(bus.data[: self.layouts.destination.size])
                 with m.If(half == h):
-                    m.d.comb += [
+                    m.d.sync += [
                         sequencer.stores[number].eq(routes[h].stores),
                         sequencer.groups[number].eq(routes[h].group),
                         sequencer.destinations[number].eq(destinations[h]),

@@ -217,11 +217,11 @@ class WindowBuffer(wiring.Component):
                 with m.If(self.check):
                     m.next = "AGE"
                 with m.Elif(self.store):
-                    with m.If(self._stored_now == self.config.depth):
-                        with m.If(known != 0):
-                            m.next = "DISPLACE"
-                    with m.Elif(self._room):
+                    # With room it is not full: the oldest context sees no less than is stored.
+                    with m.If(self._room):
                         m.d.comb += self.stored.eq(1)
+                    with m.Elif((self._stored_now == self.config.depth) & (known != 0)):
+                        m.next = "DISPLACE"
             with m.State("AGE"):
                 with m.If(~some):
                     m.next = "SETTLED"
