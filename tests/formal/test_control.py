@@ -1,0 +1,97 @@
+"""Control unit: an answer a command, and tables exchanged only while nothing is in flight (P1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Module, Signal
+
+from hdl.control import ControlUnit
+from hdl.control_words import Operation, Verdict
+from tests.formal.harness import (
+    Case,
+    Specification,
+    altered,
+    anything,
+    before,
+    build,
+    check,
+    drive,
+    proof,
+    small,
+)
+
+
+class ControlAnswers(Specification):
+    """Any commands, in any order. The rest of the device takes no raw tuple while it is told to
+    pause, so that what is quiet stays quiet."""
+
+    def __init__(self, *fault: tuple[str, str]) -> None:
+        super().__init__()
+        self.make = altered(ControlUnit, *fault)
+
+    def describe(self, m: Module) -> None:
+        unit = self.make(small())
+        build(m, "unit", unit)
+        drive(m, unit, "commands", "responses", "quiet")
+        commands, responses = unit.commands, unit.responses
+        size = len(commands.payload.as_value())
+        m.d.comb += [
+            commands.valid.eq(anything(m, 1, "valid")),
+            commands.payload.as_value().eq(anything(m, size, "command")),
+            responses.ready.eq(anything(m, 1, "ready")),
+        ]
+        quiet, paused = anything(m, 1, "quiet"), before(m, unit.pause)
+        was_quiet = before(m, quiet)
+        m.d.comb += unit.quiet.eq(quiet)
+        self.assume(m, ~(was_quiet & paused & before(m, paused)) | quiet)
+
+        taken = commands.valid & commands.ready
+        command = commands.payload.shape()(Signal(size, name="last"))
+        asked = Signal()
+        answers = responses.valid & ~before(m, responses.valid & ~responses.ready)
+        with m.If(taken):
+            m.d.sync += [command.as_value().eq(commands.payload.as_value()), asked.eq(1)]
+        with m.Elif(answers):
+            m.d.sync += asked.eq(0)
+        self.claim(m, ~answers | asked)
+        self.claim(m, ~taken | ~asked)
+        waits = before(m, responses.valid & ~responses.ready)
+        payload = responses.payload.as_value()
+        self.claim(m, ~waits | (responses.valid & (payload == before(m, payload))))
+
+        # Tables are written only into the half not in use, and exchanged by a COMMIT, in quiet.
+        half = before(m, unit.half)
+        exchanged = unit.half != half
+        self.claim(m, ~exchanged | (was_quiet & paused & (command.operation == Operation.COMMIT)))
+        self.claim(m, ~exchanged | ~unit.write.valid)
+        self.claim(m, ~unit.write.valid | (command.operation == Operation.WRITE))
+        refused = responses.payload.verdict != Verdict.OK
+        self.claim(m, ~(unit.write.valid & answers) | ~refused)
+        emptied = unit.clear | unit.forget
+        self.claim(m, ~emptied | (quiet & unit.pause))
+        self.claim(m, ~unit.forget | (command.operation == Operation.RESET))
+        self.claim(m, ~unit.replay | (unit.pause & (command.operation == Operation.COMMIT)))
+
+        self.reach(m, unit.forget)
+        self.reach(m, exchanged)
+        self.reach(m, answers & (responses.payload.verdict == Verdict.BAD_JUMP))
+        self.reach(m, unit.write.valid & answers)
+
+
+def answers(*fault: tuple[str, str]) -> object:
+    return lambda: ControlAnswers(*fault)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("control", answers(), "bmc", 46),
+        proof("control", answers(), "cover", 46),
+        proof("not-quiet", answers(("with m.If(self.quiet):", "with m.If(1):")), "bmc", 16, "FAIL"),
+        proof("no-wait", answers(("& ~self.responses.valid)", ")")), "bmc", 12, "FAIL"),
+    ],
+)
+def test_control(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)

@@ -1,0 +1,393 @@
+"""Execution unit: every JOIN the program has for a pair comes out once, whatever the router
+does and however often the probe is left and taken up again (P8, P1).
+
+The program is one of a few, or any of 4 instructions that a load accepts; it is run by its
+definition, all at once, beside the unit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data
+
+from hdl import isa
+from hdl.config import DeviceConfig
+from hdl.control_words import Target
+from hdl.execution import FIELDS, PATTERNS, ExecutionUnit
+from hdl.factors import decide
+from tests.formal.harness import (
+    Case,
+    Specification,
+    altered,
+    anything,
+    before,
+    build,
+    check,
+    constant,
+    drive,
+    proof,
+    small,
+)
+
+NUMBER = 1
+PROGRAMS = {
+    "two-joins": (isa.Cmp(1, 0, 2, 1, 0), isa.Join(0, 0), isa.Join(63, 1)),
+    "jmpli": (isa.Cmp(0, 2, 1, 0, 1), isa.Jmpli(), isa.Join(32, 1), isa.Join(48, 0)),
+    "late-cmp": (isa.Join(63, 0), isa.Cmp(3, 0, 0, 5, 1), isa.Join(1, 1)),
+    "jumps": (
+        isa.Cmp(0, 0, 0, 1, 0),
+        isa.Jmpct(1, 4),
+        isa.Or(0, 33, 16),
+        isa.Jmp(5),
+        isa.And(0, 49, 16),
+        isa.Join(16, 0),
+    ),
+}
+SMALL = (
+    # 8 instructions and 2 route tags, so that the memories are small.
+    ("import ADDRESS_BITS, Target", "import Target"),
+    ("import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts",
+     "import CONTEXT_BITS, SELECTIONS, Layouts\n\nADDRESS_BITS, TAG_BITS = 3, 1\n"),
+    ("Cat(view[isa.Join].tag, self.half)", "Cat(view[isa.Join].tag[:TAG_BITS], self.half)"),
+)  # fmt: skip
+
+
+class Program:
+    """Any program, and what it does with a pair by the definition of its instructions."""
+
+    def __init__(
+        self, spec: Specification, m: Module, config: DeviceConfig, program: str | None
+    ) -> None:
+        self.config = config
+        if program:
+            self.words = [Const(i.encode(), isa.WORD_BITS) for i in PROGRAMS[program]]
+        else:
+            self.words = [constant(m, isa.WORD_BITS, f"word{a}") for a in range(3)]
+        self.words.append(Const(0, isa.WORD_BITS))
+        length = self.length = len(self.words)
+        compares = Const(0)
+        self.numbers = []
+        for a, word in enumerate(self.words[:-1]):
+            legal = [word == 0, word.matches(PATTERNS[isa.Jmpli])]
+            for kind in (isa.And, isa.Or):
+                legal.append(word.matches(PATTERNS[kind]) & (view(word, kind).r[4:] == 1))
+            for kind in (isa.Jmp, isa.Jmpct):
+                to = view(word, kind).address
+                legal.append(word.matches(PATTERNS[kind]) & (to > a) & (to < length))
+            is_cmp = word.matches(PATTERNS[isa.Cmp])
+            legal.append(is_cmp & (view(word, isa.Cmp).r < config.factors))
+            legal.append(word.matches(PATTERNS[isa.Join]) & (view(word, isa.Join).tag < 2))
+            spec.assume(m, Cat(legal).any())
+            number = Signal(3, name=f"compares{a}")
+            m.d.comb += number.eq(compares)
+            self.numbers.append(number)
+            compares = number + is_cmp
+        spec.assume(m, compares <= config.factors)
+
+    def run(
+        self, m: Module, tag: Value, outcome: object, window_bits: Value, probe_bits: Value
+    ) -> tuple[list[Value], list[Value]]:
+        """By address: whether it is executed, and whether it joins. `outcome` says what a CMP
+        finds, of its word and number."""
+        factors: list[Value] = [Const(0, 1)] * 16
+        scratch: list[Value] = [Const(0, 1)] * 16
+        executed, joins = [], []
+        jumps: list[tuple[Value, Value]] = []
+        falls: Value = Const(1, 1)
+
+        def named(value: Value) -> Signal:
+            # Else the expression would double with every instruction.
+            it = Signal(len(value))
+            m.d.comb += it.eq(value)
+            return it
+
+        for a, word in enumerate(self.words):
+            here = falls
+            for taken, to in jumps:
+                here = here | (taken & (to == a))
+            here = named(here)
+            executed.append(here)
+            factors, scratch = ([named(r) for r in group] for group in (factors, scratch))
+            registers = Cat(*factors, *scratch, window_bits, probe_bits, Const(1, 1))
+            is_and, is_or = (word.matches(PATTERNS[kind]) for kind in (isa.And, isa.Or))
+            ands = view(word, isa.And)
+            x, y = registers.bit_select(ands.a, 1), registers.bit_select(ands.b, 1)
+            for r in range(16):
+                writes = here & (is_and | is_or) & (ands.r == 16 + r)
+                scratch[r] = Mux(writes, Mux(is_and, x & y, x | y), scratch[r])
+            if a < self.length - 1:
+                found = outcome(word, self.numbers[a])
+                for r in range(self.config.factors):
+                    writes = here & word.matches(PATTERNS[isa.Cmp]) & (view(word, isa.Cmp).r == r)
+                    factors[r] = Mux(writes, found, factors[r])
+            join = view(word, isa.Join)
+            joins.append(here & word.matches(PATTERNS[isa.Join]) & registers.bit_select(join.r, 1))
+            jmpct = view(word, isa.Jmpct)
+            leaves = word.matches(PATTERNS[isa.Jmpct]) & (jmpct.tag != tag)
+            none = word.matches(PATTERNS[isa.Jmpli]) & ~Cat(factors).any()
+            jmp = word.matches(PATTERNS[isa.Jmp])
+            jumps += [
+                (here & leaves, jmpct.address),
+                (here & none, Const(self.length - 1)),
+                (here & jmp, view(word, isa.Jmp).address),
+            ]
+            falls = here & ~leaves & ~none & ~jmp
+        return executed, joins
+
+
+def view(word: Value, kind: type[isa.Instruction]) -> data.View:
+    return data.View(FIELDS[kind], word)
+
+
+class ExecutionIsTheProgram(Specification):
+    """Two probes of level 0, of which one, any, is followed, and any number of level 1. The
+    followed one meets two window tuples, in any order, or those of them that are of interest.
+
+    As an area does, a probe that was taken back is entered again, in its turn of its level,
+    and its pairs begin anew with the one that the unit asks for. `alone`: there is but the
+    followed one, nothing is late but the router, and so more can happen in as many cycles.
+    """
+
+    def __init__(
+        self,
+        program: str | None,
+        lanes: int = 1,
+        alone: bool = False,
+        fault: tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.program, self.lanes, self.alone = program, lanes, alone
+        self.make = altered(ExecutionUnit, *SMALL, *((fault,) if fault else ()))
+
+    def describe(self, m: Module) -> None:
+        config = small(streams=3, depth=2, lanes=self.lanes, factors=2, attribute_width=1)
+        unit = self.make(config, NUMBER)
+        build(m, "unit", unit)
+        drive(
+            m, unit, "write", "half", "enter", "entering", "pairs", "hit_bits", "attributes",
+            "granted", "roomy", "waiting", "resume_level", "resumed",
+        )  # fmt: skip
+        program = Program(self, m, config, self.program)
+        length = program.length
+
+        # Load, then exchange the halves.
+        clock = Signal(4)
+        loaded = clock == length + 2
+        with m.If(~loaded):
+            m.d.sync += clock.eq(clock + 1)
+        bus = unit.write
+        leads = [constant(m, 4, f"leads{t}") for t in range(2)]
+        m.d.comb += [bus.valid.eq(~loaded), bus.unit.eq(NUMBER), unit.half.eq(loaded)]
+        with m.If(clock < length):
+            m.d.comb += [
+                bus.target.eq(Target.INSTRUCTION),
+                bus.address.eq(clock),
+                bus.data.eq(Array(program.words)[clock]),
+            ]
+        with m.Else():
+            m.d.comb += [
+                bus.target.eq(Target.DESTINATION),
+                bus.address.eq(clock - length),
+                bus.data.eq(Array(leads)[(clock - length)[:1]]),
+            ]
+
+        # Probes: what is entered and not done, first the oldest. Level 0: 0 and 1, then none.
+        size = unit.entering.as_value().shape()
+        probes = [constant(m, size, f"probe{n}") for n in range(2)]
+        mine = constant(m, 1, "mine")
+        shape = unit.entering.shape()
+        for n in range(2):
+            self.assume(m, shape(probes[n]).level == 0)
+            self.assume(m, ~shape(probes[n]).reference.carries[NUMBER])
+        self.assume(m, (shape(probes[0]).reference.tag < 2) & (shape(probes[1]).reference.tag < 2))
+        other = anything(m, size, "other")
+        done, entered = Signal(2), Signal(2)  # of level 0
+        which = (done + entered)[:2]
+        higher, wants = anything(m, 1, "enter_higher"), anything(m, 1, "wants")
+        queue = [
+            Signal(
+                data.StructLayout({"high": 1, "which": 1, "resumed": 1, "from": 1}),
+                name=f"queue{i}",
+            )
+            for i in range(4)
+        ]
+        held = Signal(3)  # entered, not done
+        enter = loaded & wants & unit.may_enter & (higher | (which < 2)) & ~unit.rewind & (held < 4)
+        m.d.comb += [
+            unit.enter.eq(enter),
+            unit.resumed.eq(enter),
+            unit.resume_level.eq(higher),
+            unit.entering.as_value().eq(Mux(higher, other, Array(probes)[which[:1]])),
+        ]
+        self.assume(m, shape(other).level == 1)
+        first = queue[0]
+        commits_low = unit.commit & ~first.high
+        with m.If(unit.rewind):
+            m.d.sync += [held.eq(0), entered.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                held.eq(held + enter - unit.commit),
+                entered.eq(entered + (enter & ~higher) - commits_low),
+                done.eq(done + commits_low),
+            ]
+            with m.If(unit.commit):
+                m.d.sync += [queue[i].eq(queue[i + 1]) for i in range(3)]
+            for i in range(4):
+                with m.If(enter & (held - unit.commit == i)):
+                    m.d.sync += [
+                        queue[i].high.eq(higher),
+                        queue[i].which.eq(which),
+                        queue[i].resumed.eq(unit.resume),
+                        getattr(queue[i], "from").eq(unit.resume_slot),
+                    ]
+        self.claim(m, ~unit.commit | (held != 0))
+        if self.alone:
+            self.assume(m, wants & ~higher & (which == 0) | (which == 1) & ~wants)
+            self.assume(m, mine == 0)
+        is_mine = (held != 0) & ~first.high & (first.which == mine)
+
+        # Pairs: the probe they are of, and how far: two places, then the end. `order` is which
+        # window tuple is met first.
+        order, present = constant(m, 1, "order"), constant(m, 2, "present")
+        paired, place = Signal(3), Signal(2)
+        at = Array(queue)[paired[:2]]
+        slots = Signal()
+        m.d.comb += slots.eq(place[0] ^ order)
+        is_its = ~at.high & (at.which == mine)
+        before_resumed = at.resumed & (place[0] == 0) & (getattr(at, "from") != slots)
+        has_pair = (place != 2) & is_its & present.bit_select(slots, 1) & ~before_resumed
+        there = (paired < held) & loaded
+        ends = place == 2
+        offers = Signal()
+        m.d.comb += offers.eq(there & (ends | has_pair))
+        moves = there & ~ends & ~has_pair  # no pair here
+        accepted = unit.pairs.valid & unit.pairs.ready
+        lazy = anything(m, 1, "lazy")
+        if self.alone:
+            self.assume(m, ~lazy)
+        waited = before(m, unit.pairs.valid & ~unit.pairs.ready & ~unit.rewind)
+        m.d.comb += unit.pairs.valid.eq(offers & (~lazy | waited))
+        pair = unit.pairs.payload
+        found = [constant(m, max(1, len(pair.as_value()) - 2), f"found{s}") for s in range(2)]
+        m.d.comb += pair.as_value().eq(Cat(ends, slots, Array(found)[slots]))
+        with m.If(unit.rewind):
+            m.d.sync += [paired.eq(0), place.eq(0)]
+        with m.Else():
+            m.d.sync += paired.eq(paired + (accepted & ends) - unit.commit)
+            with m.If(accepted & ends):
+                m.d.sync += place.eq(0)
+            with m.Elif(accepted | moves):
+                m.d.sync += place.eq(place + 1)
+        window_bits = [constant(m, 16, f"window_bits{s}") for s in range(2)]
+        m.d.comb += unit.hit_bits.eq(Array(window_bits)[hold(m, unit.hit, unit.hit_take)])
+        attributes = constant(m, unit.attributes.as_value().shape(), "attributes")
+        m.d.comb += unit.attributes.as_value().eq(attributes)
+
+        # The router: takes what it has room for, or not; whoever waits, waits.
+        granted = anything(m, 1, "granted") & unit.emit & ~unit.rewind
+        m.d.comb += [unit.granted.eq(granted), unit.roomy.eq(granted | anything(m, 1, "roomy"))]
+        m.d.comb += unit.waiting.eq(anything(m, 2, "waiting"))
+
+        # By the definition.
+        its = shape(Array(probes)[mine])
+        expected, reached = [], []
+        for s in range(2):
+
+            def outcome(word: Value, number: Value, s: int = s) -> Value:
+                if self.lanes:
+                    return found[s].bit_select(number[:1], 1)
+                cmp = view(word, isa.Cmp)
+                probe = unit.attributes.shape()(attributes)[cmp.probe_stream][cmp.probe_attribute]
+                stored = found[s].word_select(cmp.window_attribute, 1)
+                carried = its.reference.carries.bit_select(cmp.probe_stream, 1)
+                holds = decide(cmp.condition, probe < stored, probe == stored)
+                return holds & (carried | (cmp.condition == isa.Condition.TRUE))
+
+            executed, joins = program.run(m, its.reference.tag, outcome, window_bits[s], its.bits)
+            reached.append(Cat(executed))
+            expected.append(Cat(j & present[s] for j in joins))
+        expected_all = Signal(2 * length)
+        m.d.comb += expected_all.eq(Cat(expected))
+        joined = Signal(2 * length)  # those that came out
+        slot = unit.emitted.slots[NUMBER]
+        mark = Signal(2 * length)
+        m.d.comb += mark.eq(1 << (unit._emitting.pc + Mux(slot, length, 0)))
+        out = granted & is_mine
+        with m.If(out):
+            m.d.sync += joined.eq(joined | mark)
+            self.claim(m, (expected_all & mark) != 0)
+            self.claim(m, (joined & mark) == 0)
+            join = view(Array(program.words)[unit._emitting.pc], isa.Join)
+            emitted = unit.emitted
+            self.claim(m, emitted.tag == join.tag)
+            self.claim(m, emitted.carries == its.reference.carries | 1 << NUMBER)
+            self.claim(m, emitted.slots[0] == its.reference.slots[0])
+            self.claim(m, emitted.context == its.reference.context)
+            self.claim(m, unit.destination.as_value() == Array(leads)[join.tag[:1]])
+            self.claim(m, unit.level == 0)
+        with m.If(unit.commit & is_mine):
+            self.claim(m, joined == expected_all)
+            self.claim(m, unit.context == its.reference.context)
+        with m.If(unit.executed & is_mine):
+            trace = unit.trace
+            self.claim(m, Array(reached)[trace.slot].bit_select(trace.address, 1))
+            self.claim(m, trace.word == Array(program.words)[trace.address])
+            self.claim(m, trace.tag == its.reference.tag)
+        # What waits for the router stays as it is, one cycle more when it is granted, and
+        # is withdrawn only as the probe is taken back.
+        waits, got = before(m, unit.emit & ~unit.granted), before(m, unit.granted)
+        what = Cat(unit.emitted.as_value(), unit.destination.as_value(), unit.level)
+        same = what == before(m, what)
+        self.claim(m, ~waits | (unit.emit & same) | unit.rewind)
+        self.claim(m, ~got | (~unit.emit & same))
+
+        rewound = Signal()
+        with m.If(unit.rewind & is_mine & (joined != 0)):
+            m.d.sync += rewound.eq(1)
+        self.reach(m, unit.commit & is_mine & (expected[0] != 0) & (expected[1] != 0))
+        self.reach(m, unit.executed & is_mine & (unit.trace.address == length - 1))
+        self.reach(m, unit.commit & is_mine & rewound)
+
+
+def hold(m: Module, value: Value, when: Value) -> Signal:
+    """The value as of the last cycle in which `when` was so."""
+    held = Signal(len(value))
+    with m.If(when):
+        m.d.sync += held.eq(value)
+    return held
+
+
+def runs(
+    program: str | None,
+    lanes: int = 1,
+    alone: bool = False,
+    fault: tuple[str, str] | None = None,
+) -> object:
+    return lambda: ExecutionIsTheProgram(program, lanes, alone, fault)
+
+
+OR_IS_AND = ("lambda a, b: a | b", "lambda a, b: a & b")
+REPEATS = ("(at < self._resumed_pc)", "0")
+FORGETS = ("(at < self._resumed_pc)", "(at <= self._resumed_pc)")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("two-joins", runs("two-joins"), "bmc", 16, campaign=False),
+        *(proof(name, runs(name), "bmc", 18) for name in PROGRAMS),
+        *(proof(f"{name}-serial", runs(name, lanes=0), "bmc", 17) for name in PROGRAMS),
+        *(proof(f"{name}-alone", runs(name, alone=True), "bmc", 33) for name in PROGRAMS),
+        proof("any-program", runs(None, alone=True), "bmc", 18),
+        proof("two-joins-alone", runs("two-joins", alone=True), "cover", 36),
+        proof("two-joins", runs("two-joins"), "cover", 40),
+        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "bmc", 36, "FAIL"),
+        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "bmc", 36, "FAIL"),
+        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "bmc", 26, "FAIL"),
+    ],
+)
+def test_execution(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)

@@ -1,0 +1,173 @@
+"""Tuple fetch: one response a request, in order, with the tuple asked for (P2, P11)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+
+from hdl.fetch import TupleFetch
+from hdl.layouts import CONTEXT_BITS
+from tests.formal.harness import (
+    Case,
+    Specification,
+    altered,
+    anything,
+    before,
+    build,
+    check,
+    constant,
+    drive,
+    inside,
+    proof,
+    small,
+)
+
+
+class FetchFetches(Specification):
+    """One request of any requester is followed; one slot of one window, any, has `stored` in it.
+    A window reads in 2 cycles, but not what is asked while it is `blocked`, which it is in
+    every third cycle at most (see `WindowBuffer`'s prefetch)."""
+
+    def __init__(self, make: type = TupleFetch) -> None:
+        super().__init__()
+        self.make = make
+
+    def describe(self, m: Module) -> None:
+        config = small(streams=2, depth=4, attribute_width=1, timestamp_width=4, sequence_width=4)
+        who_all = 3
+        fetch = self.make(config, who_all)
+        made = build(m, "fetch", fetch)
+        window, slot = constant(m, 1, "window"), constant(m, 2, "slot")
+        stored = constant(m, fetch.components[0].as_value().shape(), "stored")
+        drive(m, fetch, "requests", "components", "blocked", "remember", "context", "raw")
+        who = constant(m, range(who_all), "who")
+        self.assume(m, who < who_all)
+
+        context = constant(m, CONTEXT_BITS, "of")
+        raw = constant(m, fetch.raw.as_value().shape(), "raw")
+        # The raw tuple was kept before anyone asks for it; others come and go.
+        remember, number = anything(m, 1, "remember"), anything(m, CONTEXT_BITS, "number")
+        it = anything(m, raw.shape(), "it")
+        m.d.comb += [fetch.remember.eq(remember), fetch.context.eq(number), fetch.raw.eq(it)]
+        kept = Signal()
+        with m.If(remember & (number == context)):
+            m.d.sync += kept.eq(1)
+            self.assume(m, it == raw)
+        port = made.submodules.raws.read_port(domain="comb")
+        m.d.comb += port.addr.eq(context)
+        self.claim(m, ~kept | (port.data.as_value() == raw))
+
+        for s in range(2):
+            blocked = anything(m, 1, f"blocked{s}")
+            was = before(m, blocked)
+            self.assume(m, ~(blocked & (was | before(m, was))))
+            m.d.comb += fetch.blocked[s].eq(blocked)
+            right = (window == s) & (fetch.slots[s] == slot) & ~blocked
+            found = before(m, before(m, right))
+            m.d.comb += (
+                fetch.components[s]
+                .as_value()
+                .eq(Mux(found, stored, anything(m, stored.shape(), f"other{s}")))
+            )
+        requests = []
+        for r in range(who_all):
+            valid = anything(m, 1, f"valid{r}")
+            reference = anything(m, fetch.requests[r].payload.as_value().shape(), f"reference{r}")
+            m.d.comb += [fetch.requests[r].valid.eq(valid)]
+            m.d.comb += fetch.requests[r].payload.as_value().eq(reference)
+            stays = before(m, valid & ~fetch.requests[r].ready)
+            self.assume(m, ~stays | (valid & (reference == before(m, reference))))
+            requests.append(reference)
+        valid = Array(fetch.requests[r].valid for r in range(who_all))[who]
+        ready = Array(fetch.requests[r].ready for r in range(who_all))[who]
+        taken = valid & ready
+
+        # One at a time of each requester, as they all do.
+        asking, age = Signal(), Signal(3)
+        asked = Signal(len(requests[0]))
+        answered = fetch.responses.bit_select(who, 1)
+        self.assume(m, ~(taken & asking))
+        with m.If(taken):
+            m.d.sync += [asking.eq(1), asked.eq(Array(requests)[who]), age.eq(1)]
+        with m.Elif(answered):
+            m.d.sync += asking.eq(0)
+        with m.Else():
+            m.d.sync += age.eq(age + 1)
+        self.claim(m, ~answered | asking)
+        # It is on its way, in one of the stages, if and only if it was asked for.
+        on_its_way = Cat(inside(made, f"wanted{i}").bit_select(who, 1) for i in range(3))
+        self.claim(m, asking == on_its_way.any())
+        self.claim(m, (on_its_way & (on_its_way - 1)[:3]) == 0)
+        for i in range(3):
+            there = inside(made, f"wanted{i}").bit_select(who, 1)
+            self.claim(m, ~there | (inside(made, f"reference{i}") == asked))
+            self.claim(m, ~there | (age <= i + 3))
+        self.claim(m, ~asking | (age <= 5))
+        self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
+
+        fetched = fetch.fetched
+        wanted = type(fetched.reference)(fetched.reference.shape(), asked)
+        kept_then = Signal()
+        with m.If(taken):
+            m.d.sync += kept_then.eq(kept)
+        self.claim(m, kept | ~kept_then)
+        with m.If(answered):
+            self.claim(m, fetched.reference.as_value() == asked)
+            known = kept_then & (wanted.context == context)
+            it = fetch.raw.shape()(raw)
+            as_stored = who == who_all - 1
+            with m.If(known):
+                self.claim(m, fetched.stream == it.stream)
+                self.claim(m, fetched.bits == it.bits)
+                self.claim(m, fetched.now == it.component.timestamp)
+                self.claim(m, fetched.counters.as_value() == it.counters.as_value())
+            got = Array(fetched.components[s].as_value() for s in range(2))[window]
+            own = known & (it.stream == window) & ~as_stored
+            with m.If(own):
+                self.claim(m, got == it.component.as_value())
+            foreign = as_stored | (known & (it.stream != window))
+            right = Array(wanted.slots[s] for s in range(2))[window] == slot
+            with m.If(foreign & right):
+                self.claim(m, got == stored)
+            self.reach(m, own & (age == 5))
+            self.reach(m, foreign & right & (age == 5))
+            self.reach(m, as_stored & right)
+        # Everyone's turn comes.
+        waits = Signal(4)
+        with m.If(valid & ~ready):
+            m.d.sync += waits.eq(waits + 1)
+        with m.Else():
+            m.d.sync += waits.eq(0)
+        self.claim(m, waits <= 3 * who_all - 1)
+
+
+def faulty(old: str, new: str) -> object:
+    return lambda: FetchFetches(altered(TupleFetch, (old, new)))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("fetch", FetchFetches, "prove", 10, campaign=False),
+        proof("fetch", FetchFetches, "cover", 12),
+        proof(
+            "blocked-unseen",
+            faulty("Mux(self.blocked.any(), 0, wanted[0])", "wanted[0]"),
+            "bmc",
+            12,
+            "FAIL",
+        ),
+        proof(
+            "own-as-stored",
+            faulty("own = (raw.stream == number) & ~as_stored", "own = raw.stream == number"),
+            "bmc",
+            12,
+            "FAIL",
+            campaign=False,
+        ),
+    ],
+)
+def test_fetch(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)

@@ -1,0 +1,287 @@
+"""Scanner: each probe is led past every window tuple it may meet, once, and comes to one end
+(P5, P1, P11); with an index, past every one of its bucket."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
+from amaranth.lib import data
+
+from hdl.config import DeviceConfig
+from hdl.factors import decide
+from hdl.index import EqualityIndex, bucket
+from hdl.isa import Condition
+from hdl.scan import Scanner
+from tests.formal.harness import (
+    Case,
+    Specification,
+    altered,
+    anything,
+    before,
+    check,
+    constant,
+    drive,
+    proof,
+    small,
+)
+
+
+class ScannerMeetsAll(Specification):
+    """One slot of the window is followed, any; what is in the others is anything.
+
+    A loader stages a probe only while the operands of the one before are no longer needed;
+    the execution unit takes up three probes at most.
+    """
+
+    indexes = 0
+
+    def __init__(
+        self,
+        depth: int,
+        lanes: int,
+        factors: int,
+        make: type = Scanner,
+        index: type = EqualityIndex,
+    ) -> None:
+        super().__init__()
+        self.depth, self.lanes, self.factors = depth, lanes, factors
+        self.make, self.index = make, index
+
+    def describe(self, m: Module) -> None:
+        config = small(
+            depth=self.depth,
+            lanes=self.lanes,
+            factors=self.factors,
+            comparators=1,
+            attribute_width=1,
+            indexes=self.indexes,
+        )
+        scanner = self.make(config)
+        made = scanner.elaborate(None)
+        scanner._MustUse__used = True
+        flush = anything(m, 1, "flush")
+        m.submodules.scanner = ResetInserter(flush)(made)
+        drive(m, scanner, "staged", "may_begin", "flush", "tuples", "factors", "used", "resume",
+              "pairs", "ready", "answer")  # fmt: skip
+        m.d.comb += scanner.flush.eq(flush)
+        bits, banks = len(scanner.resume_slot), scanner.banks
+        bank_bits = scanner.bank_bits
+
+        # The window: 2 cycles to a row.
+        slot = constant(m, bits, "slot")
+        stored = constant(m, 4 * config.attribute_width, "stored")
+        asked = before(m, before(m, scanner.row == slot[bank_bits:]))
+        for b in range(banks):
+            here = asked & ((slot[:bank_bits] if bank_bits else 0) == b)
+            other = anything(m, stored.shape(), f"other{b}")
+            m.d.comb += scanner.tuples[b].as_value().eq(Mux(here, stored, other))
+        factors = constant(m, scanner.factors.as_value().shape(), "factors")
+        used = constant(m, scanner.used.shape(), "used")
+        m.d.comb += [scanner.factors.as_value().eq(factors), scanner.used.eq(used)]
+        # A load gives it some time before the first probe.
+        self.assume(m, used <= self.factors)
+        awake = Signal()
+        m.d.sync += awake.eq(1)
+
+        # The loader: a probe, its operands held while they are needed.
+        size = scanner.staged.payload.as_value().shape()
+        payload = anything(m, size, "payload")
+        shape = scanner.staged.payload.shape()
+        probe = shape(payload)
+        valid = anything(m, 1, "valid") & ~scanner.hold & ~flush & awake
+        stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
+        self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
+        operands = Cat(probe.operands.as_value(), probe.carried)
+        self.assume(m, ~scanner.hold | (operands == before(m, operands)))
+        m.d.comb += [scanner.staged.valid.eq(valid), scanner.staged.payload.as_value().eq(payload)]
+        self.assume(m, (probe.count <= self.depth) & ~(probe.plan.indexed & (config.indexes == 0)))
+
+        # Probes begun and not ended, first the oldest: whether they are to meet the slot, and
+        # what the factor says of it.
+        held = Signal(3)
+        entry = data.StructLayout({"meets": 1, "outcome": self.factors, "must": 1})
+        queue = [Signal(entry, name=f"begun{i}") for i in range(4)]
+        m.d.comb += scanner.may_begin.eq((held < 3) & anything(m, 1, "may_begin"))
+        offset = (slot - probe.tail)[:bits]
+        resume, resume_slot = anything(m, 1, "resume"), scanner.resume_slot
+        m.d.comb += scanner.resume.eq(resume)
+        resume_offset = (resume_slot - probe.tail)[:bits]
+        self.assume(m, ~(scanner.begin & resume) | (resume_offset < probe.count))
+        outcomes = []
+        for number in range(self.factors):
+            factor, operand = scanner.factors[number], probe.operands[number]
+            window = stored.word_select(factor.window_attribute, config.attribute_width)
+            holds = decide(factor.condition, operand < window, operand == window)
+            always = factor.condition == Condition.TRUE
+            outcomes.append(holds & (probe.carried[number] | always) & (number < used))
+            self.assume(m, ~probe.plan.interest[number] | (number < used))
+        outcome = Cat(outcomes)
+        meets = (
+            (offset < probe.count)
+            & (~resume | (offset >= resume_offset))
+            & (probe.plan.always | (probe.plan.interest & outcome).any())
+        )
+        must = Const(1)
+        if self.indexes:
+            must = self._walk(m, config, scanner, probe, slot, stored, held)
+        pairs = scanner.pairs
+        m.d.comb += pairs.ready.eq(anything(m, 1, "ready") & ~flush)
+        accepted = pairs.valid & pairs.ready
+        ends = accepted & pairs.payload.end
+        for i in range(4):
+            with m.If(scanner.begin & (held - ends == i)):
+                m.d.sync += [
+                    queue[i].meets.eq(meets),
+                    queue[i].outcome.eq(outcome),
+                    queue[i].must.eq(must),
+                ]
+            with m.Elif(ends & (i < 3)):
+                m.d.sync += queue[i].eq(queue[(i + 1) % 4])
+        met = Signal()
+        with m.If(flush):
+            m.d.sync += [held.eq(0), met.eq(0)]
+        with m.Else():
+            m.d.sync += held.eq(held + scanner.begin - ends)
+            with m.If(ends):
+                m.d.sync += met.eq(0)
+            with m.Elif(accepted & (pairs.payload.slot == slot)):
+                m.d.sync += met.eq(1)
+        self.claim(m, ~(scanner.begin & flush))
+        with m.If(pairs.valid & ~flush):
+            self.claim(m, held != 0)
+            with m.If(pairs.payload.end):
+                self.claim(m, met | ~(queue[0].meets & queue[0].must))
+            with m.Elif(pairs.payload.slot == slot):
+                self.claim(m, queue[0].meets & ~met)
+                in_use = (1 << used) - 1
+                self.claim(m, ((pairs.payload.held ^ queue[0].outcome) & in_use) == 0)
+        waits = before(m, pairs.valid & ~pairs.ready & ~flush)
+        what = pairs.payload.as_value()
+        self.claim(m, ~waits | (pairs.valid & (what == before(m, what))))
+
+        # Every pair of a probe without index is counted.
+        count = Signal(len(scanner.tally))
+        with m.If(scanner.begin):
+            m.d.sync += count.eq(probe.count)
+        if not self.indexes:
+            self.claim(m, ~scanner.ended | (scanner.tally == count))
+        # Nothing lasts for ever.
+        idle = Signal(5)
+        with m.If((held != 0) & pairs.ready & ~pairs.valid):
+            m.d.sync += idle.eq(idle + 1)
+        with m.Else():
+            m.d.sync += idle.eq(0)
+        rows = 3 * self.depth if self.indexes else self.depth // banks
+        longest = 18 + rows * self.factors
+        self.claim(m, idle <= longest)
+
+        self.reach(m, ends & queue[0].meets & (held == (1 if self.indexes else 2)))
+        self.reach(m, accepted & met & ~pairs.payload.end)
+        self.reach(m, idle == 7)
+
+
+class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
+    """With an equality index, into which tuples go all the while, but to no slot that the probe
+    begun can see. Of other buckets a tuple may be met or not."""
+
+    indexes = 1
+
+    def _walk(
+        self,
+        m: Module,
+        config: DeviceConfig,
+        scanner: Scanner,
+        probe: data.View,
+        slot: Value,
+        stored: Value,
+        held: Value,
+    ) -> Value:
+        m.submodules.index = index = self.index(config)
+        bits, depth = len(slot), self.depth
+        # The ring: where it ends, how much of it was written; how far back the view begins.
+        head, filled = Signal(bits), Signal(bits + 1)
+        back = Signal(bits + 1)
+        insert = anything(m, 1, "insert") & index.idle
+        insert = insert & ((held == 0) | (back != depth)) & ~scanner.begin
+        this, key = anything(m, 1, "this"), anything(m, 1, "key")
+        here = insert & (head == slot)
+        known = Signal()  # what is in the slot followed is `stored`
+        with m.If(here):
+            m.d.sync += known.eq(this)
+        with m.If(insert):
+            m.d.sync += [head.eq(head + 1), back.eq(back + 1)]
+            m.d.sync += filled.eq(Mux(filled == depth, depth, filled + 1))
+        m.d.comb += [
+            index.insert.eq(insert),
+            index.slot.eq(head),
+            index.key.eq(Mux(here & this, stored[:1], key)),
+            index.ask.eq(scanner.ask),
+            index.newest.eq(scanner.newest),
+            index.bucket.eq(scanner.bucket),
+            index.after.eq(scanner.after),
+            scanner.ready.eq(index.ready),
+            scanner.answer.eq(index.answer),
+        ]
+        begins = anything(m, bits + 1, "back")
+        with m.If(scanner.begin):
+            self.assume(m, (begins <= filled) & (probe.count <= begins))
+            self.assume(m, (probe.tail == (head - begins)[:bits]) & (held == 0))
+            offset = (slot - probe.tail)[:bits]
+            self.assume(m, known | (offset >= probe.count))
+            self.assume(m, probe.plan.indexed & (probe.plan.index == 0))
+            # A walk is taken up again where it joined, so at a tuple of its bucket.
+            resumed = scanner.resume
+            self.assume(m, ~resumed | (scanner.resume_slot == slot))
+            self.assume(m, ~resumed | (bucket(stored[:1], bits) == probe.bucket))
+            m.d.sync += back.eq(begins)
+        return bucket(stored[:1], bits) == probe.bucket
+
+
+def scans(depth: int, lanes: int, factors: int, *fault: tuple[str, str]) -> object:
+    return lambda: ScannerMeetsAll(depth, lanes, factors, altered(Scanner, *fault))
+
+
+def walks(factors: int, *fault: tuple[str, str], index: tuple[tuple[str, str], ...] = ()) -> object:
+    return lambda: WalkMeetsAllOfItsBucket(
+        2, 1, factors, altered(Scanner, *fault), altered(EqualityIndex, *index)
+    )
+
+
+PAIR_TWICE = scans(4, 2, 1, ("m.d.sync += done.eq(done | one)", "pass"))
+PLAN_LATE = scans(4, 1, 1, ("plans[1].eq(plans[0])", "plans[1].eq(probe.plan)"))
+PART_LOST = scans(4, 1, 2, ("whole.eq(part == last_part)", "whole.eq(1)"))
+NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        proof("scan", scans(4, 2, 1), "bmc", 13, campaign=False),
+        proof("scan", scans(4, 2, 1), "bmc", 18),
+        proof("scan", scans(4, 2, 1), "cover", 22),
+        proof("scan-1", scans(4, 1, 1), "bmc", 16),
+        proof("scan-in-parts", scans(4, 1, 2), "bmc", 18),
+        proof("scan-in-parts", scans(4, 1, 2), "cover", 24),
+        proof("walk", walks(1), "bmc", 26),
+        proof("walk-in-parts", walks(2), "bmc", 20),
+        proof("walk", walks(1), "cover", 26),
+        proof(
+            "last-left-out",
+            scans(4, 2, 1, ("b <= high", "b < high")),
+            "bmc",
+            13,
+            "FAIL",
+            campaign=False,
+        ),
+        proof("too-many", scans(4, 2, 1, ("b >= low", "b >= 0")), "bmc", 15, "FAIL"),
+        proof("pair-twice", PAIR_TWICE, "bmc", 15, "FAIL"),
+        proof("plan-late", PLAN_LATE, "bmc", 18, "FAIL"),
+        proof("part-lost", PART_LOST, "bmc", 18, "FAIL"),
+        proof("chain-not-linked", NOT_LINKED, "bmc", 30, "FAIL"),
+        proof("ends-early", walks(1, ("offset >= before", "offset >= count")), "bmc", 22, "FAIL"),
+    ],
+)
+def test_scan(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path)
