@@ -157,7 +157,7 @@ class JoinArea(wiring.Component):
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)
-        for name, member in write_signature().members.items():
+        for name in write_signature().members:
             m.d.comb += getattr(execution.write, name).eq(getattr(self.write, name))
         m.d.comb += [
             execution.half.eq(self.half),

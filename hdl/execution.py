@@ -343,9 +343,7 @@ class ExecutionUnit(wiring.Component):
             for kind, combine in ((isa.And, lambda a, b: a & b), (isa.Or, lambda a, b: a | b)):
                 with m.Case(PATTERNS[kind]):
                     i = view[kind]
-                    value = combine(
-                        registers.bit_select(i.a, 1), registers.bit_select(i.b, 1)
-                    )
+                    value = combine(registers.bit_select(i.a, 1), registers.bit_select(i.b, 1))
                     with m.If(acts):
                         m.d.sync += scratch.bit_select(i.r[:4], 1).eq(value)
             with m.Case(PATTERNS[isa.Jmpct]):
@@ -357,9 +355,7 @@ class ExecutionUnit(wiring.Component):
             with m.Case(PATTERNS[isa.Join]):
                 # What a probe that is taken up again had joined before it was left.
                 again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
-                m.d.comb += joins.eq(
-                    valid & registers.bit_select(view[isa.Join].r, 1) & ~again
-                )
+                m.d.comb += joins.eq(valid & registers.bit_select(view[isa.Join].r, 1) & ~again)
             with m.Case(PATTERNS[isa.Jmpli]):
                 m.d.comb += [jump.eq(~factors.any()), target.eq(last)]
             with m.Case(PATTERNS[isa.Jmp]):
@@ -435,9 +431,7 @@ class ExecutionUnit(wiring.Component):
             self.trace.word.eq(word),
         ]
 
-    def _compare(
-        self, m: Module, instruction: data.View, held: Signal, window: data.View
-    ) -> None:
+    def _compare(self, m: Module, instruction: data.View, held: Signal, window: data.View) -> None:
         """What a CMP that is executed finds: what the array found, or by itself."""
         self._compared = compared = Signal()
         if self.config.lanes:

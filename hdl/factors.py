@@ -74,7 +74,9 @@ class FactorArray(wiring.Component):
         carried = Signal(count, reset_less=True)
         m.d.sync += carried.eq(self.carried)
         conditions = Signal(data.ArrayLayout(3, count), reset_less=True)
-        m.d.sync += [conditions[number].eq(self.factors[number].condition) for number in range(count)]
+        m.d.sync += [
+            conditions[number].eq(self.factors[number].condition) for number in range(count)
+        ]
         for lane in range(self.config.lanes):
             outcomes = []
             for number in range(count):

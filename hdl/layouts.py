@@ -60,9 +60,7 @@ class Layouts:
                 "attributes": self.attributes,
             }
         )
-        self.selected = data.StructLayout(
-            {"raw": self.raw, "bits": SELECTIONS, "admitted": 1}
-        )
+        self.selected = data.StructLayout({"raw": self.raw, "bits": SELECTIONS, "admitted": 1})
         self.component = data.StructLayout(
             {
                 "timestamp": self.timestamp,

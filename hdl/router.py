@@ -11,7 +11,6 @@ from hdl.config import DeviceConfig
 from hdl.layouts import CONTEXT_BITS, Layouts
 
 
-
 class Router(wiring.Component):
     """Each area keeps its copy of the join routing table, so a tuple comes with its
     destinations. It is taken only when there is room at all of them; a tuple that must wait

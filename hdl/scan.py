@@ -275,9 +275,7 @@ class Scanner(wiring.Component):
                     "row": self.row_bits,
                     "mask": banks,
                     "held": data.ArrayLayout(config.factors if lanes else 0, banks),
-                    "attributes": data.ArrayLayout(
-                        0 if lanes else self.layouts.attributes.size, 1
-                    ),
+                    "attributes": data.ArrayLayout(0 if lanes else self.layouts.attributes.size, 1),
                 }
             ),
             reset_less=True,

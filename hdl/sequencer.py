@@ -172,10 +172,7 @@ class Sequencer(wiring.Component):
         for number in range(CONTEXTS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(self.sent_context == number, self.sent, 0)
-            less = sum(
-                done[i] & (done_contexts[i] == number)
-                for i in range(config.streams + 1)
-            )
+            less = sum(done[i] & (done_contexts[i] == number) for i in range(config.streams + 1))
             m.d.sync += count.eq(count + more - less)
             with m.If(self.oldest == number):
                 m.d.comb += oldest_done.eq(count == 0)

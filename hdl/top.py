@@ -61,7 +61,7 @@ class Wjasip(wiring.Component):
         m.submodules.selection = selection = SelectionUnit(config)
         m.submodules.sequencer = sequencer = Sequencer(config)
         m.submodules.router = router = Router(config)
-        self._areas = areas = [JoinArea(config, number) for number in range(n)]
+        areas = [JoinArea(config, number) for number in range(n)]
         for number, area in enumerate(areas):
             m.submodules[f"area{number}"] = area
         # Probes of each area, the output, and the replay.
@@ -205,8 +205,7 @@ class Wjasip(wiring.Component):
             leads = bus.valid & (bus.target == Target.DESTINATION) & (bus.address == number)
             routes = [Signal(route, name=f"route_{number}_{h}") for h in range(2)]
             destinations = [
-                Signal(self.layouts.destination, name=f"destination_{number}_{h}")
-                for h in range(2)
+                Signal(self.layouts.destination, name=f"destination_{number}_{h}") for h in range(2)
             ]
             for h in range(2):
                 with m.If(mine & (half != h)):
