@@ -19,7 +19,7 @@ def install(session: nox.Session, *groups: str) -> None:
 @nox.session
 def demo(session: nox.Session) -> None:
     """Compile the eight-query example, run it on every device, verify the results in DuckDB."""
-    install(session, "test")
+    install(session, "test", "sim")
     session.run("python", "examples/eight/demo.py", *session.posargs)
 
 
@@ -48,8 +48,8 @@ def _lint(session: nox.Session) -> None:
 
 @nox.session
 def campaign(session: nox.Session) -> None:
-    """Random queries on random streams against DuckDB, 20,000 of them; `-- --cases N` for more."""
-    install(session, "test")
+    """Random queries, streams and images on all devices, 24,000 of them; `-- --cases N` for more."""
+    install(session, "test", "sim")
     session.run("python", "-m", "tests.system.campaign", *session.posargs)
 
 
@@ -58,6 +58,29 @@ def fuzz(session: nox.Session) -> None:
     """Damaged query texts and images: errors or success, never a crash; `-- --cases N` for more."""
     install(session, "test")
     session.run("python", "-m", "tests.system.fuzz", *session.posargs)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """What random cases reach of the processor, into bench/results; `-- --cases N` for more."""
+    install(session, "test", "sim")
+    session.run("python", "-m", "tests.hdl.coverage", *session.posargs)
+
+
+@nox.session
+def formal(session: nox.Session) -> None:
+    """Prove the components of the processor, all of `tests/formal`; arguments go to pytest."""
+    install(session, "formal")
+    args = session.posargs or ["-n", "2", "--dist", "worksteal"]
+    session.run("pytest", "tests/formal", "-m", "campaign or not campaign", *args)
+
+
+@nox.session
+def area(session: nox.Session) -> None:
+    """Synthesise, place and route for an ECP5-85; hours; `-- serial,thesis` for some of it."""
+    install(session, "fpga")
+    parts = "".join(f":{parts}" for parts in session.posargs[:1])
+    session.run("seustream", "bench", f"area{parts}")
 
 
 @nox.session

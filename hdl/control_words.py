@@ -72,7 +72,7 @@ class Verdict(enum.IntEnum):
 
     OK = 0
     NOT_LOADING = 1  # WRITE, COMMIT or ABORT without BEGIN
-    LOADING = 2  # BEGIN, RESET or PAUSE in between
+    LOADING = 2  # BEGIN or RESET in between
     BAD_TARGET = 3  # no such target or unit
     BAD_ADDRESS = 4  # over the table, or an instruction or selection out of order
     UNDEFINED_WORD = 5  # encodes no instruction

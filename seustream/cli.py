@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from compiler.errors import CompileError
+from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
 from hdl.device import LoadRefused
 from seustream import __version__
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"seustream: {message}", file=sys.stderr)
         _hint(error.hint)
         return 2
-    except (HostError, LoadRefused) as error:
+    except (HostError, LoadRefused, BuildFailed) as error:
         print(f"seustream: {error}", file=sys.stderr)
         _hint(getattr(error, "hint", None))
         return 2

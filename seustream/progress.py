@@ -1,4 +1,4 @@
-"""A progress bar on stderr, where that is a terminal."""
+"""What is going on, on stderr, where that is a terminal: a bar, or a line."""
 
 from __future__ import annotations
 
@@ -59,3 +59,29 @@ class Progress:
             f" {self.done:,} {self.unit} {rate} {left}\x1b[K"
         )
         self.stream.flush()
+
+
+class Notes:
+    """What is being done, on a line that the next note replaces; silent where nobody watches."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream if stream is not None else sys.stderr
+
+    def __call__(self, what: str) -> None:
+        self._write(f"\r{what} …\x1b[K")
+
+    def __enter__(self) -> Notes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        if self.stream.isatty():
+            self.stream.write(text)
+            self.stream.flush()

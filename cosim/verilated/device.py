@@ -74,6 +74,10 @@ class VerilatedDevice:
     def config(self) -> DeviceConfig:
         return self._config
 
+    def close(self) -> None:
+        """The end; waves are complete only then."""
+        self._processor.close()
+
     # --- control --------------------------------------------------------------
 
     def load(self, image: bytes) -> None:
@@ -127,8 +131,9 @@ class VerilatedDevice:
     def _counter(self, counter: int) -> int:
         return self._ask(Command(Operation.READ, address=counter))
 
-    def _ask(self, *commands: Command) -> int:
-        """The data of the last answer; all commands must be answered with OK."""
+    def send(self, *commands: Command) -> tuple[int, Verdict, int]:
+        """Commands one after the other, up to one that is refused: how many were answered, and
+        verdict and data of the last answer."""
         columns = {
             name: np.array([getattr(command, name) for command in commands], np.uint64)
             for name in ("operation", "target", "unit", "address", "data")
@@ -136,12 +141,16 @@ class VerilatedDevice:
         words = pack(self._fields["command"], columns, len(commands))
         answered, answer = self._processor.commands(words, _PATIENCE)
         fields = unpack(self._fields["response"], answer[None, :])
-        verdict = Verdict(int(fields["verdict"][0]))
+        return answered, Verdict(int(fields["verdict"][0])), int(fields["data"][0])
+
+    def _ask(self, *commands: Command) -> int:
+        """The data of the last answer; all commands must be answered with OK."""
+        answered, verdict, data = self.send(*commands)
         if verdict is not Verdict.OK:
             command = commands[answered - 1]
             what = verdict.name.lower().replace("_", " ")
             raise LoadRefused(f"{command} was answered: {what}", command.unit, command.address)
-        return int(fields["data"][0])
+        return data
 
     # --- tuples ---------------------------------------------------------------
 
@@ -155,6 +164,10 @@ class VerilatedDevice:
 
     def flush(self) -> Results:
         return Results()
+
+    def record(self, on: bool) -> None:
+        """Whether executed instructions are kept for `executed`; with `trace` they are."""
+        self._processor.record(on)
 
     def executed(self) -> dict[str, Column]:
         """Instructions executed since last asked, in columns; needs `trace`."""
@@ -234,7 +247,7 @@ class VerilatedDevice:
         fields = self._fields["handed_over"]
         rows = self._processor.take(library.HANDED_OVER, _port_words(fields))
         handed = unpack(fields, rows)
-        stream = handed["stream"].astype(np.int64)
+        left = handed["stream"].astype(np.int64)
         taker = handed["taker"].astype(np.int64)
         return Results(
             columns["query"].astype(np.int64)[order],
@@ -242,8 +255,8 @@ class VerilatedDevice:
             self._time(columns["oldest"])[order],
             sequences[order],
             HandedOver(
-                stream,
-                self._sequence(handed["sequence"], stream),
+                left,
+                self._sequence(handed["sequence"], left),
                 taker,
                 self._sequence(handed["taken_by"], taker),
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ class Processor:
 
     def __init__(self, path: Path, waves: Path | None = None) -> None:
         self._functions = _functions(path)
-        name = b"" if waves is None else str(waves).encode()
+        name = b""
+        if waves is not None:
+            waves.open("wb").close()  # the writer of waves does not say when it cannot
+            name = os.fsencode(waves)
         self._device = self._functions.device_new(name)
         if not self._device:
-            raise OSError(f"cannot write {waves}")
+            raise RuntimeError(f"{waves}: this library records no waves")
 
     def close(self) -> None:
         if self._device:
@@ -70,6 +74,10 @@ class Processor:
         self._functions.device_take(self._device, what, _pointer(rows))
         return rows.reshape(-1, words)
 
+    def record(self, on: bool) -> None:
+        """Whether executed instructions are kept, in a build that has them."""
+        self._functions.device_record(self._device, on)
+
     @property
     def cycles(self) -> int:
         return int(self._functions.device_cycles(self._device))
@@ -89,6 +97,7 @@ def _functions(path: Path) -> Any:
         "device_hold": (None, [pointer, number, ctypes.c_uint32, ctypes.c_uint32]),
         "device_commands": (number, [pointer, pointer, number, number, pointer, number]),
         "device_run": (ctypes.c_int, [pointer, pointer, number, number, number]),
+        "device_record": (None, [pointer, ctypes.c_int]),
         "device_cycles": (number, [pointer]),
         "device_count": (number, [pointer, ctypes.c_int]),
         "device_take": (None, [pointer, ctypes.c_int, pointer]),

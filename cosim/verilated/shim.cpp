@@ -12,6 +12,9 @@
 
 #include "Vwjasip.h"
 #include "verilated.h"
+#if COVERAGE
+#include "verilated_cov.h"
+#endif
 #if WAVES
 #include "verilated_fst_c.h"
 #endif
@@ -48,6 +51,7 @@ struct Device {
 #endif
     uint64_t cycles = 0;
     uint64_t random = 1;
+    bool tracing = true;
     uint32_t hold_in = 0, hold_out = 0;  // chances of 2^32 that a port is held back in a cycle
     std::vector<uint32_t> results, handed_over, trace;
 
@@ -87,7 +91,7 @@ struct Device {
             came = true;
         }
 #if TRACE
-        if (top->executed) {
+        if (tracing && top->executed) {
             trace.push_back(top->executed);
             get(top->traces, trace);
         }
@@ -114,11 +118,12 @@ Device *device_new(const char *waves) {
     if (waves && *waves) {
         device->top->trace(&device->waves, 99);
         device->waves.open(waves);
-        device->recording = device->waves.isOpen();
-        if (!device->recording) {
-            delete device;
-            return nullptr;
-        }
+        device->recording = true;
+    }
+#else
+    if (waves && *waves) {
+        delete device;
+        return nullptr;
     }
 #endif
     device->top->rst = 1;
@@ -211,6 +216,8 @@ int device_run(Device *device, const uint32_t *raw, uint64_t rows, uint64_t word
     return 0;
 }
 
+void device_record(Device *device, int on) { device->tracing = on; }
+
 uint64_t device_cycles(Device *device) { return device->cycles; }
 
 // What was collected in words: 0 results, 1 tuples handed over, 2 trace.
@@ -225,5 +232,12 @@ void device_take(Device *device, int what, uint32_t *to) {
     std::memcpy(to, from.data(), from.size() * sizeof(uint32_t));
     from.clear();
 }
+
+#if COVERAGE
+// What was covered since the process began, in a file of Verilator's.
+void device_coverage(Device *device, const char *name) {
+    device->context.coveragep()->write(name);
+}
+#endif
 
 }

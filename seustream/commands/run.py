@@ -1,10 +1,11 @@
-"""`seustream run`: queries over files, on a device model, results into files."""
+"""`seustream run`: queries over files, on a device, results into files."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from compiler.errors import nearest, suggest
 from compiler.plan.pipeline import Compilation
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
+from cosim.verilated.device import VerilatedDevice
 from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from hdl.config import DeviceConfig
@@ -28,15 +30,12 @@ from seustream.commands.common import (
     table,
 )
 from seustream.errors import UserError
-from seustream.progress import Progress
+from seustream.progress import Notes, Progress
 from seustream.reading import read
 from seustream.writing import OutputSet
 
 HELP = "run queries over files"
-BACKENDS: dict[str, Callable[[DeviceConfig], Device]] = {
-    "golden": GoldenDevice,
-    "iss": IssDevice,
-}
+BACKENDS = ("golden", "iss", "verilated")
 FORMATS = ("csv", "jsonl", "parquet")
 
 
@@ -54,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="golden",
         metavar="|".join(BACKENDS),
         help="the device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--waves",
+        type=Path,
+        metavar="FILE.fst",
+        help="record every signal of the processor; with --backend verilated",
     )
     parser.add_argument(
         "-o", dest="output", default=".", metavar="DIR", help="where the results go; - is stdout"
@@ -86,7 +91,38 @@ def run(arguments: argparse.Namespace) -> int:
             [f"there is no backend {arguments.backend!r}"],
             hint=suggest(arguments.backend, BACKENDS, "backends"),
         )
-    device = BACKENDS[arguments.backend](c.options.config)
+    if arguments.waves is not None and arguments.backend != "verilated":
+        raise UserError(
+            [f"--waves: backend {arguments.backend} has no signals"],
+            hint="--backend verilated runs the processor's own description",
+        )
+    inputs = _inputs(c, arguments.input)
+    _check_places(c, arguments, [path for _, path in inputs])
+    with contextlib.ExitStack() as stack:
+        device = _device(c.options.config, arguments)
+        if isinstance(device, VerilatedDevice):
+            stack.callback(device.close)
+        return _run(c, device, inputs, arguments)
+
+
+def _device(config: DeviceConfig, arguments: argparse.Namespace) -> Device:
+    if arguments.backend == "verilated":
+        with Notes() as note:
+            try:
+                return VerilatedDevice(config, waves=arguments.waves, note=note)
+            except OSError as error:
+                if arguments.waves is None:
+                    raise
+                raise UserError([f"{arguments.waves}: {error.strerror}"]) from None
+    return IssDevice(config) if arguments.backend == "iss" else GoldenDevice(config)
+
+
+def _run(
+    c: Compilation,
+    device: Device,
+    inputs: list[tuple[Stream, Path]],
+    arguments: argparse.Namespace,
+) -> int:
     late: list[tuple[str, pa.Table]] = []
     keep = late.append if arguments.late is not None else lambda found: None
     driver = HostDriver(
@@ -96,9 +132,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.slack,
         on_late=lambda stream, rows: keep((stream, rows)),
     )
-    inputs = _inputs(c, arguments.input)
-    _check_places(c, arguments, [path for _, path in inputs])
     answer_requests(c)
+    begun = _cycles(device)
     total = 0
     for stream, path in inputs:
         rows = read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr))
@@ -117,7 +152,21 @@ def run(arguments: argparse.Namespace) -> int:
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
         print(_summary(c, driver, arguments), file=sys.stderr)
+        if begun is not None:
+            print(_time(driver, begun, arguments), file=sys.stderr)
     return 0
+
+
+def _cycles(device: Device) -> int | None:
+    """Clock cycles so far, of a device that has a clock."""
+    return device.cycles if isinstance(device, VerilatedDevice) else None
+
+
+def _time(driver: HostDriver, begun: int, arguments: argparse.Namespace) -> str:
+    cycles = (_cycles(driver.device) or 0) - begun
+    taken = driver.device.status().taken
+    text = f"{cycles:,} cycles, {cycles / taken:.1f} a tuple" if taken else f"{cycles:,} cycles"
+    return text + (f"; waves in {arguments.waves}" if arguments.waves is not None else "")
 
 
 def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Path]) -> None:
@@ -132,7 +181,8 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
     results = files(arguments.output, (query.name for query in c.program.queries))
     late = files(arguments.late, (stream.name for stream in c.streams))
-    keep_apart([*results, *late], [*input_files(arguments), *inputs])
+    waves = [arguments.waves] if arguments.waves is not None else []
+    keep_apart([*results, *late, *waves], [*input_files(arguments), *inputs])
     both = {path.resolve() for path in results} & {path.resolve() for path in late}
     if both:
         raise UserError(

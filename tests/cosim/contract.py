@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from compiler.wjasip.image import encode
@@ -29,6 +30,10 @@ from tests.cosim.queries import (
 NewDevice = Callable[..., Device]
 
 TINY = CONFIGURATIONS["tiny"]
+# Clocks of 16 bits and sequence numbers of 8 come round soon; one with room, and one without
+# of three streams that compares one attribute at a time.
+NARROW = dataclasses.replace(TINY, name="narrow", timestamp_width=16, sequence_width=8, depth=256)
+SHALLOW = dataclasses.replace(NARROW, name="shallow", streams=3, depth=16, lanes=0, indexes=0)
 EQUAL = (On(R, 0, "=", S, 0),)
 PAIRS = Query({R: UNBOUNDED, S: UNBOUNDED})
 SMALL, LARGE = Where(((0, "<", 3),)), Where(((0, ">=", 3),))

@@ -1,15 +1,42 @@
-"""The devices the contract suite runs on, by name."""
+"""The devices the contract suite runs on, by name.
+
+Making a verilated device is cheap, building one is not: half a minute for every configuration.
+So tests that run on all devices keep to those of `contract`, whose builds they share.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
-from hdl.config import DeviceConfig
+from cosim.verilated.build import missing
+from cosim.verilated.device import VerilatedDevice
+from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
+from tests.cosim.contract import NARROW, SHALLOW, TINY
+
+_TRACED = (TINY, SHALLOW)
+_BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW)
+
+
+def verilated(config: DeviceConfig) -> VerilatedDevice:
+    """The RTL; of some configurations there is only a build that can record what it executes,
+    which it does when told (`record`)."""
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    if config not in _BUILT:
+        pytest.skip(f"{config.name} is not built for tests; nox -s campaign has more of them")
+    device = VerilatedDevice(config, trace=config in _TRACED)
+    if config in _TRACED:
+        device.record(False)
+    return device
+
 
 DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {
     "golden": GoldenDevice,
     "iss": IssDevice,
+    "verilated": verilated,
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import random
 
-from hdl.device import Window
-from tests.cosim.queries import RANGE, ROWS, On, Query, Raw, Where, arrivals
+from hdl.config import DeviceConfig
+from hdl.device import Tables, Window
+from hdl.isa import Condition
+from tests.cosim.queries import RANGE, ROWS, UNBOUNDED, On, Query, Raw, Where, arrivals
 
 SYMBOLS = ["=", "=", "<", ">", ">=", "<=", "<>"]
 
@@ -47,3 +51,42 @@ def random_arrivals(chance: random.Random, groups: tuple[int, ...], n: int) -> l
         attributes = tuple(chance.randrange(3) for _ in range(4))
         rows.append((chance.choice(groups), now, attributes))
     return arrivals(rows, groups, [i for i in range(n) if chance.random() < 0.1])
+
+
+def wide_queries(
+    chance: random.Random, groups: tuple[int, ...], config: DeviceConfig
+) -> list[Query]:
+    """Random queries, most of whose windows may keep what the counters do not tell."""
+    old, far = config.longest_range, config.longest_rows
+    sizes = (UNBOUNDED, ROWS(1), ROWS(4), ROWS(far), RANGE(0), RANGE(old // 2), RANGE(old))
+    return [
+        dataclasses.replace(query, windows={s: chance.choice(sizes) for s in query.windows})
+        for query in random_queries(chance, groups)
+    ]
+
+
+def gappy_arrivals(
+    chance: random.Random, groups: tuple[int, ...], n: int, config: DeviceConfig
+) -> list[Raw]:
+    """Bursts with large steps in between; some are ticks."""
+    old = min(config.longest_range, 1 << 50)  # so that the sum is within 64 bits
+    gaps = (0, 0, 1, 1, 2, old // 3, old, old + 1, 2 * old + 1, 2 * old + 2, 10 * old)
+    times = itertools.accumulate(chance.choice(gaps) * (chance.random() < 0.3) for _ in range(n))
+    rows = []
+    for now in times:
+        attributes = tuple(chance.randrange(3) for _ in range(4))
+        rows.append((chance.choice(groups), now, attributes))
+    return arrivals(rows, groups, [i for i in range(n) if chance.random() < 0.2])
+
+
+def with_guards(chance: random.Random, tables: Tables) -> Tables:
+    """The tables with a guard for every tag that can have one, of its possible ones any."""
+    areas = []
+    for area in tables.areas:
+        common: dict[int, set[int]] = {}
+        for row in area.combinations:
+            equal = {f for f in row.factors if area.factors[f].condition is Condition.EQ}
+            common[row.pre_tag] = common.get(row.pre_tag, equal) & equal
+        guards = {tag: chance.choice(sorted(some)) for tag, some in common.items() if some}
+        areas.append(dataclasses.replace(area, guards=guards))
+    return dataclasses.replace(tables, areas=tuple(areas))

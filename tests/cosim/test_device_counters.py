@@ -6,7 +6,6 @@ Clocks of 16 bits and sequence numbers of 8 tell ages up to 32767 ticks and rank
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import random
 from collections.abc import Callable, Sequence
 
@@ -15,10 +14,19 @@ import pytest
 from compiler.wjasip.image import encode
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
-from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.config import DeviceConfig
 from hdl.device import UNUSED, LoadRefused, Retention, Window
-from tests.cosim.contract import EQUAL, PAIRS, NewDevice, assert_same, loaded, query_rows
-from tests.cosim.generate import random_queries
+from tests.cosim.contract import (
+    EQUAL,
+    NARROW,
+    PAIRS,
+    SHALLOW,
+    NewDevice,
+    assert_same,
+    loaded,
+    query_rows,
+)
+from tests.cosim.generate import gappy_arrivals, wide_queries
 from tests.cosim.oracle import expected
 from tests.cosim.queries import (
     RANGE,
@@ -38,9 +46,6 @@ from tests.cosim.queries import (
     run,
 )
 
-NARROW = dataclasses.replace(
-    CONFIGURATIONS["tiny"], name="narrow", timestamp_width=16, sequence_width=8, depth=256
-)
 OLD, FAR = NARROW.longest_range, NARROW.longest_rows
 NONE = (0, 0, 0, 0)
 
@@ -218,14 +223,14 @@ def test_a_gap_in_both_counters_is_handed_over_once(new_device: NewDevice) -> No
 
 
 def test_a_full_buffer_and_a_counter_at_once(new_device: NewDevice) -> None:
-    """Four places: two leave for their age, which makes the room the arrival needs."""
-    config = dataclasses.replace(NARROW, depth=4)
-    rows = [*((R, t, ()) for t in (0, 0, 50, 50)), (R, OLD + 1, ()), (R, OLD + 2, ())]
+    """All places are taken: two leave for their age, which makes the room the arrival needs."""
+    n = SHALLOW.depth
+    rows = [*((R, 0 if k < 2 else 50, ()) for k in range(n)), (R, OLD + 1, ()), (R, OLD + 2, ())]
     rows += [(R, OLD + 3, ()), (S, OLD + 3, ())]
-    assert left_early(new_device, [PAIRS], arrivals(rows), config=config) == [
-        (R, 0, R, 4),
-        (R, 1, R, 4),
-        (R, 2, R, 6),
+    assert left_early(new_device, [PAIRS], arrivals(rows), config=SHALLOW) == [
+        (R, 0, R, n),
+        (R, 1, R, n),
+        (R, 2, R, n + 2),
     ]
 
 
@@ -293,26 +298,6 @@ def test_64_bits_tell_every_age_there_is(new_device: NewDevice) -> None:
 # --- random ones ---------------------------------------------------------------
 
 GROUPS = [(0, 1), (0, 1, 2), (0, 0), (0, 0, 2)]
-GAPS = (0, 0, 1, 1, 2, OLD // 3, OLD, OLD + 1, 2 * OLD + 1, 2 * OLD + 2, 10 * OLD)
-
-
-def wide_queries(chance: random.Random, groups: tuple[int, ...]) -> list[Query]:
-    """Random queries, most of whose windows may keep what the counters do not tell."""
-    sizes = (UNBOUNDED, ROWS(1), ROWS(4), ROWS(FAR), RANGE(0), RANGE(OLD // 2), RANGE(OLD))
-    return [
-        dataclasses.replace(query, windows={s: chance.choice(sizes) for s in query.windows})
-        for query in random_queries(chance, groups)
-    ]
-
-
-def gappy_arrivals(chance: random.Random, groups: tuple[int, ...], n: int) -> list[Raw]:
-    """Bursts with large steps in between; some are ticks."""
-    times = itertools.accumulate(chance.choice(GAPS) * (chance.random() < 0.3) for _ in range(n))
-    rows = []
-    for now in times:
-        attributes = tuple(chance.randrange(3) for _ in range(4))
-        rows.append((chance.choice(groups), now, attributes))
-    return arrivals(rows, groups, [i for i in range(n) if chance.random() < 0.2])
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -320,9 +305,9 @@ def test_random_gaps(new_device: NewDevice, seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     groups = chance.choice(GROUPS)
-    queries = wide_queries(chance, groups)
-    raws = gappy_arrivals(chance, groups, 40)
-    config = dataclasses.replace(NARROW, depth=chance.choice((4, 16, 256)))
+    queries = wide_queries(chance, groups, NARROW)
+    raws = gappy_arrivals(chance, groups, 40, NARROW)
+    config = chance.choice((SHALLOW, NARROW))
     left_early(new_device, queries, raws, groups, config)
 
 
@@ -344,9 +329,10 @@ def test_devices_agree_whatever_the_batches(seed: int) -> None:
     chance = random.Random(seed)
     groups = chance.choice(GROUPS)
     tables = build(
-        [*wide_queries(chance, groups), Query({0: UNBOUNDED, 1: UNBOUNDED}, (EQUAL,))], groups
+        [*wide_queries(chance, groups, NARROW), Query({0: UNBOUNDED, 1: UNBOUNDED}, (EQUAL,))],
+        groups,
     )
-    raws = gappy_arrivals(chance, groups, 400)
+    raws = gappy_arrivals(chance, groups, 400, NARROW)
     config = dataclasses.replace(NARROW, depth=64)
     runs = []
     for kind, at_once in (

@@ -5,7 +5,6 @@ thought of. Every test prints its seed.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from compiler.wjasip.image import encode
 from hdl.device import LoadRefused
 from tests.compiler.wjasip.images import mutated, put_together, taken_apart
-from tests.cosim.contract import PAIRS, TINY, NewDevice, assert_same, loaded
+from tests.cosim.contract import NARROW, PAIRS, TINY, NewDevice, assert_same, loaded
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.oracle import expected
 from tests.cosim.queries import Row, batch, build, handed_over, rows_of, run
@@ -25,14 +24,13 @@ GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2, 3), (0, 0), (0, 0, 2), (0, 1, 0, 1)]
 def test_random_queries_on_random_streams(new_device: NewDevice, seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
-    config = dataclasses.replace(TINY, depth=32)
     want: list[Row] = []
     while not want:
         groups = chance.choice(GROUPS)
         queries = random_queries(chance, groups)
         raws = random_arrivals(chance, groups, 60)
         want = expected(raws, queries, groups)
-    device = loaded(new_device, build(queries, groups), config)
+    device = loaded(new_device, build(queries, groups), NARROW)
     results = run(device, raws, chance.randrange(1, 60))
     assert not len(results.handed_over)
     assert_same(rows_of(results), want, queries)
@@ -62,11 +60,10 @@ def test_a_mutated_image_is_refused_or_runs_to_an_end(new_device: NewDevice, see
     the device; what they let pass may mean anything, but each batch comes to its end."""
     print(f"seed {seed}")
     chance = random.Random(seed)
-    config = dataclasses.replace(TINY, depth=4)
     groups = chance.choice(GROUPS)
-    head, body = taken_apart(encode(build(random_queries(chance, groups), groups), config))
+    head, body = taken_apart(encode(build(random_queries(chance, groups), groups), TINY))
     raws = [raw for raw in random_arrivals(chance, groups, 16) if raw.stream < 2]
-    device = new_device(config)
+    device = new_device(TINY)
     taken = refused = 0
     for _ in range(150):
         image = put_together(head, mutated(chance, body))

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from cosim.verilated.build import missing
 from tests.docs.blocks import ROOT, blocks, execute, sandbox
 from tests.examples.judge import JUDGED
 
@@ -21,7 +22,7 @@ def command(*words: object, cwd: Path = ROOT) -> str:
     done = subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=cwd,
-        env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        env={"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "CXX": "none, so that nothing is built"},
         capture_output=True,
         text=True,
         timeout=300,
@@ -108,8 +109,9 @@ def test_generators_are_deterministic(name: str, tmp_path: Path) -> None:
 
 def test_demo_verifies_every_query() -> None:
     printed = command(EXAMPLES / "eight" / "demo.py", "--tuples", "100")
-    assert printed.count("4/4 ✓") == 8
-    assert printed.count("8/8 ✓") == 4
+    runs = 4 if missing() else 6
+    assert printed.count(f"{runs}/{runs} ✓") == 8
+    assert printed.count("8/8 ✓") == runs
 
 
 def test_demo_fails_on_a_difference(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.compiler.test_pipeline import VALID, check_report
 from tests.compiler.test_pipeline import mutated as mutated_text
 from tests.compiler.wjasip.images import mutated as mutated_bytes
 from tests.compiler.wjasip.images import put_together, taken_apart
-from tests.system.differential import DEVICES
+from tests.system.differential import MODELS
 from tests.system.generate import generate
 
 TINY = CONFIGURATIONS["tiny"]
@@ -57,7 +57,7 @@ def damaged_image(seed: int) -> None:
     )
     for _ in range(10):
         body = mutated_bytes(chance, body)
-        for make in DEVICES.values():
+        for make in MODELS.values():
             device = make(TINY)
             # A batch for streams the damaged image lacks is refused too.
             with contextlib.suppress(LoadRefused, BatchRefused):

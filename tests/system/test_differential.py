@@ -1,7 +1,7 @@
-"""Golden, instruction-level and DuckDB agree on random query sets and streams, both plans.
+"""Golden, instruction-level, RTL and DuckDB agree on random query sets and streams, both plans.
 
-Each case is its own test, named by its seed; `python -m tests.system.campaign --first SEED
---cases 1` shows it again.
+Each case is its own test, named by its seed; `python -m tests.system.campaign --kind models
+--first SEED --cases 1` shows it again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from compiler.errors import CompileError
+from hdl.config import CONFIGURATIONS
 from hdl.device import WindowKind
 from tests.system.differential import compile_case, drive, run_case
 from tests.system.generate import generate
@@ -23,6 +24,14 @@ FIRST = 42_000
 def test_case(seed: int) -> None:
     print(f"seed {seed}")
     run_case(seed)
+
+
+@pytest.mark.parametrize("config", CONFIGURATIONS)
+@pytest.mark.parametrize("seed", range(FIRST + CASES, FIRST + CASES + 70))
+def test_case_on_the_rtl(seed: int, config: str) -> None:
+    """The RTL with ports held back at random, in every named configuration."""
+    print(f"seed {seed}, configuration {config}")
+    run_case(seed, ("golden", "verilated"), config)
 
 
 def features(seed: int) -> Counter[str]:

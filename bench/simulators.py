@@ -1,0 +1,101 @@
+"""The same processor, the same tuples, driven from Python by cocotb and by the C++ clock loop.
+
+Read twice, as the tests of components are: by `seustream bench`, and by the simulator, which
+finds the cocotb test in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import cocotb
+import numpy as np
+
+from bench import device as processor
+from compiler.plan.pipeline import Options, compile_text
+from compiler.wjasip.image import decode
+from cosim.verilated.device import VerilatedDevice
+from hdl.control_words import Command, Operation, load_commands
+from hdl.device import Batch
+from hdl.top import Wjasip
+from seustream.commands.bench import Measurement
+from tests.hdl.bench import Bench, Driver, Monitor, simulate
+
+TITLE = "simulators: clock cycles a second, by cocotb and by the C++ clock loop"
+
+CONFIG = processor.config(lanes=8)
+CASES = {"two streams": lambda: Wjasip(CONFIG)}
+TUPLES = 400  # for cocotb; the clock loop gets as many as keep it busy for a while
+TIMES = 100
+_RESULT = "SIMULATORS_RESULT"
+
+
+def measure() -> Measurement:
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        os.environ[_RESULT] = str(result)
+        simulate("bench.simulators", CASES, "two streams")
+        by_cocotb, slow = json.loads(result.read_text())
+    device = VerilatedDevice(CONFIG)
+    device.load(_image())
+    cycles, began = device.cycles, time.perf_counter()
+    device.push(_tuples(TUPLES * TIMES))
+    by_loop, fast = device.cycles - cycles, time.perf_counter() - began
+    rate = {"cocotb": by_cocotb / slow, "C++ clock loop": by_loop / fast}
+    return Measurement(
+        ("driven by", "cycles", "seconds", "cycles/s"),
+        [
+            ("cocotb", by_cocotb, slow, rate["cocotb"]),
+            ("C++ clock loop", by_loop, fast, rate["C++ clock loop"]),
+        ],
+        {"C++ clock loop over cocotb, cycles/s": rate["C++ clock loop"] / rate["cocotb"]},
+        "two areas of 8 lanes, 32-bit attributes, indexed equality join; cocotb drives one input"
+        f" and watches three outputs; {TUPLES:,} tuples, and {TIMES} times as many in the loop",
+    )
+
+
+def _image() -> bytes:
+    text = processor.STREAMS + processor.EQUAL.format(256)
+    return compile_text(text, options=Options(CONFIG)).image
+
+
+def _tuples(n: int) -> Batch:
+    return processor.alternating(n, lambda i: i % 256)
+
+
+@cocotb.test()
+async def driven_by_cocotb(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    await bench.reset()
+    commands, raws = Driver(bench, "commands"), Driver(bench, "raw")
+    answers, results = Monitor(bench, "responses"), Monitor(bench, "results")
+    Monitor(bench, "handed_over")
+    load = [
+        Command(Operation.BEGIN),
+        *load_commands(decode(_image(), CONFIG), CONFIG),
+        Command(Operation.COMMIT, data=1),
+    ]
+    for command in load:
+        members = Command.__dataclass_fields__
+        commands.queue.append({name: int(getattr(command, name)) for name in members})
+    await bench.until(lambda: len(answers.got) == len(load), 100_000)
+    batch = _tuples(TUPLES)
+    for i in range(len(batch)):
+        raws.queue.append(
+            {
+                "stream": batch.stream[i],
+                "admit": 1,
+                "timestamp": batch.timestamp[i],
+                "sequence": batch.sequence[i],
+                "attributes": batch.attributes[i].astype(np.int64).tolist(),
+            }
+        )
+    cycle, began = bench.cycle, time.perf_counter()
+    await bench.until(lambda: not raws.queue and bool(bench.bits("idle")), 100_000)
+    seconds = time.perf_counter() - began
+    assert len(results.got) == TUPLES - 1
+    Path(os.environ[_RESULT]).write_text(json.dumps([bench.cycle - cycle, seconds]))

@@ -1,0 +1,79 @@
+"""Random images one after the other on a stream: what a device gives, whatever it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.wjasip.image import decode, encode
+from hdl.config import DeviceConfig
+from hdl.device import Device, Status
+from tests.cosim.generate import (
+    gappy_arrivals,
+    random_arrivals,
+    random_queries,
+    wide_queries,
+    with_guards,
+)
+from tests.cosim.queries import Raw, Row, build, handed_over, rows_of, run
+
+GROUPS = [(0, 1), (0, 1, 2), (0, 1, 2), (0, 0, 2)]
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """The first image is loaded before the first tuple, image k + 1 after `cuts[k]` of them."""
+
+    config: DeviceConfig
+    images: tuple[bytes, ...]
+    raws: Sequence[Raw]
+    cuts: tuple[int, ...]
+
+    def cut(self, *cuts: int) -> Swaps:
+        return dataclasses.replace(self, cuts=cuts)
+
+
+def swaps(seed: int, config: DeviceConfig, tuples: int = 30, images: int = 2) -> Swaps:
+    """A random case; most images let equalities use an index, often on other attributes than
+    the image before."""
+    chance = random.Random(seed)
+    groups = chance.choice(GROUPS)
+    gappy = chance.random() < 0.4
+
+    def image() -> bytes:
+        wide = gappy or chance.random() < 0.5
+        queries = wide_queries(chance, groups, config) if wide else random_queries(chance, groups)
+        tables = build(queries, groups)
+        return encode(with_guards(chance, tables) if chance.random() < 0.8 else tables, config)
+
+    raws = (
+        gappy_arrivals(chance, groups, tuples, config)
+        if gappy
+        else random_arrivals(chance, groups, tuples)
+    )
+    cuts = sorted(chance.randrange(len(raws) + 1) for _ in range(images - 1))
+    return Swaps(config, tuple(image() for _ in range(images)), raws, tuple(cuts))
+
+
+Outcome = tuple[list[Row], list[tuple[int, int, int, int]], Status]
+
+
+def play(device: Device, case: Swaps) -> Outcome:
+    """Results, tuples handed over, counters; `pairs` only where no image has guards, for a
+    device may use them and compare fewer."""
+    rows, handed = [], []
+    borders = [0, *case.cuts, len(case.raws)]
+    for image, start, stop in zip(case.images, borders, borders[1:], strict=False):
+        device.load(image)
+        if image is case.images[0]:
+            device.reset()  # the device may have served another case
+        results = run(device, case.raws[start:stop])
+        rows += rows_of(results)
+        handed += handed_over(results)
+    status = device.status()
+    tables = [decode(image, case.config) for image in case.images]
+    if any(area.guards for one in tables for area in one.areas):
+        status.pairs = 0
+    return sorted(rows), sorted(handed), status

@@ -1,0 +1,159 @@
+"""Building the processor's library: what is refused, and that nobody sees half of it."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+from pathlib import Path
+
+import pytest
+
+from cosim.verilated import build
+from cosim.verilated.build import BuildFailed, Options, simpler
+from hdl.config import CONFIGURATIONS
+
+TINY = CONFIGURATIONS["tiny"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and steps that take no time."""
+    monkeypatch.setenv("SEUSTREAM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "missing", list)
+    monkeypatch.setattr(build, "_verilog", lambda config, options: "module wjasip;")
+    monkeypatch.setattr(build, "_verilate", lambda work, options: work)
+    monkeypatch.setattr(build, "_units", lambda generated, options: {})
+    monkeypatch.setattr(build, "_compile", written)
+    monkeypatch.setattr(build, "compiler", lambda: ["c++"])
+    return tmp_path / "cache"
+
+
+def written(
+    command: object, units: object, generated: object, library: Path, options: object
+) -> None:
+    library.write_bytes(b"library")
+
+
+def test_a_library_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes: list[str] = []
+    path = build.library(TINY, note=notes.append)
+    assert path.read_bytes() == b"library"
+    assert notes[0] == "building the processor (tiny), once: Verilog"
+    monkeypatch.setattr(build, "_compile", None)
+    assert build.library(TINY, note=notes.append) == path
+    assert build.cached() == [path]
+    assert len(notes) == 3
+
+
+def test_each_configuration_and_option_has_its_own(cache: Path) -> None:
+    options = [Options(), Options(waves=True), Options(trace=True)]
+    paths = {build.library(c, o) for c in CONFIGURATIONS.values() for o in options}
+    assert len(paths) == len(CONFIGURATIONS) * len(options)
+
+
+def test_who_comes_second_waits_and_builds_nothing(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds, notes, begun, go = [], [], threading.Event(), threading.Event()
+
+    def slow(
+        command: object, units: object, generated: object, library: Path, options: object
+    ) -> None:
+        builds.append(library)
+        begun.set()
+        assert go.wait(10)
+        library.write_bytes(b"library")
+
+    def note(what: str) -> None:
+        notes.append(what)
+        go.set()  # the second is waiting
+
+    monkeypatch.setattr(build, "_compile", slow)
+    first = threading.Thread(target=build.library, args=(TINY,))
+    first.start()
+    assert begun.wait(10)
+    path = build.library(TINY, note=note)
+    first.join()
+    assert path.exists()
+    assert len(builds) == 1
+    assert notes == ["waiting for another process that builds a processor"]
+
+
+def test_a_failure_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise BuildFailed("c++ failed with 1:\nerror: it is broken")
+
+    monkeypatch.setattr(build, "_compile", broken)
+    with pytest.raises(BuildFailed, match="it is broken"):
+        build.library(TINY)
+    assert [path.name for path in cache.iterdir()] == ["lock"]
+    with (cache / "lock").open("w") as lock:  # and it is free
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_what_a_killed_process_left_is_swept_away(cache: Path) -> None:
+    (cache / "build-x" / "generated").mkdir(parents=True)
+    build.library(TINY)
+    assert not (cache / "build-x").exists()
+
+
+def test_without_packages_or_compiler_it_says_so(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "compiler", lambda: None)
+    with pytest.raises(BuildFailed, match="needs a C\\+\\+ compiler") as refused:
+        build.library(TINY)
+    assert "install one" in str(refused.value.hint)
+    monkeypatch.setattr(build, "missing", lambda: ["amaranth", "verilator"])
+    with pytest.raises(BuildFailed, match="needs amaranth and verilator") as refused:
+        build.library(TINY)
+    assert "pip install" in str(refused.value.hint)
+    assert not cache.exists()
+
+
+def test_a_place_one_cannot_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SEUSTREAM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(BuildFailed, match="cannot build in") as refused:
+        build.library(TINY)
+    assert "SEUSTREAM_CACHE" in str(refused.value.hint)
+
+
+def test_the_compiler_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("CXX", "sh -e")
+    assert build.compiler() == ["sh", "-e"]
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert build.compiler() is None
+
+
+MEMORY = """  reg [7:0] \\newest$27  [2:0];
+  initial begin
+    \\newest$27 [0] = 8'h00;
+    \\newest$27 [1] = 8'h00;
+    \\newest$27 [2] = 8'h00;
+  end
+  reg [7:0] other [1:0];
+  initial begin
+    other[0] = 8'h00;
+    other[1] = 8'h01;
+  end
+  assign \\$12  = \\$signal ;
+"""
+
+
+def test_verilog_is_made_simpler() -> None:
+    """Zeros in a loop, other contents as they are, temporaries out of the waves."""
+    assert (
+        simpler(MEMORY)
+        == """  reg [7:0] \\newest$27  [2:0];
+  integer _clear1;
+  initial for (_clear1 = 0; _clear1 < 3; _clear1 = _clear1 + 1) \\newest$27 [_clear1] = 0;
+  reg [7:0] other [1:0];
+  initial begin
+    other[0] = 8'h00;
+    other[1] = 8'h01;
+  end
+  assign \\_$12  = \\_$signal ;
+"""
+    )

@@ -1,0 +1,177 @@
+"""Breaks the processor on purpose, one line at a time, and sees that the judge notices.
+
+    python -m tests.hdl.mutants [--only NAME ...] [--cases N]
+
+Every fault is made in a copy of the sources, in which a small device is built and put before
+`tests.hdl.judge`. A fault that goes unnoticed survives, and that is a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("hdl", "compiler", "engine", "cosim", "seustream", "tests")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """In `file`, `line` (as it stands in the source, once) becomes `instead`."""
+
+    name: str
+    file: str
+    line: str
+    instead: str
+
+
+FAULTS = [
+    Fault("tail not held for older contexts", "window.py",
+          "kept_from = Mux(self.busy, tails[self.oldest], self._tail)", "kept_from = self._tail"),
+    Fault("a full window overwrites", "window.py",
+          "(self._stored_now == self.config.depth) & (known != 0)",
+          "(self._stored_now == self.config.depth + 1) & (known != 0)"),
+    Fault("age off by one", "window.py",
+          "too_old.eq(ages[i] > self.ticks)", "too_old.eq(ages[i] >= self.ticks)"),
+    Fault("rank off by one", "window.py", "(ranks[i] >= self.rows)", "(ranks[i] > self.rows)"),
+    Fault("uncountable age stays", "window.py",
+          "(ages[i][-1] | ranks[i][-1])", "(ranks[i][-1])"),
+    Fault("uncountable rank stays", "window.py",
+          "(ages[i][-1] | ranks[i][-1])", "(ages[i][-1])"),
+    Fault("view taken of all slots", "window.py",
+          "counts[self.snapshot_context].eq(self._stored_now)",
+          "counts[self.snapshot_context].eq(self._stored_now + 1)"),
+    Fault("selection bits not rewritten", "window.py",
+          "write.en.eq(self.stored | self.rewrite)", "write.en.eq(self.stored)"),
+    Fault("chains lose their older part", "index.py",
+          "older_write.data.eq(newest_was)", "older_write.data.eq(inserted.slot)"),
+    Fault("index walk stops early", "scan.py",
+          "with m.If(offset >= before):", "with m.If(offset + 1 >= before):"),
+    Fault("last row left out", "scan.py",
+          "end.eq(count + tail[:bank_bits] - 1)", "end.eq(count + tail[:bank_bits] - 2)"),
+    Fault("rows before the tail", "scan.py", "(~at_first | (b >= low))", "(~at_first | (b >= 0))"),
+    Fault("pair of interest dropped", "scan.py",
+          "m.d.sync += done.eq(done | one)", "m.d.sync += done.eq(done | one | (one << 1))"),
+    Fault("operands of the probe before", "scan.py",
+          "m.d.sync += begun.eq(valids[0] & self._first)",
+          "m.d.sync += begun.eq(valids[1] & self._first)"),
+    Fault("equality compares the wrong way", "factors.py",
+          "Condition.LE: below | equal", "Condition.LE: below"),
+    Fault("stream not carried counts", "factors.py",
+          "& (carried[number] | always)", "& (1 | always)"),
+    Fault("lowest level first", "loader.py",
+          "for number in range(layouts.levels):", "for number in reversed(range(layouts.levels)):"),
+    Fault("joined probes keep selection bits", "loader.py",
+          "bits.eq(Mux(_joined(reference), 0, self.fetched.bits))", "bits.eq(self.fetched.bits)"),
+    Fault("probe queue loses one on rewind", "probe_fifo.py",
+          "[taken[level].eq(kept[level]) for level in range(levels)]",
+          "[taken[level].eq(kept[level] + self.waiting[level]) for level in range(levels)]"),
+    Fault("JMPCT takes any tag", "execution.py",
+          "jump.eq(view[isa.Jmpct].tag != probe.reference.tag)", "jump.eq(0)"),
+    Fault("OR for AND", "execution.py",
+          "(isa.And, lambda a, b: a & b)", "(isa.And, lambda a, b: a | b)"),
+    Fault("JOIN repeated when resumed", "execution.py", "(at < self._resumed_pc)", "(at < 0)"),
+    Fault("JOIN lost when resumed", "execution.py",
+          "(at < self._resumed_pc)", "(at <= self._resumed_pc)"),
+    Fault("scratch left from the pair before", "execution.py",
+          "window_bits.eq(self.hit_bits),", "window_bits.eq(window_bits | self.hit_bits),"),
+    Fault("joined tuple forgets what it carries", "execution.py",
+          "joined.carries.eq(probe.reference.carries | 1 << self.number)",
+          "joined.carries.eq(1 << self.number)"),
+    Fault("router sees room where there is none", "router.py",
+          "(destination.areas[area] & ~room)", "(destination.areas[area] & ~room & 0)"),
+    Fault("in flight counted too few", "sequencer.py",
+          "count.eq(count + more - less)", "count.eq(count + (more != 0) - less)"),
+    Fault("counter not moved by copies", "sequencer.py",
+          "with m.If(self.groups[s] == group):", "with m.If(arriving.raw.stream == s):"),
+    Fault("any selection admits", "selection.py", "~(mask & ~bits).any()", "1"),
+    Fault("ANY taken for EVERY", "selection.py",
+          "Mux(entry.every, started & outcome, started | outcome)", "started & outcome"),
+    Fault("window of a query off by one", "output.py",
+          "current.ages[s] <= read.data.size", "current.ages[s] < read.data.size"),
+    Fault("rows window off by one", "output.py",
+          "current.ranks[s] < read.data.size", "current.ranks[s] <= read.data.size"),
+    Fault("oldest of the first two only", "output.py",
+          "return Mux(a > b, a, b)", "return Mux(a > b, b, a)"),
+    Fault("raw tuple fetched from its window", "fetch.py",
+          "own = (raw.stream == number) & ~as_stored", "own = Const(0, 1)"),
+    Fault("replay skips the last tuple", "replay.py",
+          "end = Array(self.ends[s] for s in range(n))[number]",
+          "end = (Array(self.ends[s] for s in range(n))[number] - 1)"),
+    Fault("handed over in the wrong name", "top.py",
+          "handed.taken_by.eq(sequencer.taken_by)", "handed.taken_by.eq(area.leaving.payload)"),
+]  # fmt: skip
+
+JUDGE = """
+import sys
+from cosim.verilated import device as verilated
+from tests.hdl.judge import SMALL, disagreement
+verilated._PATIENCE = 200_000  # a fault may well make it stand still
+device = verilated.VerilatedDevice(SMALL)
+for seed in range(int(sys.argv[1])):
+    said = disagreement(seed, device)
+    if said:
+        sys.exit(said)
+"""
+
+
+def broken(fault: Fault, folder: Path) -> Path:
+    """A copy of the sources with the fault in."""
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    file = folder / "hdl" / fault.file
+    text = file.read_text()
+    if text.count(fault.line) != 1:
+        raise ValueError(f"{fault.name}: {fault.file} has its line {text.count(fault.line)} times")
+    file.write_text(text.replace(fault.line, fault.instead))
+    return folder
+
+
+def verdict(fault: Fault, cases: int) -> str | None:
+    """How the fault was noticed, None if it was not."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        source = broken(fault, Path(folder) / "source")
+        cache = str(Path(folder) / "cache")
+        done = subprocess.run(
+            [sys.executable, "-c", JUDGE, str(cases)],
+            env={**os.environ, "PYTHONPATH": str(source), "SEUSTREAM_CACHE": cache},
+            cwd=source,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if not done.returncode:
+        return None
+    said: list[str] = done.stderr.strip().splitlines()
+    if "BuildFailed" in done.stderr or "SyntaxError" in done.stderr:
+        raise RuntimeError(f"{fault.name}: the fault does not build\n{done.stderr}")
+    return said[-1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", help="names of faults (default: all)")
+    parser.add_argument("--cases", type=int, default=400)
+    arguments = parser.parse_args()
+    chosen = [f for f in FAULTS if not arguments.only or f.name in arguments.only]
+    survivors = []
+    for number, fault in enumerate(chosen, 1):
+        said = verdict(fault, arguments.cases)
+        print(
+            f"{number}/{len(chosen)} {fault.file}: {fault.name}: {said or 'SURVIVED'}"[:160],
+            flush=True,
+        )
+        if said is None:
+            survivors.append(fault.name)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} faults noticed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

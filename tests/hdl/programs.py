@@ -1,0 +1,109 @@
+"""Random programs that a loader takes, and what they mean for one pair, instruction by instruction."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from hdl import isa
+from hdl.isa import Condition
+
+
+def random_program(
+    chance: random.Random, most: int, factors: int = 16, plain: bool = False
+) -> list[isa.Instruction]:
+    """A leading run of CMPs, then anything with jumps forward, CMPs too, and a NOP at the end.
+    A plain one reads only what it wrote."""
+    leading = chance.randrange(min(factors, most // 2) + 1)
+    code: list[isa.Instruction] = [_cmp(chance, factors) for _ in range(leading)]
+    length = chance.randrange(leading, most)
+    compares = leading
+    written = [*isa.SCRATCH_REGISTERS[:3], *range(factors)]
+
+    def register() -> int:
+        if plain:
+            return chance.choice(written[: 3 + max(leading, 1)])
+        anything = chance.choice(range(isa.REGISTERS))
+        return chance.choice([*written[: 3 + max(leading, 1)], 63, 32, 33, 48, anything])
+
+    while len(code) < length:
+        at = len(code)
+        kinds = [
+            isa.And,
+            isa.Or,
+            isa.Join,
+            isa.Join,
+            isa.Jmpct,
+            isa.Jmpli,
+            isa.Jmp,
+            isa.Nop,
+            isa.Cmp,
+        ]
+        kind = chance.choices(kinds, [4, 4, 4, 4, 3, 1, 1, 1, 2])[0]
+        if kind in (isa.And, isa.Or):
+            code.append(kind(register(), register(), chance.choice(written[:3])))
+        elif kind is isa.Join:
+            code.append(isa.Join(register(), chance.randrange(8)))
+        elif kind is isa.Jmpct:
+            code.append(isa.Jmpct(chance.randrange(3), chance.randrange(at + 1, length + 1)))
+        elif kind is isa.Jmp:
+            code.append(isa.Jmp(chance.randrange(at + 1, min(at + 4, length) + 1)))
+        elif kind is isa.Cmp and compares < factors:
+            code.append(_cmp(chance, factors))
+            compares += 1
+        elif kind is not isa.Cmp:
+            code.append(kind())
+    return [*code, isa.Nop()]
+
+
+def _cmp(chance: random.Random, factors: int) -> isa.Cmp:
+    condition = Condition(chance.randrange(8))
+    return isa.Cmp(
+        chance.randrange(4), chance.randrange(4), chance.randrange(4), condition,
+        chance.randrange(factors),
+    )  # fmt: skip
+
+
+def execute(
+    program: Sequence[isa.Instruction],
+    tag: int,
+    outcome: Callable[[int, isa.Cmp], bool],
+    window_bits: int = 0,
+    probe_bits: int = 0,
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """One pair: the addresses executed, and (address, route tag) of what is joined. `outcome`
+    says whether a CMP, the n-th of the program, holds."""
+    number = [sum(isa.Cmp is type(i) for i in program[:at]) for at in range(len(program))]
+    registers = [False] * isa.REGISTERS
+    for bits, group in (
+        (window_bits, isa.WINDOW_SELECTION_REGISTERS),
+        (probe_bits, isa.PROBE_SELECTION_REGISTERS),
+    ):
+        for bit, register in enumerate(group):
+            registers[register] = bool(bits >> bit & 1)
+    registers[isa.TRUE_REGISTER] = True
+    executed, joined = [], []
+    at, last = 0, len(program) - 1
+    while at <= last:
+        instruction = program[at]
+        executed.append(at)
+        following = at + 1
+        match instruction:
+            case isa.And(a, b, r):
+                registers[r] = registers[a] and registers[b]
+            case isa.Or(a, b, r):
+                registers[r] = registers[a] or registers[b]
+            case isa.Cmp(r=r):
+                registers[r] = outcome(number[at], instruction)
+            case isa.Jmpct(other, to):
+                following = following if tag == other else to
+            case isa.Jmp(to):
+                following = to
+            case isa.Jmpli():
+                if not any(registers[register] for register in isa.FACTOR_REGISTERS):
+                    following = last
+            case isa.Join(r, post):
+                if registers[r]:
+                    joined.append((at, post))
+        at = following
+    return executed, joined

@@ -1,0 +1,164 @@
+"""The words a host loads tables with, against the layouts the processor reads them by."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from compiler.wjasip.image import decode, encode
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.control import COMMAND, RESPONSE
+from hdl.control_words import (
+    KIND_SHIFT,
+    LAST_WORD,
+    Command,
+    Operation,
+    SelectionEntry,
+    Target,
+    Verdict,
+    load_commands,
+)
+from hdl.isa import Condition
+from hdl.layouts import Layouts
+from hdl.program import Program
+from hdl.selection import entry_layout
+from hdl.window import RangeKind
+from tests.cosim.generate import random_queries
+from tests.cosim.queries import build
+from tests.hdl.bench import pack, unpack
+from tests.hdl.test_top import with_guards
+
+TINY = CONFIGURATIONS["tiny"]
+
+
+@pytest.mark.parametrize("kind", [Operation, Target, Verdict])
+def test_every_code_fits_its_field(kind: type) -> None:
+    field = {Operation: "operation", Target: "target"}.get(kind)
+    width = COMMAND[field].width if field else RESPONSE["verdict"].width
+    assert max(kind) < 1 << width
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_command_is_its_members(seed: int) -> None:
+    chance = random.Random(seed)
+    members = {key: chance.getrandbits(field.width) for key, field in COMMAND}
+    assert list(members) == list(Command.__dataclass_fields__)
+    assert unpack(COMMAND, pack(COMMAND, members)) == members
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_selection_entry_is_read_as_it_was_meant(name: str) -> None:
+    config, chance = CONFIGURATIONS[name], random.Random(name)
+    for _ in range(100):
+        entry = SelectionEntry(
+            admits=chance.random() < 0.5,
+            attribute=chance.randrange(4),
+            condition=Condition(chance.randrange(8)),
+            first=chance.random() < 0.5,
+            every=chance.random() < 0.5,
+            bit=chance.randrange(16),
+            constant=chance.getrandbits(max(config.attribute_width, 16)),
+        )
+        last = chance.random() < 0.5
+        read = unpack(entry_layout(config), entry.encode(last))
+        assert read == {
+            "last": last,
+            "admits": entry.admits,
+            "attribute": entry.attribute,
+            "condition": entry.condition,
+            "first": entry.first,
+            "every": entry.every,
+            "bit": entry.bit,
+            "constant": entry.constant,
+        }
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
+    """Read as the processor does; what has a place for each tag or stream gets one for all."""
+    config, chance = CONFIGURATIONS[name], random.Random(seed)
+    groups = chance.choice([(0, 1), (0, 1, 2), (0, 0, 2)])
+    while True:
+        tables = with_guards(chance, build(random_queries(chance, groups), groups))
+        if len(tables.routes) <= config.tags:
+            break
+    tables = decode(encode(tables, config), config)
+    layouts = Layouts(config)
+    written = list(load_commands(tables, config))
+    assert all(command.operation is Operation.WRITE for command in written)
+    by_target: dict[int, list[Command]] = {}
+    for command in written:
+        by_target.setdefault(command.target, []).append(command)
+        for member in ("target", "unit", "address", "data"):
+            assert getattr(command, member) < 1 << COMMAND[member].width
+    everywhere = {(unit, tag) for unit in range(config.streams) for tag in range(config.tags)}
+
+    for unit in range(config.streams):
+        mine = [c for c in by_target[Target.INSTRUCTION] if c.unit == unit]
+        assert [c.address for c in mine] == list(range(len(mine)))
+        assert [bool(c.data & LAST_WORD) for c in mine] == [*[False] * (len(mine) - 1), True]
+        if unit < tables.streams:
+            assert tuple(c.data % LAST_WORD for c in mine) == tables.areas[unit].program
+        entries = [c for c in by_target[Target.SELECTION] if c.unit == unit]
+        assert [c.address for c in entries] == list(range(len(entries)))
+        assert [c.data & 1 for c in entries] == [*[0] * (len(entries) - 1), 1]
+
+    indexed = {
+        (c.unit, c.address): c.data & 3 for c in by_target.get(Target.INDEX, ()) if c.data & 4
+    }
+    plans = by_target[Target.PROBE_PLAN]
+    assert {(c.unit, c.address) for c in plans} == everywhere
+    for c in plans:
+        plan = unpack(layouts.probe_plan, c.data)
+        assert pack(layouts.probe_plan, plan) == c.data
+        if c.unit >= tables.streams:
+            continue
+        area = tables.areas[c.unit]
+        interest = Program(area.program).interest(c.address)
+        assert bool(plan["always"]) == (interest is None)
+        assert plan["interest"] == sum(1 << factor for factor in interest or ())
+        if plan["indexed"]:
+            guard = area.factors[area.guards[c.address]]
+            assert guard.condition is Condition.EQ
+            assert (plan["stream"], plan["attribute"]) == (
+                guard.probe_stream,
+                guard.probe_attribute,
+            )
+            assert indexed[c.unit, plan["index"]] == guard.window_attribute
+
+    for c in by_target[Target.DESTINATION]:
+        where = unpack(layouts.destination, c.data)
+        route = tables.routes.get(c.address)
+        probes = route.probes if route else frozenset()
+        joins = {area for area in probes if Program(tables.areas[area].program).joins(c.address)}
+        assert where["areas"] == sum(1 << area for area in joins)
+        assert bool(where["output"]) == bool(route and route.queries)
+    for c in by_target[Target.QUERIES]:
+        route = tables.routes.get(c.address)
+        assert c.data == sum(1 << query for query in (route.queries if route else ()))
+    windows = {(c.address & (1 << KIND_SHIFT) - 1, c.unit): c for c in by_target[Target.WINDOW]}
+    for query, row in enumerate(tables.windows):
+        for unit, window in enumerate(row):
+            c = windows[query, unit]
+            assert (c.address >> KIND_SHIFT, c.data) == (window.kind, window.size)
+    for unit, area in enumerate(tables.areas):
+        (kind,) = [c for c in by_target[Target.RANGE] if c.unit == unit]
+        (rows,) = [c for c in by_target[Target.ROWS] if c.unit == unit]
+        assert rows.data == area.retention.rows
+        age = area.retention.range
+        wanted = {None: RangeKind.FOREVER, -1: RangeKind.NONE}.get(age, RangeKind.TICKS)
+        assert RangeKind(kind.address) is wanted
+        assert kind.data == (age if wanted is RangeKind.TICKS else 0)
+        (route,) = [c for c in by_target[Target.RAW_ROUTE] if c.unit == unit]
+        assert route.data == tables.routes[unit].insert | tables.groups[unit] << 1
+
+
+def test_a_stream_that_is_not_used_lets_nothing_in() -> None:
+    config = DeviceConfig(streams=3)
+    tables = build([random_queries(random.Random(0), (0, 1))[0]], (0, 1))
+    (entry,) = [c for c in load_commands(tables, config)
+                if c.target is Target.SELECTION and c.unit == 2]  # fmt: skip
+    read = unpack(entry_layout(config), entry.data)
+    assert read["last"] == read["admits"] == read["first"] == 1

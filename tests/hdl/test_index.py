@@ -1,0 +1,117 @@
+"""EqualityIndex: a walk meets every tuple of its bucket that was stored when it began."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS
+from hdl.index import EqualityIndex
+from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
+
+CASES = {
+    f"depth {depth}, {width} bits": (
+        lambda depth=depth, width=width: EqualityIndex(
+            dataclasses.replace(CONFIGURATIONS["tiny"], depth=depth, lanes=1, attribute_width=width)
+        )
+    )
+    for depth, width in ((16, 16), (4, 8))
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equality_index(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, index = bench.chance, bench.component
+    depth, bits, width = index.config.depth, index.layouts.slot_bits, index.config.attribute_width
+
+    def bucket(key: int) -> int:
+        folded = 0
+        for start in range(0, width, bits):
+            folded ^= key >> start & (1 << bits) - 1
+        return folded
+
+    walks = met = wrapped = during = 0
+    for rate in (NONE, SOME, MUCH):
+        await bench.reset()
+        keys: list[int] = []  # of every tuple ever stored, in order
+        head = tail = 0
+        keep = 0  # the first tuple that must stay: what the walk under way sees
+        kinds = [chance.getrandbits(width) for _ in range(6)]
+
+        async def step(
+            walking: bool, rate: float = rate, kinds: list = kinds, keys: list = keys
+        ) -> None:
+            """A cycle in which a tuple may be stored: one that a walk does not see any more."""
+            nonlocal head, during
+            bench.set("insert", 0)
+            await bench.settle()
+            oldest = keep if walking else tail  # noqa: B023
+            insert = bench.bits("idle") and head - oldest < depth and chance.random() >= rate
+            if insert:  # taken at the coming edge
+                key = chance.choice(kinds)
+                bench.set("key", key)
+                bench.set("slot", head % depth)
+                keys.append(key)
+                head += 1
+                during += walking
+            bench.set("insert", bool(insert))
+
+        for _ in range(400):
+            for _ in range(chance.randrange(6)):
+                await step(False)
+                await bench.clock()
+            bench.set("insert", 0)
+            while True:  # a view is taken when the last tuple is in
+                await bench.settle()
+                idle = bench.bits("idle")
+                await bench.clock()
+                if idle:
+                    break
+            tail = max(tail, head - depth, chance.randrange(tail, head + 1) - 2)
+            keep, count = tail, head - tail
+            key = chance.choice([*kinds, chance.getrandbits(width)])
+            # Wanted: newest first, all that are in view.
+            wanted = [i for i in reversed(range(tail, head)) if bucket(keys[i]) == bucket(key)]
+            visited: list[int] = []
+            newest, after, before = True, 0, depth
+            for _ in range(4 * depth):
+                bench.set("ask", 1)
+                bench.set("newest", newest)
+                bench.set("bucket", bucket(key))
+                bench.set("after", after)
+                while True:
+                    await step(True)
+                    ready = bench.bits("ready")
+                    await bench.clock()
+                    if ready:
+                        break
+                bench.set("ask", 0)
+                bench.set("newest", 0)
+                await step(True)
+                await bench.clock()
+                await step(True)
+                after = bench.bits("answer")
+                await bench.clock()
+                offset = (after - keep) % depth
+                if offset >= before:  # a chain leads from newer to older
+                    break
+                if offset < count:
+                    visited.append(keep + offset)
+                newest, before = False, offset
+            else:
+                raise AssertionError("a chain without an end")
+            assert [i for i in visited if i in set(wanted)] == wanted
+            walks += 1
+            met += len(wanted)
+            wrapped += head > 2 * depth
+    assert met > 500
+    assert wrapped > 500
+    assert during > 100, "stored while a walk was under way"

@@ -1,0 +1,181 @@
+"""ProbeLoader: the probe of the highest level next, whole, however late its parts come."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS
+from hdl.layouts import CONTEXTS
+from hdl.loader import ProbeLoader
+from tests.hdl.bench import PACES, Bench, Monitor, simulate
+
+_CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=3)
+CASES = {
+    "lanes": lambda: ProbeLoader(_CONFIG),
+    "serial": lambda: ProbeLoader(dataclasses.replace(_CONFIG, lanes=0, indexes=0)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_probe_loader(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def every_probe_is_staged_whole(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, loader = bench.chance, bench.component
+    config, layouts = loader.config, loader.layouts
+    n, levels, depth = config.streams, layouts.levels, config.depth
+    serial = not config.lanes
+    width, bits = config.attribute_width, layouts.slot_bits
+    seen: Counter = Counter()
+
+    def bucket(key: int) -> int:
+        folded = 0
+        for start in range(0, width, bits):
+            folded ^= key >> start & depth - 1
+        return folded
+
+    for idle, pressure in PACES:
+        factors = [
+            {name: chance.randrange(4) for name in ("window_attribute", "probe_attribute")}
+            | {"probe_stream": chance.randrange(n), "condition": chance.randrange(8)}
+            for _ in range(config.factors)
+        ]
+        used = chance.choice([0, 1, 5, config.factors])
+        views = [(chance.randrange(depth), chance.randrange(depth + 1)) for _ in range(CONTEXTS)]
+        plans = [
+            {
+                "interest": chance.getrandbits(config.factors),
+                "always": chance.getrandbits(1),
+                "indexed": chance.getrandbits(1),
+                "index": chance.randrange(2),
+                "stream": chance.randrange(n),
+                "attribute": chance.randrange(4),
+            }
+            for _ in range(16)
+        ]
+        await bench.reset(factors=factors, used=used)
+        requests: list[dict] = []
+        Monitor(bench, "request", idle, requests.append)
+        queues: list[deque] = [deque() for _ in range(levels)]
+        taken = [0] * levels
+        data: dict[int, dict] = {}
+        made = done = 0
+        last: tuple[int, dict] | None = None  # taken, not staged yet
+        respond, answer = -1, {}
+        read: dict = {}
+        view, plan = (0, 0), plans[0]
+        hold = 0
+        frozen: dict | None = None
+        for _ in range(40_000):
+            if made < 40 and chance.random() >= idle:
+                level = chance.randrange(levels)
+                streams = chance.sample(range(n), level + 1)
+                reference = {
+                    "context": chance.randrange(CONTEXTS),
+                    "tag": chance.randrange(16),
+                    "carries": sum(1 << s for s in streams),
+                    "slots": [made & 15, made >> 4, 0],
+                }
+                data[made] = {
+                    "reference": reference,
+                    "components": [
+                        {"attributes": [chance.getrandbits(width) for _ in range(4)]}
+                        for _ in range(n)
+                    ],
+                    "bits": chance.getrandbits(16),
+                }
+                queues[level].append(reference)
+                made += 1
+            bench.set("available", sum((len(queues[k]) > taken[k]) << k for k in range(levels)))
+            bench.set("reference", read)
+            bench.set("response", respond == 0)
+            bench.set("fetched", answer if respond == 0 else {})
+            bench.set("tail", view[0])
+            bench.set("count", view[1])
+            bench.set("plan", plan)
+            bench.set("hold", hold > 0)
+            bench.set("staged.ready", chance.random() >= pressure and not (serial and hold))
+            flush = chance.random() < 0.01
+            bench.set("flush", flush)
+            ready = bench._inputs["staged.ready"]
+            await bench.settle()
+            respond = max(respond - 1, -1)
+            view, plan = views[bench.bits("context")], plans[bench.bits("tag") & 15]
+            if requests:
+                wanted = requests.pop()
+                answer = data[wanted["slots"][0] | wanted["slots"][1] << 4]
+                assert wanted == answer["reference"]
+                respond = chance.randrange(2, 6)
+            if frozen is not None and hold and not serial:
+                probe = bench.get("staged.payload")
+                now = {name: probe[name] for name in ("operands", "carried")}
+                assert now == frozen, "changed while they were needed"
+            if serial and hold and frozen is not None:
+                assert bench.get("attributes") == frozen, "changed while they were needed"
+            if bench.bits("take"):
+                assert not flush
+                level = bench.bits("level")
+                highest = max(k for k in range(levels) if len(queues[k]) > taken[k])
+                assert level == highest
+                assert last is None, "takes a probe, but has one"
+                read = queues[level][taken[level]]
+                taken[level] += 1
+                last = (level, read)
+            if bench.bits("staged.valid"):
+                assert last is not None
+                assert not flush
+                level, reference = last
+                probe = bench.get("staged.payload")
+                parts = data[reference["slots"][0] | reference["slots"][1] << 4]
+                attributes = [part["attributes"] for part in parts["components"]]
+                expected_plan = plans[reference["tag"]]
+                assert probe["reference"] == reference
+                assert probe["level"] == level
+                joined = reference["carries"].bit_count() > 1
+                assert probe["bits"] == (0 if joined else parts["bits"])
+                assert (probe["tail"], probe["count"]) == views[reference["context"]]
+                assert probe["plan"] == expected_plan
+                key = attributes[expected_plan["stream"]][expected_plan["attribute"]]
+                assert probe["bucket"] == bucket(key)
+                assert bench.get("attributes") == attributes
+                if not serial:
+                    for number, factor in enumerate(factors[:used]):
+                        s = factor["probe_stream"]
+                        assert probe["operands"][number] == attributes[s][factor["probe_attribute"]]
+                        assert probe["carried"] >> number & 1 == reference["carries"] >> s & 1
+                if ready:
+                    queues[level].popleft()
+                    taken[level] -= 1
+                    done += 1
+                    last = None
+                    hold = chance.randrange(1, 12) + 1
+                    frozen = attributes
+                    if not serial:
+                        frozen = {name: probe[name] for name in ("operands", "carried")}
+                    seen["joined" if joined else "raw"] += 1
+            await bench.clock()
+            hold = max(hold - 1, 0)
+            if flush:
+                seen["flush"] += last is not None
+                last, taken = None, [0] * levels
+            if done == made == 40:
+                break
+        else:
+            raise AssertionError(f"{done} of {made} staged")
+        assert not requests
+        for _ in range(10):
+            bench.set("available", 0)
+            bench.set("flush", 0)
+            await bench.settle()
+            assert not bench.bits("staged.valid")
+            assert not bench.bits("request.valid")
+            await bench.clock()
+    for what in ("joined", "raw", "flush"):
+        assert seen[what] > 5, what

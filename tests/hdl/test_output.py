@@ -1,0 +1,151 @@
+"""Output against the windows of each query (`hdl.device`, rule 5), worked out in whole numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS
+from hdl.control_words import KIND_SHIFT, Command, Operation, Target
+from hdl.device import Window, WindowKind
+from hdl.layouts import CONTEXTS
+from hdl.output import Output
+from tests.hdl.bench import LATE, PACES, Bench, Load, Monitor, Scoreboard, simulate
+
+_TAGS = 8
+CASES = {
+    f"{n} streams": (
+        lambda n=n: Output(
+            dataclasses.replace(
+                CONFIGURATIONS["tiny"], streams=n, timestamp_width=16, sequence_width=8
+            )
+        )
+    )
+    for n in (2, 4)
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_output(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def each_query_gets_what_fits_its_windows(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, output = bench.chance, bench.component
+    config = output.config
+    n, queries = config.streams, config.queries
+    fits: Counter = Counter()
+    for idle, pressure in PACES:
+        await bench.reset()
+        load = Load(bench)
+        kinds = [WindowKind.RANGE, WindowKind.ROWS, WindowKind.UNBOUNDED]
+
+        def window(kinds: list[WindowKind] = kinds) -> Window:
+            kind = chance.choice(kinds)
+            if kind is WindowKind.RANGE:
+                return Window(kind, chance.choice([0, 1, 5, 100, config.longest_range]))
+            sizes = [1, 2, 3, 100, config.longest_rows]
+            return Window(kind, chance.choice(sizes) if kind is WindowKind.ROWS else 0)
+
+        windows = [[window() for _ in range(n)] for _ in range(queries)]
+        routes = {
+            tag: {chance.randrange(queries) for _ in range(chance.choice([0, 1, 1, 2, 5]))}
+            for tag in range(_TAGS)
+        }
+        routes[1] = {0, queries - 1}
+        words = [Command(Operation.WRITE, Target.QUERIES, 0, tag, sum(1 << q for q in each))
+                 for tag, each in routes.items()]  # fmt: skip
+        words += [
+            Command(Operation.WRITE, Target.WINDOW, s, query | each.kind << KIND_SHIFT, each.size)
+            for query, row in enumerate(windows)
+            for s, each in enumerate(row)
+        ]
+        await load.words(words)
+
+        results, commits = Scoreboard("results"), Scoreboard("commits")
+        Monitor(bench, "results", pressure, results.came)
+        asked: list[dict] = []
+        Monitor(bench, "request", idle, asked.append)
+        tuples: dict[int, dict] = {}  # by reference, told apart by its slots
+        rooms: deque[bool] = deque([False] * LATE, maxlen=LATE)
+        respond, answer, delivered, pushed, rate = -1, {}, 0, 0, idle
+        for _ in range(20_000):
+            push = pushed < 60 and rooms[0] and chance.random() >= rate
+            bench.set("push", push)
+            if push:
+                now = chance.choice([3, 1 << 15, (1 << 16) + 2]) + (1 << 20)
+                carries = chance.choice([c for c in range(1 << n) if c.bit_count() > 1])
+                latest = chance.choice([s for s in range(n) if carries >> s & 1])
+                # Each component's age and rank; the latest has none.
+                ages = [chance.choice([0, 1, 5, 6, 101, config.longest_range]) for _ in range(n)]
+                ranks = [chance.choice([0, 1, 2, 3, 100, config.longest_rows]) for _ in range(n)]
+                ages[latest] = ranks[latest] = 0
+                counters = [(1 << 10) + chance.randrange(300) for _ in range(n)]
+                sequences = [counters[s] - ranks[s] & 0xFF for s in range(n)]
+                reference = {
+                    "context": chance.randrange(CONTEXTS),
+                    "tag": chance.randrange(_TAGS),
+                    "carries": carries,
+                    "slots": [pushed >> 4 * s & 15 for s in range(n)],
+                }
+                tuples[pushed] = {
+                    "reference": reference,
+                    "components": [
+                        {"timestamp": now - ages[s], "sequence": sequences[s]} for s in range(n)
+                    ],
+                    "now": now,
+                    "counters": counters,
+                }
+                bench.set("pushed", reference)
+                pushed += 1
+                part = [s for s in range(n) if carries >> s & 1]
+                for query in sorted(routes[reference["tag"]]):
+                    good = True
+                    for s in part:
+                        each = windows[query][s]
+                        if each.kind is WindowKind.RANGE:
+                            good &= ages[s] <= each.size
+                        elif each.kind is WindowKind.ROWS:
+                            good &= ranks[s] < each.size
+                    fits[good] += 1
+                    if good:
+                        result = {
+                            "query": query,
+                            "carries": carries,
+                            "newest": now & 0xFFFF,
+                            "oldest": now - max(ages[s] for s in part) & 0xFFFF,
+                            "sequences": sequences,
+                        }
+                        results.expect(result)
+                commits.expect(reference["context"])
+            bench.set("response", respond == 0)
+            bench.set("fetched", answer if respond == 0 else {})
+            await bench.settle()
+            rooms.append(bool(bench.bits("room")))
+            respond = max(respond - 1, -1)
+            if asked:
+                which = sum(slot << 4 * s for s, slot in enumerate(asked[-1]["slots"]))
+                answer = tuples.pop(which)
+                assert asked.pop() == answer["reference"]
+                respond = chance.randrange(2, 5)
+            delivered += bench.bits("delivered")
+            if bench.bits("commit"):
+                commits.came(bench.bits("context"))
+            await bench.clock()
+            if pushed == 60 and commits.empty:
+                break
+        results.finish()
+        commits.finish()
+        assert delivered == results.seen
+        assert not tuples
+        for _ in range(10):
+            await bench.settle()
+            assert not bench.bits("results.valid")
+            assert not bench.bits("commit")
+            await bench.clock()
+    assert all(count > 100 for count in fits.values())

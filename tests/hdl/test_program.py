@@ -1,0 +1,92 @@
+"""What a loader finds out about programs, on random ones, over every outcome of their factors."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hdl import isa
+from hdl.isa import Condition
+from hdl.program import Program
+from tests.hdl.programs import execute, random_program
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_pair_without_a_factor_of_interest_joins_nothing(seed: int) -> None:
+    """The other way round a factor of interest may hold and nothing be joined."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    joined = narrow = 0
+    for number in range(60):
+        code = random_program(chance, chance.choice([4, 10, 20]), 5, plain=number % 2 == 0)
+        program = Program(tuple(instruction.encode() for instruction in code))
+        compares = sum(isinstance(instruction, isa.Cmp) for instruction in code)
+        for tag in range(4):
+            interest = program.interest(tag)
+            bits = [(0, 0), (0xFFFF, 0x7FFF), (chance.getrandbits(16), chance.getrandbits(15))]
+            for outcomes in range(1 << compares):
+
+                def outcome(n: int, cmp: isa.Cmp, outcomes: int = outcomes) -> bool:
+                    if cmp.condition in (Condition.TRUE, Condition.FALSE):
+                        return cmp.condition == Condition.TRUE
+                    return bool(outcomes >> n & 1)
+
+                held = {
+                    n
+                    for n, cmp in enumerate(i for i in code if isinstance(i, isa.Cmp))
+                    if outcome(n, cmp)
+                }
+                for window_bits, probe_bits in bits:
+                    _, joins = execute(code, tag, outcome, window_bits, probe_bits)
+                    if not joins:
+                        continue
+                    joined += 1
+                    assert program.joins(tag)
+                    assert interest is None or interest & held, (code, tag, held)
+                    narrow += interest is not None
+    assert joined
+    assert narrow
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_path_is_what_a_pair_executes_if_no_jmpli_leaves(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for _ in range(30):
+        code = random_program(chance, 20)
+        stays = [isa.Nop() if isinstance(i, isa.Jmpli) else i for i in code]
+        program = Program(tuple(instruction.encode() for instruction in stays))
+        for tag in range(4):
+            executed, _ = execute(stays, tag, lambda number, cmp: False)
+            assert [at for at, _ in program.path(tag)] == executed
+
+
+def _interest(*code: isa.Instruction, tag: int = 0) -> frozenset[int] | None:
+    return Program(tuple(i.encode() for i in (*code, isa.Nop()))).interest(tag)
+
+
+EQ, NE = isa.Cmp(0, 0, 0, Condition.EQ, 0), isa.Cmp(1, 0, 1, Condition.NE, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "interest"),
+    [
+        ((isa.Join(63, 1),), None),
+        ((EQ, NE, isa.Join(0, 1)), {0}),
+        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1)), {0}),  # the rarer of the two
+        ((EQ, NE, isa.Or(0, 1, 16), isa.Join(16, 1)), {0, 1}),
+        ((EQ, NE, isa.Join(0, 1), isa.Join(1, 1)), {0, 1}),
+        ((EQ, isa.Join(32, 1)), None),  # a selection bit alone
+        ((EQ, isa.And(0, 32, 16), isa.Join(16, 1)), {0}),
+        ((EQ, isa.Jmpli(), isa.Join(63, 1)), {0}),
+        ((EQ, isa.Jmpct(3, 3), isa.Join(63, 1)), set()),  # of another tag
+        ((EQ, isa.Join(17, 1)), set()),  # never written, so 0
+        ((EQ, isa.Cmp(0, 0, 0, Condition.NE, 0), isa.Join(0, 1)), {1}),  # written twice
+        ((isa.Cmp(0, 0, 0, Condition.FALSE, 0), isa.Join(0, 1)), set()),
+    ],
+)
+def test_interest_worked_by_hand(
+    code: tuple[isa.Instruction, ...], interest: set[int] | None
+) -> None:
+    assert _interest(*code) == interest

@@ -1,0 +1,97 @@
+"""Replay: every stored tuple, of every window, gets its new bits once."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS
+from hdl.replay import Replay
+from tests.hdl.bench import MUCH, NONE, SOME, Bench, Monitor, simulate
+
+CASES = {
+    f"{n} windows": (lambda n=n: Replay(dataclasses.replace(CONFIGURATIONS["tiny"], streams=n)))
+    for n in (2, 3)
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_replay(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def every_stored_tuple_is_worked_out_once(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, replay = bench.chance, bench.component
+    n, depth = replay.config.streams, replay.config.depth
+    pointers = 2 * depth
+    most = 0
+    for number in range(30):
+        slow = chance.choice([NONE, SOME, MUCH])
+        await bench.reset(storing=(1 << n) - 1)
+        firsts = [chance.randrange(pointers) for _ in range(n)]
+        counts = [0 if number % 5 == 0 else chance.randrange(depth + 1) for _ in range(n)]
+        windows = [
+            [[chance.getrandbits(16) for _ in range(4)] for _ in range(depth)] for _ in range(n)
+        ]
+        bench.set("firsts", firsts)
+        bench.set(
+            "ends",
+            [(first + count) % pointers for first, count in zip(firsts, counts, strict=True)],
+        )
+        wanted = [(s, (firsts[s] + i) % depth) for s in range(n) for i in range(counts[s])]
+        most = max(most, len(wanted))
+        asked: list[dict] = []
+        Monitor(bench, "request", slow, asked.append)
+        done: list[tuple[int, int]] = []
+        respond = work = -1
+        fetched: list = []
+        bits: dict[tuple, int] = {}
+        key: tuple = ()
+        started = False
+        for cycle in range(20_000):
+            bench.set("start", cycle == 0)
+            bench.set("response", respond == 0)
+            bench.set(
+                "fetched",
+                {"components": [{"attributes": part} for part in fetched]} if respond == 0 else {},
+            )
+            bench.set("known", work == 0)
+            bench.set("bits", bits[key] if work == 0 else chance.getrandbits(16))
+            held_back = chance.randrange(n) if chance.random() < slow else None
+            storing = [s != held_back for s in range(n)]
+            bench.set("storing", sum(bit << s for s, bit in enumerate(storing)))
+            await bench.settle()
+            busy = bench.bits("busy")
+            started |= bool(busy)
+            respond, work = max(respond - 1, -1), max(work - 1, -1)
+            if asked:
+                slots = asked.pop()["slots"]
+                fetched = [windows[s][slots[s]] for s in range(n)]
+                respond = chance.randrange(2, 6)
+            if bench.bits("again"):
+                key = (bench.bits("stream"), tuple(bench.get("attributes")))
+                bits[key] = chance.getrandbits(16)
+                work = chance.randrange(2, 6)
+            rewrite = bench.bits("rewrite")
+            if rewrite:
+                s = rewrite.bit_length() - 1
+                assert rewrite == 1 << s
+                assert all(storing)
+                slot = bench.bits("slot")
+                attributes = windows[s][slot]
+                assert bench.get("attributes") == attributes
+                assert bench.bits("rewritten") == bits[s, tuple(attributes)]
+                done.append((s, slot))
+            await bench.clock()
+            if started and not busy:
+                break
+        else:
+            raise AssertionError("never done")
+        assert done == wanted
+        assert not asked
+        assert respond == work == -1
+    assert most > depth

@@ -1,0 +1,118 @@
+"""Router: everything granted goes where its destination says, once, and to no place without room."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS
+from hdl.layouts import CONTEXTS
+from hdl.router import Router
+from tests.hdl.bench import PACES, Bench, Scoreboard, simulate
+
+_LATE = 3
+"""Cycles between a look at the rooms and a grant, at most."""
+
+CASES = {
+    f"{n} areas": (lambda n=n: Router(dataclasses.replace(CONFIGURATIONS["tiny"], streams=n)))
+    for n in (2, 4)
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_router(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def to_all_destinations_once(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, router = bench.chance, bench.component
+    n, levels = router.config.streams, router.layouts.levels
+    senders = n + 1
+    used = set()
+
+    def offer(sender: int) -> dict:
+        level = -1 if sender == n else chance.randrange(levels)
+        places = chance.randrange(1, 2 << n)
+        if level == levels - 1:
+            places = 1 << n  # what the highest level makes goes to the output
+        return {
+            "reference": {
+                "context": chance.randrange(CONTEXTS),
+                "tag": chance.getrandbits(8),
+                "carries": chance.getrandbits(n),
+                "slots": [chance.getrandbits(4) for _ in range(n)],
+            },
+            "level": level,
+            "areas": places & (1 << n) - 1,
+            "output": places >> n,
+        }
+
+    def room(offered: dict, rooms: list[int], output: bool) -> bool:
+        places = [area for area in range(n) if offered["areas"] >> area & 1]
+        there = all(rooms[area] >> offered["level"] + 1 & 1 for area in places)
+        return there and (output or not offered["output"])
+
+    for idle, pressure in PACES:
+        await bench.reset()
+        offers = [offer(sender) for sender in range(senders)]
+        emit = [False] * senders
+        just = [False] * senders  # granted a cycle ago: what is offered must still be there
+        waited = [0] * senders
+        looks: deque[tuple[list[int], bool]] = deque(maxlen=_LATE)
+        pushes, sends = Scoreboard("pushed"), Scoreboard("sent")
+        for cycle in range(640):
+            calm = cycle > 590
+            for sender in range(senders):
+                if not emit[sender] and not just[sender]:
+                    offers[sender] = offer(sender)
+                    emit[sender] = not calm and chance.random() >= idle
+            rooms = [
+                sum((calm or chance.random() >= pressure) << level for level in range(levels))
+                for _ in range(n)
+            ]
+            output_room = calm or chance.random() >= pressure
+            looks.append((rooms, output_room))
+            bench.set("emit", sum(bit << i for i, bit in enumerate(emit)))
+            bench.set("emitted", [each["reference"] for each in offers])
+            bench.set("level", [each["level"] for each in offers[:n]])
+            bench.set(
+                "destination",
+                [{"areas": each["areas"], "output": each["output"]} for each in offers],
+            )
+            bench.set("rooms", rooms)
+            bench.set("output_room", output_room)
+            await bench.settle()
+            granted = bench.bits("granted")
+            assert granted & (granted - 1) == 0
+            for sender, each in enumerate(offers):
+                just[sender] = bool(granted >> sender & 1)
+                if not just[sender]:
+                    free = all(room(each, *look) for look in looks)
+                    waited[sender] = waited[sender] + 1 if emit[sender] and free else 0
+                    assert waited[sender] <= senders * _LATE, "others are served again and again"
+                    continue
+                assert emit[sender], "granted, but nothing was offered"
+                assert any(room(each, *look) for look in looks), "granted without room"
+                emit[sender], waited[sender] = False, 0
+                pushes.expect((each["areas"], each["output"], each["reference"], each["level"] + 1))
+                places = each["areas"].bit_count() + each["output"]
+                sends.expect((places, each["reference"]["context"]))
+                used.add(sender)
+            if bench.bits("push") or bench.bits("output"):
+                pushed = (bench.bits("push"), bench.bits("output"), bench.get("pushed"))
+                # Of what goes to the output alone, the level means nothing.
+                level = bench.bits("push_level") if pushed[0] else pushes.waiting[None][0][3]
+                pushes.came((*pushed, level))
+            if bench.bits("sent"):
+                sends.came((bench.bits("sent"), bench.bits("context")))
+            await bench.clock()
+        assert not any(emit)
+        pushes.finish()
+        sends.finish()
+        assert pushes.seen == sends.seen > 5
+    assert used == set(range(senders))

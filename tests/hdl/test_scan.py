@@ -1,0 +1,192 @@
+"""Scanner between a window memory and an index: which pairs come out of each probe, in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.isa import Condition
+from hdl.scan import Scanner
+from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
+from tests.hdl.test_factors import HOLDS
+
+
+def config(lanes: int, depth: int = 16, **members: int) -> DeviceConfig:
+    return dataclasses.replace(
+        CONFIGURATIONS["tiny"], attribute_width=8, streams=2, lanes=lanes, depth=depth, **members
+    )
+
+
+CASES = {
+    "2 lanes": lambda: Scanner(config(2)),
+    "4 lanes, factors in parts": lambda: Scanner(config(4, factors=6, comparators=2)),
+    "one row": lambda: Scanner(config(8, depth=8, indexes=0, factors=4)),
+    "serial": lambda: Scanner(config(0, indexes=0)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scanner(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def the_pairs_of_interest_and_no_others(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, scanner = bench.chance, bench.component
+    config = scanner.config
+    depth, lanes, factors = config.depth, config.lanes, config.factors
+    banks = max(lanes, 1)
+    seen: Counter = Counter()
+    for idle, pressure in PACES:
+        window = [[chance.randrange(3) for _ in range(4)] for _ in range(depth)]
+        does = [
+            {
+                "window_attribute": chance.randrange(4),
+                "probe_stream": chance.randrange(4),
+                "probe_attribute": chance.randrange(4),
+                "condition": chance.randrange(8),
+            }
+            for _ in range(factors)
+        ]
+        used = chance.choice([0, 1, factors // 2, factors])
+        await bench.reset(factors=does, used=used)
+        board, tallies = Scoreboard("pairs"), Scoreboard("tallies")
+        pairs = Monitor(bench, "pairs", pressure)
+        rows: deque = deque([{}, {}])
+        answers: deque = deque([0, 0])
+        chain: dict[int, int] = {}  # from a slot to the next older one, or to itself
+        newest = 0
+        held_back = 0  # cycles until the next probe is staged
+        offered: dict | None = None
+        kept: dict | None = None  # of the probe begun, what must not change yet
+        probes = 0
+        for _ in range(40_000):
+            if offered is None and kept is None and probes < 40 and not held_back:
+                count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
+                tail = chance.randrange(depth)
+                operands = [chance.randrange(3) for _ in range(factors)]
+                carried = chance.getrandbits(factors) | chance.getrandbits(factors)
+                indexed = bool(config.indexes) and count > 0 and chance.random() < 0.5
+                plan = {
+                    "interest": chance.getrandbits(factors) & (1 << used) - 1,
+                    "always": chance.random() < 0.3,
+                    "indexed": indexed,
+                    "index": 1 if indexed else 0,
+                }
+                order = list(range(count))
+                walk = None
+                if indexed:
+                    # Some out of view, then some in view, newest first; then a step to a newer one.
+                    beyond = [o for o in range(count, depth) if chance.random() < 0.3]
+                    in_view = [o for o in range(count) if chance.random() < 0.5] or [0]
+                    walk = [*reversed(beyond), *reversed(in_view)]
+                    order = [o for o in walk if o < count]
+                slots = [(tail + o) % depth for o in order]
+                resume = bool(slots) and chance.random() < 0.3
+                start = chance.randrange(len(slots)) if resume else 0
+                probe = {
+                    "tail": tail,
+                    "count": count,
+                    "plan": plan,
+                    "bucket": chance.randrange(depth),
+                }
+                if lanes:
+                    probe |= {"operands": operands, "carried": carried}
+                offered = {
+                    "probe": probe, "slots": slots[start:], "resume": resume,
+                    "walk": walk, "tally": len(order),
+                    "resume_slot": slots[start] if resume else chance.randrange(depth),
+                }  # fmt: skip
+                bench.set("staged.payload", probe)
+                bench.set("resume", resume)
+                bench.set("resume_slot", offered["resume_slot"])
+            held_back = max(held_back - 1, 0)
+            bench.set("staged.valid", offered is not None)
+            bench.set("may_begin", chance.random() >= idle)
+            bench.set("tuples", rows[0])
+            bench.set("answer", answers[0])
+            ready = chance.random() >= idle
+            bench.set("ready", ready)
+            flush = chance.random() < 0.005 and probes < 38
+            if flush:  # the area sees to it that no pair is taken in this cycle
+                bench.set("flush", 1)
+                bench.dut.rst.value = 1
+                pairs.pressure = 1.0
+            await bench.settle()
+            if bench.bits("ended") and not flush:
+                tallies.came(bench.bits("tally"))
+            if flush:
+                assert not bench.bits("begin")
+                seen["flush"] += 1
+            row = bench.bits("row") * banks
+            rows.append([window[row + bank] for bank in range(banks)])
+            rows.popleft()
+            answer = 0
+            if bench.bits("ask"):
+                answer = newest if bench.bits("newest") else chain.get(bench.bits("after"), 0)
+            answers.append(answer)
+            answers.popleft()
+            for item in pairs.got:
+                in_use = item["held"] & (1 << used) - 1
+                board.came({"end": 1} if item["end"] else {**item, "held": in_use})
+            pairs.got.clear()
+            if kept is not None and not bench.bits("hold") and not bench.bits("begin"):
+                kept = None
+                held_back = chance.randrange(4)
+            if bench.bits("begin"):
+                probe = offered["probe"]
+                seen["resume" if offered["resume"] else "whole"] += 1
+                if offered["walk"] is not None:
+                    # Garbage or old news after the last candidate leads to a newer one.
+                    walk = [(probe["tail"] + o) % depth for o in offered["walk"]]
+                    newest, chain = walk[0], dict(zip(walk, [*walk[1:], walk[-1]], strict=True))
+                    seen["indexed"] += 1
+                for slot in offered["slots"]:
+                    held = 0
+                    for number, factor in enumerate(does[:used]):
+                        condition = Condition(factor["condition"])
+                        if not lanes:
+                            break
+                        outcome = HOLDS[condition](
+                            probe["operands"][number], window[slot][factor["window_attribute"]]
+                        ) and (probe["carried"] >> number & 1 or condition is Condition.TRUE)
+                        held |= bool(outcome) << number
+                    plan = probe["plan"]
+                    if lanes and not plan["always"] and not held & plan["interest"]:
+                        seen["passed over"] += 1
+                        continue
+                    attributes = [] if lanes else window[slot]
+                    board.expect({"end": 0, "slot": slot, "held": held, "attributes": attributes})
+                    seen["pair"] += 1
+                board.expect({"end": 1})
+                tallies.expect(offered["tally"])
+                kept, offered = offered, None
+                probes += 1
+            await bench.clock()
+            if flush:
+                bench.set("flush", 0)
+                bench.dut.rst.value = 0
+                pairs.pressure, pairs._offered = pressure, None
+                board.waiting.clear()
+                tallies.waiting.clear()
+                kept, held_back = None, 2
+                offered = None
+            if probes == 40 and board.empty and tallies.empty and kept is None:
+                break
+        else:
+            raise AssertionError(f"after {probes} probes: {board.waiting} {tallies.waiting}")
+        board.finish()
+        tallies.finish()
+        for _ in range(30):
+            await bench.settle()
+            assert not bench.bits("pairs.valid")
+            await bench.clock()
+    wanted = ["whole", "resume", "pair", "flush"]
+    wanted += ["passed over"] * bool(lanes) + ["indexed"] * bool(config.indexes)
+    for what in wanted:
+        assert seen[what], what

@@ -1,0 +1,164 @@
+"""The whole processor, all its ports driven cycle by cycle, against the golden model: random
+queries and arrivals, random stalls at every port, programs exchanged while tuples are in flight."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections import Counter as Tally
+
+import cocotb
+import numpy as np
+import pytest
+
+from compiler.wjasip.image import decode, encode
+from cosim.golden import GoldenDevice
+from hdl.config import CONFIGURATIONS
+from hdl.control_words import Command, Counter, Operation, load_commands
+from hdl.device import Results, Tables
+from hdl.top import Wjasip
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.queries import Raw, batch, build, handed_over, rows_of
+from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate
+
+CONFIG = dataclasses.replace(
+    CONFIGURATIONS["tiny"],
+    streams=2, attribute_width=8, timestamp_width=16, sequence_width=8, depth=8,
+    probe_fifo_depth=2, output_fifo_depth=2, tags=32, queries=8, factors=8, comparisons=32,
+)  # fmt: skip
+CASES = {"two streams": lambda: Wjasip(CONFIG)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_top(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+def with_guards(chance: random.Random, tables: Tables) -> Tables:
+    """Some probes are served by an index, where the first factor of their tag is an equality."""
+    areas = []
+    for area in tables.areas:
+        guards = {}
+        for row in area.combinations:
+            same = [other for other in area.combinations if other.pre_tag == row.pre_tag]
+            shared = set(row.factors).intersection(*(other.factors for other in same))
+            equal = [f for f in sorted(shared) if area.factors[f].condition == 1]
+            if equal and chance.random() < 0.8:
+                guards[row.pre_tag] = equal[0]
+        areas.append(dataclasses.replace(area, guards=guards))
+    return dataclasses.replace(tables, areas=tuple(areas))
+
+
+@cocotb.test()
+async def results_as_of_the_golden_model(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance = bench.chance
+    seen: Tally = Tally()
+    paces = [(0.0, 0.0), (SOME, SOME), (NONE, MUCH), (MUCH, NONE), (0.6, 0.8), (NONE, SOME)]
+    for run, (idle, pressure) in enumerate(paces):
+        await bench.reset()
+        commands = Driver(bench, "commands", min(idle, SOME))
+        raw = Driver(bench, "raw", idle)
+        answers = Monitor(bench, "responses", min(pressure, SOME))
+        results = Monitor(bench, "results", pressure)
+        handed = Monitor(bench, "handed_over", pressure)
+
+        async def ask(*words: Command, commands: Driver = commands,
+                      answers: Monitor = answers) -> int:  # fmt: skip
+            """All are answered with OK; gives the data of the last answer."""
+            before = len(answers.got)
+            for word in words:
+                members = Command.__dataclass_fields__
+                commands.queue.append({name: int(getattr(word, name)) for name in members})
+            await bench.until(lambda: len(answers.got) == before + len(words), 100_000)
+            for answer in answers.got[before:]:
+                assert answer["verdict"] == 0
+            return answers.got[-1]["data"]
+
+        groups = [(0, 1), (0, 0)][run % 2]
+        images = []
+        for _ in range(2):
+            while True:
+                tables = build(random_queries(chance, groups), groups)
+                if len(tables.routes) <= CONFIG.tags:
+                    break
+            images.append(encode(with_guards(chance, tables), CONFIG))
+        rows = random_arrivals(chance, groups, 90)
+        # Counters come round: time and sequence numbers have few bits inside.
+        rows = [each._replace(timestamp=each.timestamp + (1 << 16) - 40) for each in rows]
+        swap = chance.randrange(20, 70)
+        golden = GoldenDevice(CONFIG)
+        parts = []
+        for image, part in ((images[0], rows[:swap]), (images[1], rows[swap:])):
+            golden.load(image)
+            if part:
+                parts.append(golden.push(batch(part)))
+
+        for number, image in enumerate(images):
+            loading = [
+                Command(Operation.BEGIN),
+                *load_commands(decode(image, CONFIG), CONFIG),
+                Command(Operation.COMMIT, data=int(number == 0)),
+            ]
+            # The second image comes while tuples of the first are under way.
+            seen["in flight at a swap"] += number and not bench.bits("idle")
+            await ask(*loading)
+            assert not number or not raw.queue, "a swap waits for what is at the door"
+            for each in rows[:swap] if number == 0 else rows[swap:]:
+                raw.queue.append(_raw(each))
+            if number == 0:
+                # A COMMIT must find the last of them taken, else they would meet the new image.
+                await bench.until(lambda raw=raw: not raw.queue, 200_000)
+        # Idle must mean that nothing comes any more.
+        await bench.until(lambda raw=raw: not raw.queue and bool(bench.bits("idle")), 200_000)
+        came = len(results.got), len(handed.got)
+        for _ in range(50):
+            await bench.tick()
+        assert came == (len(results.got), len(handed.got)), "something came after idle"
+        _compare(Results.concatenate(parts), results.got, handed.got)
+        status = golden.status()
+        for counter in ("taken", "ticks", "dropped", "delivered", "handed_over", "circulated"):
+            read = await ask(Command(Operation.READ, address=Counter[counter.upper()]))
+            assert read == getattr(status, counter), counter
+        for stream, occupancy in enumerate(status.occupancy):
+            read = await ask(Command(Operation.READ, address=Counter.OCCUPANCY + stream))
+            assert read == occupancy
+        seen["results"] += len(results.got)
+        seen["handed over"] += len(handed.got)
+        seen["dropped"] += status.dropped
+        seen["stalls"] += await ask(Command(Operation.READ, address=Counter.STALLS))
+    for what in ("results", "handed over", "dropped", "stalls", "in flight at a swap"):
+        assert seen[what], what
+
+
+def _raw(each: Raw) -> dict:
+    return {
+        "stream": each.stream,
+        "admit": each.admit,
+        "filler": 0,
+        "timestamp": each.timestamp,
+        "sequence": each.sequence,
+        "attributes": list(each.attributes),
+    }
+
+
+def _compare(want: Results, results: list[dict], handed: list[dict]) -> None:
+    """As far as the processor's counters go."""
+    n = CONFIG.streams
+    time, number = (1 << CONFIG.timestamp_width) - 1, (1 << CONFIG.sequence_width) - 1
+    wanted = sorted(
+        (query, newest & time, oldest & time, *(s & number if s >= 0 else -1 for s in parts[:n]))
+        for query, newest, oldest, parts in rows_of(want)
+    )
+    got = sorted(
+        (
+            each["query"], each["newest"], each["oldest"],
+            *(part if each["carries"] >> s & 1 else -1 for s, part in enumerate(each["sequences"])),
+        )
+        for each in results
+    )  # fmt: skip
+    assert got == wanted
+    assert sorted(
+        (each["stream"], each["sequence"], each["taker"], each["taken_by"]) for each in handed
+    ) == sorted((s, i & number, t, j & number) for s, i, t, j in handed_over(want))
+    assert np.all(want.query < CONFIG.queries)

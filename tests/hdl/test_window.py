@@ -1,0 +1,264 @@
+"""WindowBuffer against a list: who stays, who leaves and how, and what readers see meanwhile."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, deque
+
+import cocotb
+import pytest
+
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.layouts import CONTEXTS
+from hdl.window import RangeKind, WindowBuffer
+from tests.hdl.bench import MUCH, NONE, SOME, Agent, Bench, Monitor, Scoreboard, simulate
+
+
+def config(depth: int, lanes: int) -> DeviceConfig:
+    return dataclasses.replace(
+        CONFIGURATIONS["tiny"], depth=depth, lanes=lanes, timestamp_width=16, sequence_width=8
+    )
+
+
+CASES = {
+    "8 deep, 2 lanes": lambda: WindowBuffer(config(8, 2)),
+    "4 deep, 4 lanes": lambda: WindowBuffer(config(4, 4)),
+    "16 deep, serial": lambda: WindowBuffer(config(16, 0)),
+}
+
+LONGEST = config(8, 2).longest_range
+RETENTIONS = [
+    (RangeKind.NONE, 0, 0),
+    (RangeKind.NONE, 0, 3),
+    (RangeKind.NONE, 0, config(8, 2).longest_rows),
+    (RangeKind.TICKS, 0, 0),
+    (RangeKind.TICKS, 5, 0),
+    (RangeKind.TICKS, 3, 6),
+    (RangeKind.TICKS, LONGEST, 0),
+    (RangeKind.FOREVER, 0, 0),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_window_buffer(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+class _Ring:
+    """Tuples by the order in which they were stored; a slot is that modulo the depth."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.tuples: list[dict] = []
+        self.tail = 0
+        self.contexts: deque[tuple[int, int, int]] = deque()  # number, tail, end
+
+    @property
+    def kept(self) -> range:
+        """Those that no one may write over: stored, or in some context's view."""
+        first = self.contexts[0][1] if self.contexts else self.tail
+        return range(first, len(self.tuples))
+
+    def at(self, slot: int) -> dict | None:
+        """The tuple that must be in a slot."""
+        return next((self.tuples[i] for i in self.kept if i % self.depth == slot), None)
+
+
+class _Reader(Agent):
+    """Reads at random in every cycle, through all ports."""
+
+    def __init__(self, bench: Bench, ring: _Ring) -> None:
+        self.bench, self.ring, self.unit = bench, ring, bench.component
+        self.fetches: deque = deque([None] * 2)
+        self.rows: deque = deque([[]] * 2)
+        self.hit: int | None = None
+        self.views: deque = deque([None] * 1)
+        self.seen: Counter = Counter()
+
+    def drive(self) -> None:
+        bench, chance, ring = self.bench, self.bench.chance, self.ring
+        self.slot = chance.randrange(ring.depth)
+        self.row = chance.randrange(ring.depth // self.unit.banks)
+        self.hit_slot, self.take = chance.randrange(ring.depth), chance.random() < 0.5
+        self.view = chance.choice(ring.contexts) if ring.contexts else None
+        bench.set("fetch", self.slot)
+        bench.set("row", self.row)
+        bench.set("hit", self.hit_slot)
+        bench.set("hit_take", self.take)
+        bench.set("context", self.view[0] if self.view else 0)
+
+    def look(self) -> None:
+        bench, ring, banks = self.bench, self.ring, self.unit.banks
+        wanted = self.fetches.popleft()
+        if wanted is not None:
+            assert bench.get("fetched") == wanted
+            self.seen["fetched"] += 1
+        self.fetches.append(None)
+        there = ring.at(self.slot)
+        if there and not bench.bits("blocked"):
+            self.fetches[-1] = there["component"]
+
+        row = self.rows.popleft()
+        if row:
+            tuples = bench.get("tuples")
+            for bank, attributes in row:
+                assert tuples[bank] == attributes
+                self.seen["row"] += 1
+        slots = [self.row * banks + bank for bank in range(banks)]
+        found = [(bank, ring.at(slot)) for bank, slot in enumerate(slots)]
+        self.rows.append([(bank, it["component"]["attributes"]) for bank, it in found if it])
+
+        if self.hit is not None:
+            assert bench.bits("hit_bits") == self.hit
+            self.seen["hit"] += 1
+        if self.take:
+            there = ring.at(self.hit_slot)
+            self.hit = there["bits"] if there else None
+
+        view = self.views.popleft()
+        if view is not None and view in ring.contexts:
+            assert bench.bits("tail") == view[1] % ring.depth
+            assert bench.bits("count") == view[2] - view[1]
+            self.seen["view"] += 1
+        self.views.append(self.view)
+
+
+@cocotb.test()
+async def who_stays_and_who_leaves(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, window = bench.chance, bench.component
+    depth = window.config.depth
+    longest_range, longest_rows = window.config.longest_range, window.config.longest_rows
+    seen: Counter = Counter()
+    for kind, ticks, rows in RETENTIONS:
+        pressure = chance.choice([NONE, SOME, MUCH])
+        await bench.reset(kind=kind.value, ticks=ticks, rows=rows)
+        ring = _Ring(depth)
+        board = Scoreboard("leaving")
+        Monitor(bench, "leaving", pressure, lambda item, board=board: board.came(item))
+        reader = _Reader(bench, ring)
+        now, counter, next_context = chance.getrandbits(16), chance.getrandbits(8), 0
+
+        def retire(ring: _Ring = ring) -> None:
+            if ring.contexts and chance.random() < 0.5:
+                ring.contexts.popleft()
+
+        async def cycle(ring: _Ring = ring, reader: _Reader = reader) -> None:
+            bench.set("busy", bool(ring.contexts))
+            bench.set("oldest", ring.contexts[0][0] if ring.contexts else 0)
+            await bench.settle()
+
+        for _ in range(3):
+            await bench.tick()
+        bench.add(reader)
+        for _ in range(120):
+            now += chance.choice([0, 0, 1, 1, 1, 2, 3, 6, *([1 << 14, 1 << 15] * (kind != 0))])
+            counter += chance.choice([1, 1, 1, 1, 2, 3, 1 << 7 if chance.random() < 0.2 else 1])
+            # Who must be gone once it has settled.
+            while ring.tail < len(ring.tuples):
+                oldest = ring.tuples[ring.tail]
+                age, rank = now - oldest["now"], counter - oldest["counter"]
+                dead = {
+                    RangeKind.NONE: True, RangeKind.TICKS: age > ticks, RangeKind.FOREVER: False
+                }[kind] and rank >= rows  # fmt: skip
+                if not dead and age <= longest_range and rank <= longest_rows:
+                    break
+                if not dead:
+                    board.expect(oldest["component"]["sequence"])
+                seen["dead" if dead else "old" if age > longest_range else "ranked"] += 1
+                ring.tail += 1
+            wanted = len(ring.tuples) - ring.tail
+            bench.set("now", now)
+            bench.set("counter", counter)
+            bench.set("check", 1)
+            await cycle()
+            assert not bench.bits("settled")
+            await bench.clock()
+            bench.set("check", 0)
+            for _ in range(2_000):
+                await cycle()
+                settled = bench.bits("settled")
+                occupancy = bench.bits("occupancy")
+                await bench.clock()
+                if settled:
+                    break
+            else:
+                raise AssertionError("never settled")
+            assert occupancy == wanted
+            assert board.empty, "settled, but who had to leave early is still there"
+
+            if chance.random() < 0.7:
+                component = {
+                    "timestamp": now & 0xFFFF,
+                    "sequence": counter & 0xFF,
+                    "attributes": [chance.getrandbits(16) for _ in range(4)],
+                }
+                arriving = {
+                    "now": now, "counter": counter, "component": component,
+                    "bits": chance.getrandbits(16),
+                }  # fmt: skip
+                displaced = len(ring.tuples) - ring.tail == depth
+                if displaced:
+                    board.expect(ring.tuples[ring.tail]["component"]["sequence"])
+                    ring.tail += 1
+                    seen["displaced"] += 1
+                bench.set("tuple", component)
+                bench.set("bits", arriving["bits"])
+                bench.set("store", 1)
+                for _ in range(2_000):
+                    await cycle()
+                    if bench.bits("stored"):
+                        break
+                    await bench.clock()
+                    if len(ring.kept) == depth:
+                        seen["waited for a context"] += 1
+                    retire()
+                else:
+                    raise AssertionError("never stored")
+                assert len(ring.kept) < depth, "written over what is in view"
+                assert board.empty
+                assert bench.bits("written") == len(ring.tuples) % depth
+                await bench.clock()
+                ring.tuples.append(arriving)
+                bench.set("store", 0)
+
+            retire()
+            if len(ring.contexts) < CONTEXTS and chance.random() < 0.8:
+                bench.set("snapshot", 1)
+                bench.set("snapshot_context", next_context)
+                await cycle()
+                await bench.clock()
+                bench.set("snapshot", 0)
+                ring.contexts.append((next_context, ring.tail, len(ring.tuples)))
+                next_context = (next_context + 1) % CONTEXTS
+            stored = range(ring.tail, len(ring.tuples))
+            if stored and chance.random() < 0.1:
+                again, bits = chance.choice(stored), chance.getrandbits(16)
+                bench.set("rewrite", 1)
+                bench.set("rewrite_slot", again % depth)
+                bench.set("rewrite_bits", bits)
+                reader.hit = None
+                await cycle()
+                await bench.clock()
+                bench.set("rewrite", 0)
+                ring.tuples[again]["bits"] = bits
+            for _ in range(chance.choice([0, 0, 3, 9])):
+                retire()
+                await cycle()
+                await bench.clock()
+        await cycle()
+        assert bench.bits("end") - bench.bits("first") & 2 * depth - 1 == len(stored)
+        await bench.clock()
+        assert board.empty
+        seen.update(reader.seen)
+        ring.contexts.clear()
+        bench.set("clear", 1)
+        await bench.tick()
+        bench.set("clear", 0)
+        await bench.settle()
+        assert bench.bits("occupancy") == 0
+        await bench.clock()
+    for what in ("dead", "old", "ranked", "displaced", "waited for a context", "view"):
+        assert seen[what] > 1, f"{what}: {seen[what]} times"
+    for what in ("fetched", "row", "hit"):
+        assert seen[what] > 500, f"{what}: {seen[what]} times"
