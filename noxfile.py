@@ -68,6 +68,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Break the processor on purpose, line by line; the random cases must notice each time."""
+    install(session, "test", "sim")
+    session.run("python", "-m", "tests.hdl.mutants", *session.posargs)
+
+
+@nox.session
 def formal(session: nox.Session) -> None:
     """Prove the components of the processor, all of `tests/formal`; arguments go to pytest."""
     install(session, "formal")
@@ -86,5 +93,5 @@ def area(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure; ratios within one run, into bench/results."""
-    install(session, "test")
+    install(session, "test", "sim", "cocotb")
     session.run("seustream", "bench", *session.posargs)
