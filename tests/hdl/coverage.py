@@ -322,6 +322,7 @@ def refusals(device: VerilatedDevice, bins: Bins) -> None:
     ask(Verdict.UNDEFINED_WORD, write(Target.INSTRUCTION, data=1))
     ask(Verdict.BAD_JUMP, code(0, isa.Nop()), code(1, isa.Jmp(1)))
     ask(Verdict.BAD_REGISTER, code(0, isa.And(0, 0, 0)))
+    ask(Verdict.BAD_REGISTER, code(0, isa.Cmp(0, 0, 0, 0, CONFIG.factors)))
     ask(
         Verdict.TOO_MANY_COMPARES,
         *(code(a, isa.Cmp(0, 0, 0, 0, 0)) for a in range(CONFIG.factors + 1)),
