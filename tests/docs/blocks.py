@@ -94,7 +94,7 @@ def outputs(page: str) -> list[tuple[Block, Block | None]]:
     with nothing between."""
     found = blocks(page)
     pairs = []
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip(found, [*found[1:], None][: len(found)], strict=True):
         if block.language in RUN:
             close = after is not None and after.language == "text"
             between = page[block.span[1] : after.span[0]] if after else ""

@@ -260,7 +260,7 @@ def test_every_limit_of_a_configuration_is_tried() -> None:
         "timestamp_width": "ticks of a RANGE window",
         "sequence_width": "rows of a ROWS window",
     }
-    shapes = {"name", "attribute_width", "depth", "lanes", "indexes"}
+    shapes = {"name", "attribute_width", "depth", "lanes", "indexes", "comparators"}
     shapes |= {"probe_fifo_depth", "output_fifo_depth"}
     assert {field.name for field in dataclasses.fields(DeviceConfig)} == set(limits) | shapes
 
