@@ -28,7 +28,7 @@ HOURS = 2  # then placing and routing has failed
 
 
 def _variant(name: str, **parameters: int) -> DeviceConfig:
-    return dataclasses.replace(CONFIGURATIONS[name], **parameters)  # type: ignore[arg-type]
+    return dataclasses.replace(CONFIGURATIONS[name], **parameters)  # type: ignore[arg-type]  # names and integers
 
 
 # What is built, and the clock asked for, in MHz: a clock out of reach only costs time.

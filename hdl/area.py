@@ -31,15 +31,14 @@ class JoinArea(wiring.Component):
     now ... bits       of the window buffer, for the sequencer
     storing            the equality indexes can take a tuple
     fetch ... blocked  of the window buffer, for the tuple fetch
-    request, response, fetched   to and from the tuple fetch, for a probe's data
+    request, response, data   to and from the tuple fetch, for a probe's data
     push ... room      of the probe FIFO, for the router
     emit ... roomy     a joined tuple for the router
     commit, committed  a probe of this context is done
     reindex            pulse: put the tuple in `rewrite_slot` into the indexes again, as `tuple`
     pairs              pulse with the number of pairs a finished probe was compared in
-    hit                pulse: a pair is taken for execution
+    hits               pulse: a pair is taken for execution
     stalled, rewound   an instruction waits for the router; a probe is left
-    idle               no probe here
     executed, trace    of the execution unit
     """
 
@@ -79,7 +78,6 @@ class JoinArea(wiring.Component):
                 "hits": Out(1),
                 "stalled": Out(1),
                 "rewound": Out(1),
-                "idle": Out(1),
                 "executed": Out(1),
                 "trace": Out(layouts.trace),
             }
@@ -129,7 +127,6 @@ class JoinArea(wiring.Component):
             loader.fetched.eq(self.data),
             loader.factors.eq(execution.factors),
             loader.used.eq(execution.used),
-            self.idle.eq(~probes.waiting.any()),
         ]
         wiring.connect(m, loader.request, wiring.flipped(self.request))
 

@@ -52,12 +52,12 @@ class ExecutionUnit(wiring.Component):
     throughput  1 instruction a cycle; overlaps with the pair after only in reading it
 
     write, half    tables, and which half of them is in use
-    enter, exit    a new probe's reference, level and selection bits; up to 4 wait
+    enter, entering, may_enter   a new probe's reference, level and selection bits; up to 4 wait
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple
     attributes     what the probe carries (without lanes)
     emit, granted, roomy      a joined tuple and where it goes; taken; there is room
-    higher         probes of a higher level than this one wait
+    waiting        by level, probes that are not done
     commit         pulse: this probe is done
     rewind         pulse: this and all later probes are taken back
     resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
