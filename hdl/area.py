@@ -171,7 +171,7 @@ class JoinArea(wiring.Component):
             execution.roomy.eq(self.roomy),
             self.commit.eq(execution.commit),
             self.committed.eq(execution.context),
-            self.hits.eq(execution.hit_take & ~scanner.pairs.payload.end),
+            self.hits.eq(scanner.pairs.valid & scanner.pairs.ready & ~scanner.pairs.payload.end),
             self.stalled.eq(execution.emit & ~self.granted),
             self.rewound.eq(rewind),
             self.executed.eq(execution.executed),

@@ -144,17 +144,25 @@ class ExecutionUnit(wiring.Component):
         self._read = instructions.read_port()
         other = ~self.half
         bus = self.write
-        mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.INSTRUCTION)
-        cmp = data.View(FIELDS[isa.Cmp], bus.data[: isa.WORD_BITS])
-        is_cmp = bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])
-        begins = bus.address == 0
+        # First what word it is, then what follows from it.
+        mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
+        word, address = Signal(isa.WORD_BITS), Signal(ADDRESS_BITS)
+        m.d.sync += [
+            mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.INSTRUCTION)),
+            begins.eq(bus.address == 0),
+            is_cmp.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])),
+            is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
+            word.eq(bus.data[: isa.WORD_BITS]),
+            address.eq(bus.address),
+        ]
+        cmp = data.View(FIELDS[isa.Cmp], word)
         number = Signal(range(config.factors + 1))
         m.d.comb += number.eq(Mux(begins, 0, used[other]))
         m.d.comb += [
-            write.addr.eq(Cat(bus.address, other)),
-            write.data.word.eq(bus.data[: isa.WORD_BITS]),
+            write.addr.eq(Cat(address, other)),
+            write.data.word.eq(word),
             write.data.factor.eq(number),
-            write.data.join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
+            write.data.join.eq(is_join),
             write.en.eq(mine),
         ]
         with m.If(mine):
@@ -162,13 +170,13 @@ class ExecutionUnit(wiring.Component):
             with m.If(begins):
                 m.d.sync += self._source[other].eq(0)
             m.d.sync += [
-                self._last[other].eq(bus.address),
+                self._last[other].eq(address),
                 used[other].eq(number + is_cmp),
                 leading[other].eq(still & is_cmp),
             ]
             with m.If(still):
                 # Without lanes the unit compares by itself, from the beginning.
-                m.d.sync += start[other].eq(bus.address if config.lanes else 0)
+                m.d.sync += start[other].eq(address if config.lanes else 0)
             with m.If(is_cmp):
                 m.d.sync += factors[other][number].eq(
                     Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
@@ -267,19 +275,25 @@ class ExecutionUnit(wiring.Component):
         last = Signal(ADDRESS_BITS)
         m.d.sync += last.eq(self._last[self.half])
 
-        # The pair that comes next; its selection bits are read as it is taken.
-        waits = Signal()
+        # The pair that comes next, its selection bits read, and one more that may wait, so
+        # that the scanner hears from a register whether there is room.
+        waits, waits_too = Signal(), Signal()
         pair = Signal(pair_layout(self.config), reset_less=True)
+        pair_after = Signal.like(pair)
+        arriving = Signal.like(pair)
         taken = Signal()
         m.d.comb += [
-            self.pairs.ready.eq((~waits | taken) & ~self.rewind),
-            self.hit.eq(self.pairs.payload.slot),
-            self.hit_take.eq(self.pairs.valid & self.pairs.ready),
+            self.pairs.ready.eq(~waits_too & ~self.rewind),
+            arriving.eq(Mux(waits_too, pair_after, self.pairs.payload)),
+            self.hit.eq(arriving.slot),
+            self.hit_take.eq(~waits | taken),
         ]
+        with m.If(self.pairs.ready):
+            m.d.sync += pair_after.eq(self.pairs.payload)
         with m.If(self.hit_take):
-            m.d.sync += [waits.eq(1), pair.eq(self.pairs.payload)]
-        with m.Elif(taken):
-            m.d.sync += waits.eq(0)
+            m.d.sync += [waits.eq(waits_too | self.pairs.valid), waits_too.eq(0), pair.eq(arriving)]
+        with m.Elif(self.pairs.valid):
+            m.d.sync += waits_too.eq(1)
 
         # The pair under way.
         running = Signal()
@@ -414,6 +428,7 @@ class ExecutionUnit(wiring.Component):
         with m.If(self.rewind):
             m.d.sync += [
                 waits.eq(0),
+                waits_too.eq(0),
                 running.eq(0),
                 read_valid.eq(0),
                 valid.eq(0),

@@ -16,7 +16,7 @@ class TupleFetch(wiring.Component):
     from is kept here, with the clock and the sequence numbers of its arrival, whether a
     window stores it or not.
 
-    latency     3 cycles from the request taken to the response
+    latency     4 cycles from the request to the response
     throughput  1 tuple a cycle, but for those in which a window needs its memory itself
 
     requests     streams of references; the last one asks for stored tuples as they are
@@ -50,20 +50,23 @@ class TupleFetch(wiring.Component):
         m.submodules.raws = raws = memory.Memory(shape=layouts.context, depth=CONTEXTS, init=[])
         write, read = raws.write_port(), raws.read_port()
 
-        # Stages: address, memory, data.
+        # Stages: turn, address, memory, data.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(3)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(3)]
+        chosen = Signal(self.requesters)
         free = Signal()
         m.d.comb += [
             free.eq(~wanted[0].any() | ~self.blocked.any()),
-            arbiter.enable.eq(free),
-            arbiter.requests.eq(Cat(self.requests[i].valid for i in who)),
+            arbiter.enable.eq(free | ~chosen.any()),
+            arbiter.requests.eq(Cat(self.requests[i].valid & ~chosen[i] for i in who)),
         ]
+        with m.If(arbiter.enable):
+            m.d.sync += chosen.eq(arbiter.granted)
         with m.If(free):
-            m.d.sync += wanted[0].eq(arbiter.granted)
+            m.d.sync += wanted[0].eq(chosen)
         for i in who:
-            m.d.comb += self.requests[i].ready.eq(arbiter.granted[i])
-            with m.If(arbiter.granted[i]):
+            m.d.comb += self.requests[i].ready.eq(chosen[i] & free)
+            with m.If(chosen[i] & free):
                 m.d.sync += references[0].eq(self.requests[i].payload)
         m.d.sync += [
             wanted[1].eq(Mux(self.blocked.any(), 0, wanted[0])),

@@ -84,11 +84,11 @@ class EqualityIndex(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += self.idle.eq(1)
+                m.d.sync += [
+                    inserted.bucket.eq(bucket(self.key, bits)),
+                    inserted.slot.eq(self.slot),
+                ]
                 with m.If(self.insert):
-                    m.d.sync += [
-                        inserted.bucket.eq(bucket(self.key, bits)),
-                        inserted.slot.eq(self.slot),
-                    ]
                     m.next = "LOOK"
             with m.State("LOOK"):
                 m.next = "TAKE"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -40,7 +40,7 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 11 cycles and one a factor
+    latency     about 13 cycles and one a factor
     throughput  one probe at a time; meanwhile the area works on the one before
 
     available, take, level, reference   of the probe FIFO
@@ -96,15 +96,17 @@ class ProbeLoader(wiring.Component):
             self.request.payload.eq(reference),
         ]
         probe = self.staged.payload
+        plan = Signal(layouts.probe_plan)
+        m.d.sync += plan.eq(self.plan)
         m.d.comb += [
             probe.reference.eq(reference),
             probe.level.eq(level),
             probe.tail.eq(self.tail),
             probe.count.eq(self.count),
-            probe.plan.eq(self.plan),
+            probe.plan.eq(plan),
         ]
         key = Signal(config.attribute_width)
-        m.d.comb += key.eq(self.attributes[self.plan.stream][self.plan.attribute])
+        m.d.sync += key.eq(self.attributes[plan.stream][plan.attribute])
         bits = Signal(SELECTIONS)
         folded = Signal(layouts.slot_bits)
         m.d.sync += folded.eq(bucket(key, layouts.slot_bits))
@@ -121,8 +123,7 @@ class ProbeLoader(wiring.Component):
                 probe.operands.eq(self._picked[0]),
                 probe.carried.eq(self._picked[1]),
             ]
-        self._placing = Signal()
-        m.d.sync += self._placing.eq(0)
+        self._pick_operands(m, reference)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.available.any() & ~self.flush & ~hold_all):
@@ -157,57 +158,56 @@ class ProbeLoader(wiring.Component):
                         # Only a raw tuple has selection bits; a joined one's tag says it all.
                         m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
                         m.next = "OPERANDS"
-            self._operands(m, reference)
+            self._operands(m)
             with m.State("STAGED"):
                 m.d.comb += self.staged.valid.eq(~self.flush)
                 with m.If(self.staged.ready | self.flush):
                     m.next = "IDLE"
         return m
 
-    def _operands(self, m: Module, reference: Signal) -> None:
-        """One factor a cycle, so that one multiplexer serves them all."""
-        number = Signal(range(self.config.factors + 1))
+    def _pick_operands(self, m: Module, reference: data.View) -> None:
+        """One factor a cycle, so that one multiplexer serves them all: which, its operand, its
+        place."""
+        self._number = number = Signal(range(self.config.factors + 1))
+        self._pick, self._stages = Signal(), Signal(2)
+        m.d.sync += self._stages.eq(Cat(self._pick, self._stages))
+        if self.config.lanes:
+            factor, operand = Signal(FACTOR), Signal(self.config.attribute_width)
+            carries = Signal()
+            places = [Signal(range(self.config.factors), name=f"place{i}") for i in range(2)]
+            m.d.sync += [
+                factor.eq(self.factors[number]),
+                places[0].eq(number),
+                operand.eq(self.attributes[factor.probe_stream][factor.probe_attribute]),
+                carries.eq(reference.carries.bit_select(factor.probe_stream, 1)),
+                places[1].eq(places[0]),
+            ]
+            with m.If(self._stages[1]):
+                m.d.sync += [
+                    self._picked[0][places[1]].eq(operand),
+                    self._picked[1].bit_select(places[1], 1).eq(carries),
+                ]
+
+    def _operands(self, m: Module) -> None:
+        number = self._number
         with m.State("OPERANDS"):
             if self.config.lanes:
-                operands, carried = self._picked
-                # First which attribute, then the attribute.
-                factor = Signal(FACTOR)
-                place = Signal(range(self.config.factors))
-                m.d.sync += [factor.eq(self.factors[number]), place.eq(number)]
-                self._place(m, reference, operands, carried, factor, place)
                 with m.If(~self.hold):
-                    m.d.sync += [self._placing.eq(1), number.eq(number + 1)]
+                    m.d.comb += self._pick.eq(1)
+                    m.d.sync += number.eq(number + 1)
                     with m.If(number + 1 >= self.used):
                         m.d.sync += number.eq(0)
-                        m.next = "PLACED"
+                        m.next = "PLACE"
             else:
-                m.next = "STAGED"
+                m.next = "PLACE"
             with m.If(self.flush):
                 m.d.sync += number.eq(0)
                 m.next = "IDLE"
-        if self.config.lanes:
-            with m.State("PLACED"):
-                self._place(m, reference, operands, carried, factor, place)
+        with m.State("PLACE"):
+            with m.If(~self._stages[0]):
                 m.next = "STAGED"
-                with m.If(self.flush):
-                    m.next = "IDLE"
-
-    def _place(
-        self,
-        m: Module,
-        reference: data.View,
-        operands: data.View,
-        carried: Signal,
-        factor: data.View,
-        place: Signal,
-    ) -> None:
-        with m.If(self._placing):
-            m.d.sync += [
-                operands[place].eq(self.attributes[factor.probe_stream][factor.probe_attribute]),
-                carried.bit_select(place, 1).eq(
-                    reference.carries.bit_select(factor.probe_stream, 1)
-                ),
-            ]
+            with m.If(self.flush):
+                m.next = "IDLE"
 
 
 def _joined(reference: data.View) -> object:

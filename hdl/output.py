@@ -128,7 +128,9 @@ class Output(wiring.Component):
             m.d.sync += have.eq(1)
         with m.Elif(take):
             m.d.sync += have.eq(0)
-        self._check(m, work, fetched, have, take, route.data)
+        queries = Signal(_QUERIES)
+        m.d.sync += queries.eq(route.data)
+        self._check(m, work, fetched, have, take, queries)
         return m
 
     def _check(
@@ -190,23 +192,24 @@ class Output(wiring.Component):
             self.context.eq(current.context),
         ]
         m.d.sync += result.oldest.eq(current.now - ages[0])
-        lowest = left & (~left + 1)[:_QUERIES]
-        remaining = Signal(_QUERIES)
-        m.d.comb += remaining.eq(left & ~lowest)
+        # The lowest of those left is known a cycle before it is picked.
+        candidates, one = Signal(_QUERIES), Signal(_QUERIES)
+        m.d.comb += candidates.eq(left)
+        m.d.sync += one.eq(candidates & (~candidates + 1)[:_QUERIES])
         done = Signal()
         m.d.comb += self.commit.eq(done)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += take.eq(have)
+                m.d.comb += [take.eq(have), candidates.eq(queries)]
                 with m.If(have):
                     m.d.sync += [current.eq(fetched), left.eq(queries)]
                     m.next = "PICK"
             with m.State("PICK"):
                 number = Signal(QUERY_BITS)
                 for bit in range(QUERY_BITS):
-                    ones = [lowest[i] for i in range(_QUERIES) if i >> bit & 1]
+                    ones = [one[i] for i in range(_QUERIES) if i >> bit & 1]
                     m.d.comb += number[bit].eq(Cat(ones).any())
-                m.d.sync += [query.eq(number), left.eq(remaining)]
+                m.d.sync += [query.eq(number), left.eq(left & ~one)]
                 m.next = "READ"
                 with m.If(left == 0):
                     m.d.comb += done.eq(1)

@@ -27,7 +27,7 @@ class Router(wiring.Component):
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
-    sent, context        how many places the tuple granted before goes to, and whose it is
+    sent, context        how many places the tuple pushed goes to, and whose it is
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -66,6 +66,7 @@ class Router(wiring.Component):
         ]
         chosen = Signal(self.senders)
         m.d.sync += [chosen.eq(arbiter.granted), self.push.eq(0), self.output.eq(0)]
+        m.d.sync += self.sent.eq(0)
         for sender in range(self.senders):
             destination = self.destination[sender]
             if sender == n:
@@ -82,11 +83,9 @@ class Router(wiring.Component):
                 self.emit[sender] & ~arbiter.granted[sender] & ~blocked.any()
             )
             with m.If(chosen[sender]):
-                m.d.comb += [
+                m.d.sync += [
                     self.sent.eq(sum(Cat(destination.areas, destination.output))),
                     self.context.eq(self.emitted[sender].context),
-                ]
-                m.d.sync += [
                     self.push.eq(destination.areas),
                     self.output.eq(destination.output),
                     self.pushed.eq(self.emitted[sender]),

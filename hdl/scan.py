@@ -320,13 +320,28 @@ class Scanner(wiring.Component):
         m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
         m.d.sync += self._may_issue.eq(rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT)
 
-        # One pair a cycle.
-        row = Signal(found.shape())
-        m.d.comb += row.eq(rows.r_data)
-        done, left = Signal(banks), Signal(banks)
-        m.d.comb += left.eq(row.mask & ~done)
-        one = Signal(banks)
-        m.d.comb += one.eq(lowest(left))
+        # One pair a cycle; after them the end, if it is the last row. Which is the last of a row
+        # is known a cycle before, for all there is behind waits for it.
+        coming, row = data.View(found.shape(), rows.r_data), Signal(found.shape())
+        waiting, left, rest = (Signal(banks + 1, name=n) for n in ("waiting", "left", "rest"))
+        some, only, load = Signal(), Signal(), Signal()
+        one = Signal(banks + 1)
+        m.d.comb += [
+            waiting.eq(Cat(coming.mask, coming.last)),
+            one.eq(lowest(left)),
+            rest.eq(left & ~one),
+            load.eq(~some | (only & self.pairs.ready)),
+            rows.r_en.eq(load),
+        ]
+        with m.If(load):
+            m.d.sync += [
+                some.eq(rows.r_rdy),
+                row.eq(coming),
+                left.eq(waiting),
+                only.eq(lowest(waiting) == waiting),
+            ]
+        with m.Elif(self.pairs.ready):
+            m.d.sync += [left.eq(rest), only.eq(lowest(rest) == rest)]
         pair = self.pairs.payload
         lane = Signal(range(max(2, banks)))
         for number in range(banks):
@@ -337,16 +352,10 @@ class Scanner(wiring.Component):
         if not lanes:
             m.d.comb += pair.attributes.eq(row.attributes[0])
         m.d.comb += [
-            pair.end.eq(left == 0),
+            pair.end.eq(one[banks]),
             pair.slot.eq(Cat(lane[: self.bank_bits], row.row)),
-            self.pairs.valid.eq(rows.r_rdy),
+            self.pairs.valid.eq(some),
         ]
-        with m.If(self.pairs.valid & self.pairs.ready):
-            with m.If((left == one) & ~(row.last & (left != 0))):
-                m.d.comb += rows.r_en.eq(1)
-                m.d.sync += done.eq(0)
-            with m.Else():
-                m.d.sync += done.eq(done | one)
 
     def _operands(self, m: Module, array: FactorArray, begun: Signal, part: Signal) -> None:
         """What the comparators are to do a cycle later: the part of the factors it is for."""

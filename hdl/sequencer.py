@@ -84,7 +84,8 @@ class Sequencer(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         active = Signal(CONTEXTS)
-        self._contexts(m, active)
+        unsent = Signal(CONTEXTS)  # of these, the raw tuple is not yet counted
+        self._contexts(m, active, unsent)
 
         tuple_ = Signal(layouts.selected)
         raw = tuple_.raw
@@ -149,6 +150,7 @@ class Sequencer(wiring.Component):
                         self.emitted.carries.eq(1 << raw.stream),
                         self.destination.eq(destination),
                         active.bit_select(self.context, 1).eq(1),
+                        unsent.bit_select(self.context, 1).eq(1),
                         self.context.eq(self.context + 1),
                     ]
                     m.next = "WAIT"
@@ -160,28 +162,31 @@ class Sequencer(wiring.Component):
             m.d.sync += tuple_.eq(0)
         return m
 
-    def _contexts(self, m: Module, active: Signal) -> None:
+    def _contexts(self, m: Module, active: Signal, unsent: Signal) -> None:
         """How much of each context is in flight."""
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + config.streams)  # fmt: skip
-        # Done is counted a cycle late, which only keeps a context a cycle longer.
-        done, done_contexts = Signal.like(self.done), Signal.like(self.done_contexts)
-        m.d.sync += [done.eq(self.done), done_contexts.eq(self.done_contexts)]
+        # Done is counted two cycles late, after what a probe sent last; that only keeps a
+        # context longer.
+        done, done_contexts = self.done, self.done_contexts
+        for stage in range(2):
+            later = Signal.like(done, name=f"done{stage}")
+            later_contexts = Signal.like(done_contexts, name=f"done_contexts{stage}")
+            m.d.sync += [later.eq(done), later_contexts.eq(done_contexts)]
+            done, done_contexts = later, later_contexts
         oldest_done = Signal()
         for number in range(CONTEXTS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
             more = Mux(self.sent_context == number, self.sent, 0)
             less = sum(done[i] & (done_contexts[i] == number) for i in range(config.streams + 1))
             m.d.sync += count.eq(count + more - less)
+            with m.If((self.sent != 0) & (self.sent_context == number)):
+                m.d.sync += unsent[number].eq(0)
             with m.If(self.oldest == number):
-                m.d.comb += oldest_done.eq(count == 0)
+                m.d.comb += oldest_done.eq(~unsent[number] & (count == 0))
         m.d.comb += self.busy.eq(active.bit_select(self.oldest, 1))
-        # The router counts a raw tuple the cycle after it was granted; until then it is not done.
-        counting = Signal()
-        m.d.sync += counting.eq(self.granted)
-        sending = (self.emit | counting) & (self.emitted.context == self.oldest)
-        with m.If(self.busy & oldest_done & ~sending):
+        with m.If(self.busy & oldest_done):
             m.d.sync += [
                 active.bit_select(self.oldest, 1).eq(0),
                 self.oldest.eq(self.oldest + 1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,12 +32,12 @@ class WindowBuffer(wiring.Component):
     what is stored then. A slot is not written again while the oldest context in flight can
     see it: `stored` comes late instead.
 
-    latency     check: settled after 3 cycles, 3 more for each two that leave;
+    latency     check: settled after 3 cycles, 4 more for each two that leave;
                 fetch and row: data 2 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
     now, counter     clock and last sequence number, held from `check` to `settled`
-    check, settled   pulse; high when all dead are gone
+    check, settled   pulse; high when all dead are gone, from the next cycle on
     store, stored    request, held with `tuple` and `bits`; pulse when done
     written          where it was stored, valid with `stored`
     leaving          sequence number of a tuple that leaves early
@@ -171,10 +171,11 @@ class WindowBuffer(wiring.Component):
         m.d.sync += [self.tail.eq(tails[self.context]), self.count.eq(counts[self.context])]
         # The first slot that may not be written: what the oldest context still sees.
         self._room = Signal()
-        kept_from = Mux(self.busy, tails[self.oldest], self._tail)
+        kept_from = Signal(pointer)
+        m.d.sync += kept_from.eq(Mux(self.busy, tails[self.oldest], self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
-        # Registered: the oldest context only moves on, so this errs towards waiting; what is
+        # Registers: the oldest context only moves on, so they err towards waiting; what is
         # stored in between is covered by `stored` holding it off for a cycle.
         m.d.sync += self._room.eq((held != self.config.depth) & ~self.stored)
 
@@ -184,8 +185,16 @@ class WindowBuffer(wiring.Component):
         # The oldest tuple and the one after it, as far as known.
         oldest = [Signal(age_of, name=f"oldest{i}") for i in range(2)]
         known = Signal(range(3))
-        leave = Signal(range(3))  # how many leave in this cycle
-        self._prefetch(m, oldest, known, leave)
+        leave = Signal(range(3))  # how many leave: decided in a cycle, done in the next
+        left = Signal(range(3))
+        m.d.sync += left.eq(leave)
+        self._prefetch(m, oldest, known, left)
+        # For two cycles after one has left, `full` is of before.
+        full, lately = Signal(), Signal(2)
+        m.d.sync += [
+            full.eq(self._stored_now == self.config.depth),
+            lately.eq(Cat(leave != 0, lately)),
+        ]
 
         dead, uncountable = Signal(2), Signal(2)
         ages = [Signal(layouts.timestamp, name=f"age{i}") for i in range(2)]
@@ -220,13 +229,14 @@ class WindowBuffer(wiring.Component):
                     # With room it is not full: the oldest context sees no less than is stored.
                     with m.If(self._room):
                         m.d.comb += self.stored.eq(1)
-                    with m.Elif((self._stored_now == self.config.depth) & (known != 0)):
+                    with m.Elif(full & (known != 0) & ~lately.any()):
                         m.next = "DISPLACE"
             with m.State("AGE"):
-                with m.If(~some):
-                    m.next = "SETTLED"
-                with m.Elif(known != 0):
-                    m.next = "COMPARE"
+                with m.If(left == 0):
+                    with m.If(~some):
+                        m.next = "SETTLED"
+                    with m.Elif(known != 0):
+                        m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.next = "DECIDE"
             with m.State("DECIDE"):
@@ -251,26 +261,26 @@ class WindowBuffer(wiring.Component):
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.sync += self._tail.eq(self._tail + leave)
+        m.d.sync += self._tail.eq(self._tail + left)
         m.d.sync += self._head.eq(self._head + self.stored)
         with m.If(self.clear):
-            m.d.sync += [self._head.eq(0), self._tail.eq(0)]
+            m.d.sync += [self._head.eq(0), self._tail.eq(0), left.eq(0)]
 
-    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, leave: Signal) -> None:
+    def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, left: Signal) -> None:
         """Keeps `oldest` filled from the whole tuples, one read at a time."""
         slot_bits = self.layouts.slot_bits
         arriving = Signal()
-        left = Signal(range(3))
-        m.d.comb += left.eq(known - leave)
-        with m.If(leave == 1):
+        stay = Signal(range(3))
+        m.d.comb += stay.eq(known - left)
+        with m.If(left == 1):
             m.d.sync += oldest[0].eq(oldest[1])
-        m.d.sync += known.eq(left + arriving)
+        m.d.sync += known.eq(stay + arriving)
         next_slot = Signal(self.layouts.pointer_bits)
         m.d.comb += next_slot.eq(self._tail + known)
         m.d.comb += self._oldest_slot.eq(next_slot[:slot_bits])
         with m.FSM():
             with m.State("IDLE"):
-                with m.If((known != 2) & (known != self._stored_now) & (leave == 0) & ~self.clear):
+                with m.If((known != 2) & (known != self._stored_now) & (left == 0) & ~self.clear):
                     m.next = "READ"
             with m.State("READ"):
                 m.d.comb += self.blocked.eq(1)
@@ -280,7 +290,7 @@ class WindowBuffer(wiring.Component):
                     m.next = "TAKE"
             with m.State("TAKE"):
                 m.d.comb += arriving.eq(~self.clear)
-                with m.Switch(left):
+                with m.Switch(stay):
                     for place in range(2):
                         with m.Case(place):
                             m.d.sync += [
