@@ -28,15 +28,17 @@ ENTRY_UNITS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a run is counted. `vector`, if given, is the price of any non-empty synopsis in
-    entries, as if it were sent dense."""
+    """How a run is counted. `vector`, if given, is the price of a synopsis in entries, as if it
+    were sent dense: of each non-empty block's, of the plan for it, of each deletion's."""
 
     window: float = math.inf
     deliver: bool = True
     vector: int | None = None
 
-    def entries(self, counts: Counts) -> float:
-        return ENTRY_UNITS * ((self.vector if counts else 0) or len(counts))
+    def entries(self, counts: Counts, cause: Counts | None = None) -> float:
+        """The price of sending counts; a dense plan for a non-empty block has all its entries."""
+        dense = self.vector if cause or counts else None
+        return ENTRY_UNITS * (dense or len(counts))
 
 
 @dataclass(slots=True)
@@ -98,7 +100,8 @@ def run_smj(
     filtered: bool = True,
     on_block: Callable[[Task, float], None] | None = None,
 ) -> Outcome:
-    """Synopses, filter and a planned order; without `filtered` only the order."""
+    """Synopses, filter and a planned order; without `filtered` only the order, as if counts were
+    known for nothing."""
     terms = terms or Terms()
     rounds, w = Rounds(setting, terms.window), setting.costs.w
     centre = setting.costs.centre(setting.sources)
@@ -106,13 +109,17 @@ def run_smj(
     for t in range(len(setting.keys)):
         cost, found = 0.0, 0
         for i, gone in rounds.expired(t):
-            cost += terms.entries(gone) * w[i][centre]
+            cost += terms.entries(gone) * w[i][centre] if filtered else 0
         outcome.synopses += cost
         for i, block in rounds.blocks(t):
             kept = rounds.synopses.filter(i, block)
-            synopses = terms.entries(block) * w[i][centre] + terms.entries(kept) * w[centre][i]
-            outcome.synopses += synopses
-            cost += synopses
+            synopses = (
+                terms.entries(block) * w[i][centre]
+                + terms.entries(kept, cause=block) * w[centre][i]
+            )
+            if filtered:
+                outcome.synopses += synopses
+                cost += synopses
             going = kept if filtered else block
             if going:
                 task = task_of(setting, i, rounds.synopses.sizes(i, going), terms.deliver)

@@ -81,6 +81,16 @@ class Strategy:
         return sum(times(rows, self.costs.w[i][to]) for i, rows in enumerate(live))
 
     @property
+    def own_costs(self) -> Sequence[float]:
+        """What each unit cost, moves left out."""
+        return self._own
+
+    @property
+    def best_costs(self) -> Sequence[float]:
+        """What each unit would have cost at the best hub for it."""
+        return [min(unit) for unit in self._hubs]
+
+    @property
     def total(self) -> float:
         return self.spent + self.migration
 
