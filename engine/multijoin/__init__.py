@@ -1,0 +1,15 @@
+"""Joins of streams that live at different sites, planned by synopses.
+
+A site keeps its stream. When it closes a block of rows it tells the centre how many rows there are
+of which key; the centre answers which keys can join anything at all and in which order the block
+should visit the other sites; only those rows travel.
+
+    model      the join, rows, blocks        costs      unit costs between nodes
+    keys       one form and hash of keys     synopsis   counts by key, exact or nearly
+    sizes      filter, sizes of joins        planner    orders: exact and heuristic
+    messages   what nodes say                outbox     repeated until answered
+    site, centre, sink                       the roles, without thread or clock
+    node       roles on one machine          store      a site's rows
+    transport  a simulated network           ledger     what messages cost
+    setting, lockstep, lottery, baselines, strategy     the experiment
+"""

@@ -1,0 +1,202 @@
+"""A node: what runs on one machine, be it a site, a candidate for the centre, the query node.
+
+A node has no thread and no clock. `receive` and `tick` are told the time and leave messages in
+the outbox; whoever drives it moves them: the simulated network, or a process with sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.multijoin.centre import Centre
+from engine.multijoin.costs import UnitCosts
+from engine.multijoin.errors import BadCosts
+from engine.multijoin.messages import (
+    Ack,
+    Deliver,
+    Delta,
+    Done,
+    Epoch,
+    Expire,
+    Lost,
+    Message,
+    Plan,
+    Probe,
+    Rebuild,
+    Stale,
+    Standing,
+    Takeover,
+    Wait,
+)
+from engine.multijoin.model import BlockRows, Join, Result
+from engine.multijoin.outbox import Outbox
+from engine.multijoin.planner import PLANNERS
+from engine.multijoin.sink import Sink
+from engine.multijoin.site import MAX_PENDING, RETRY_LIMIT, Site
+from engine.multijoin.synopsis import Exact, Kind
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What all nodes agree on before they start. Node k is the site of stream k; the query node
+    and other candidates follow, or are sites as well."""
+
+    join: Join
+    costs: UnitCosts
+    query_node: int
+    planner: str = "auto"
+    candidates: tuple[int, ...] = ()
+    deliver: bool = True
+    kind: Kind = field(default_factory=Exact)
+    retry: float = 20.0
+    retry_limit: int = RETRY_LIMIT
+    max_pending: int = MAX_PENDING
+
+    def __post_init__(self) -> None:
+        if not self.candidates:
+            object.__setattr__(self, "candidates", tuple(range(len(self.join))))
+        needed = max(len(self.join) - 1, self.query_node, *self.candidates) + 1
+        if len(self.costs) < needed:
+            raise BadCosts(f"unit costs for {len(self.costs)} nodes, there are {needed}")
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(sorted({*range(len(self.join)), self.query_node, *self.candidates}))
+
+    @property
+    def first_epoch(self) -> Epoch:
+        return 1, self.costs.centre(range(len(self.join)), self.candidates)
+
+
+class Node:
+    """One of the layout's nodes, with the roles it gives it. `attempt` counts its lives: a node
+    that starts again is handed another one."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        number: int,
+        emit: Callable[[int, Result], None] = lambda member, result: None,
+        attempt: int = 0,
+    ) -> None:
+        self.layout, self.number = layout, number
+        self.outbox = Outbox(layout.retry)
+        self.site: Site | None = None
+        self.centre: Centre | None = None
+        self.sink: Sink | None = None
+        if number < len(layout.join):
+            self.site = Site(
+                layout.join,
+                number,
+                self.outbox,
+                epoch=layout.first_epoch,
+                query_node=layout.query_node,
+                costs=layout.costs,
+                candidates=layout.candidates,
+                kind=layout.kind,
+                retry_limit=layout.retry_limit,
+                max_pending=layout.max_pending,
+            )
+        if number in layout.candidates:
+            self.centre = self._new_centre(attempt)
+        if number == layout.query_node:
+            self.sink = Sink(self.outbox, emit)
+
+    def _new_centre(self, attempt: int) -> Centre:
+        layout = self.layout
+        return Centre(
+            layout.join,
+            self.number,
+            self.outbox,
+            epoch=layout.first_epoch if not attempt else (0, layout.first_epoch[1]),
+            costs=layout.costs,
+            planner=PLANNERS[layout.planner],
+            query_node=layout.query_node if layout.deliver else None,
+            candidates=layout.candidates,
+            kind=layout.kind,
+            attempt=attempt,
+        )
+
+    def crash_centre(self, attempt: int) -> None:
+        """The centre of this node forgets everything; a site beside it does not."""
+        assert self.centre is not None
+        self.outbox.forget(Rebuild)
+        self.centre = self._new_centre(attempt)
+
+    def submit(self, block: BlockRows, now: float) -> None:
+        assert self.site is not None
+        self.outbox.now = now
+        self.site.submit(block)
+
+    def set_costs(self, costs: UnitCosts) -> None:
+        if self.site is not None:
+            self.site.costs = costs
+        if self.centre is not None:
+            self.centre.set_costs(costs)
+
+    def set_members(self, members: tuple[bool, ...]) -> None:
+        """Which member queries take part in blocks accepted from now on."""
+        if self.centre is not None:
+            self.centre.members = members
+
+    def tick(self, now: float) -> None:
+        self.outbox.tick(now)
+        if self.site is not None:
+            self.site.tick()
+
+    def receive(self, sender: int, message: Message, now: float) -> None:
+        self.outbox.now = now
+        match message:
+            case Ack():
+                self.outbox.answered(message.ref, by=sender)
+            case Stale() if self.centre is None:
+                self.outbox.forget(Takeover)
+            case Delta() | Expire() | Standing() | Stale() | Takeover():
+                if self.centre is not None:
+                    self._to_centre(self.centre, sender, message)
+            case Deliver() | Lost():
+                if self.sink is not None:
+                    if isinstance(message, Deliver):
+                        self.sink.on_deliver(sender, message)
+                    else:
+                        self.sink.on_lost(sender, message)
+            case _:
+                if self.site is not None:
+                    self._to_site(self.site, sender, message)
+
+    def _to_centre(
+        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Stale | Takeover
+    ) -> None:
+        match message:
+            case Delta():
+                centre.on_delta(sender, message)
+            case Expire():
+                centre.on_expire(sender, message)
+            case Standing():
+                centre.on_standing(sender, message)
+            case Stale():
+                # Somebody is further than the epoch this node wanted to end.
+                self.outbox.forget(Takeover)
+                centre.on_stale(message)
+            case Takeover():
+                centre.on_takeover(sender, message)
+
+    def _to_site(self, site: Site, sender: int, message: Message) -> None:
+        match message:
+            case Plan():
+                site.on_plan_message(message)
+            case Probe():
+                site.on_probe(sender, message)
+            case Done():
+                site.on_done(sender, message)
+            case Rebuild():
+                site.on_rebuild(sender, message)
+            case Wait():
+                site.on_wait(message)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing open, nothing unanswered."""
+        busy = self.site is not None and self.site.open
+        return not busy and not self.outbox.unanswered and not self.outbox.out

@@ -1,0 +1,83 @@
+"""A site's rows: found by key, deleted once no window can reach them.
+
+`Store` is what a site needs of whatever keeps its rows: `RowStore` keeps them in memory; a device
+behind a bridge is another.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from engine.multijoin.keys import Key
+from engine.multijoin.model import Join, Partial, Stored, extend
+
+
+class Store(Protocol):
+    def store(self, rows: Iterable[Stored]) -> None: ...
+    def probe(self, parts: Iterable[Partial], visible: int) -> list[Partial]:
+        """Partials extended by stored rows of blocks up to number `visible`."""
+
+    def expire(self, watermark: float) -> list[Stored]:
+        """Deletes rows that end before a time, and hands them out."""
+
+    def rows(self) -> Iterator[Stored]: ...
+    def clear(self) -> None: ...
+
+
+class RowStore:
+    """Rows in memory, with an index for each class."""
+
+    def __init__(self, join: Join, stream: int) -> None:
+        self.join, self.stream = join, stream
+        self.classes = join.classes_of(stream)
+        self.clear()
+
+    def clear(self) -> None:
+        self.by_value: list[dict[Key, dict[Stored, None]]] = [{} for _ in self.classes]
+        self.kept: dict[Stored, None] = {}
+        self.ends: list[tuple[float, tuple[int, int, int], Stored]] = []
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def rows(self) -> Iterator[Stored]:
+        return iter(self.kept)
+
+    def store(self, rows: Iterable[Stored]) -> None:
+        for row in rows:
+            self.kept[row] = None
+            for index, value in zip(self.by_value, row.values, strict=True):
+                index.setdefault(value, {})[row] = None
+            if row.end != math.inf:
+                heapq.heappush(self.ends, (row.end, row.tid, row))
+
+    def probe(self, parts: Iterable[Partial], visible: int) -> list[Partial]:
+        found = []
+        for part in parts:
+            known = [place for place, c in enumerate(self.classes) if part.values[c] is not None]
+            # The rarest value first: a row has to have all of them.
+            options = [
+                self.by_value[place].get(part.values[self.classes[place]], {})  # type: ignore[arg-type]
+                for place in known
+            ]
+            for row in min(options, key=len):
+                if row.tid[1] <= visible:
+                    extended = extend(self.join, part, row)
+                    if extended is not None:
+                        found.append(extended)
+        return found
+
+    def expire(self, watermark: float) -> list[Stored]:
+        gone = []
+        while self.ends and self.ends[0][0] < watermark:
+            row = heapq.heappop(self.ends)[2]
+            gone.append(row)
+            del self.kept[row]
+            for index, value in zip(self.by_value, row.values, strict=True):
+                del index[value][row]
+                if not index[value]:
+                    del index[value]
+        return gone

@@ -1,0 +1,135 @@
+"""A simulated network: delay, loss, duplication, partitions, crashes, all drawn from a seed."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from engine.multijoin.costs import UnitCosts
+from engine.multijoin.ledger import Ledger
+from engine.multijoin.messages import Message
+from engine.multijoin.model import BlockRows, Result
+from engine.multijoin.node import Layout, Node
+
+Filter = Callable[[int, int, Message], bool]
+"""Whether a message from one node to another gets through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How bad the network is: the longest delay, and the parts lost and repeated."""
+
+    delay: int = 0
+    loss: float = 0.0
+    repeat: float = 0.0
+
+
+CLEAR = Weather()
+
+
+@dataclass
+class Network:
+    """Nodes in one process and the messages between them. Time moves from event to event."""
+
+    layout: Layout
+    weather: Weather = CLEAR
+    seed: int = 0
+    ledger: Ledger | None = None
+    results: list[tuple[int, Result]] = field(default_factory=list)
+    passes: Filter = lambda sender, to, message: True
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.now = 0.0
+        self.costs = self.layout.costs
+        self.count = itertools.count()
+        self.mail: list[tuple[float, int, int, int, Message]] = []
+        self.nodes = {
+            number: Node(self.layout, number, lambda m, r: self.results.append((m, r)))
+            for number in self.layout.nodes
+        }
+        self.down: dict[int, float] = {}
+        self.lives: dict[int, int] = {}
+        self.next_tick = self.layout.retry / 2
+        self.ledger = self.ledger or Ledger(len(self.layout.join), deliver=self.layout.deliver)
+
+    # --- what a user does -------------------------------------------------------
+
+    def submit(self, block: BlockRows) -> None:
+        self.nodes[block.stream].submit(block, self.now)
+        self._post(block.stream)
+
+    def set_costs(self, costs: UnitCosts, nodes: Iterable[int] | None = None) -> None:
+        """New unit costs reach some nodes now, the others perhaps later."""
+        self.costs = costs
+        for number in self.nodes if nodes is None else nodes:
+            self.nodes[number].set_costs(costs)
+            self._post(number)
+
+    def crash_centre(self, node: int, until: float) -> None:
+        """The centre there dies and comes back at a time, remembering nothing."""
+        self.lives[node] = self.lives.get(node, 0) + 1
+        self.nodes[node].crash_centre(self.lives[node])
+        self.down[node] = until
+
+    def lose_store(self, stream: int) -> None:
+        site = self.nodes[stream].site
+        assert site is not None
+        site.lose_store()
+        self._post(stream)
+
+    @property
+    def idle(self) -> bool:
+        return not self.mail and all(node.idle for node in self.nodes.values())
+
+    def run(self, until: Callable[[], bool] | None = None, most: int = 1_000_000) -> None:
+        """Moves messages until all is quiet, or a condition holds."""
+        for _ in range(most):
+            if (self.idle and until is None) or (until is not None and until()):
+                return
+            self.step()
+        raise RuntimeError(f"not quiet after {most} events, seed {self.seed}")
+
+    # --- events -----------------------------------------------------------------
+
+    def step(self) -> None:
+        """The next message or, if none is earlier, everybody's clock."""
+        if self.mail and self.mail[0][0] <= self.next_tick:
+            self.now, _, sender, to, message = heapq.heappop(self.mail)
+            node = self.nodes[to]
+            if self._is_down(to) and message_is_for_centre(message):
+                return
+            node.receive(sender, message, self.now)
+            self._post(to)
+            return
+        self.now = self.next_tick
+        self.next_tick += self.layout.retry / 2
+        for number, node in self.nodes.items():
+            node.tick(self.now)
+            self._post(number)
+
+    def _is_down(self, node: int) -> bool:
+        return self.now < self.down.get(node, 0.0)
+
+    def _post(self, sender: int) -> None:
+        """Sends what a node has to say."""
+        for to, message in self.nodes[sender].outbox.drain():
+            assert self.ledger is not None
+            self.ledger.charge(sender, to, message, self.costs)
+            here = sender == to
+            if not here and not self.passes(sender, to, message):
+                continue
+            copies = 1
+            if not here:
+                copies -= self.chance.random() < self.weather.loss
+                copies += self.chance.random() < self.weather.repeat
+            for _ in range(copies):
+                late = 0 if here else self.chance.randint(0, self.weather.delay)
+                heapq.heappush(self.mail, (self.now + late, next(self.count), sender, to, message))
+
+
+def message_is_for_centre(message: Message) -> bool:
+    return type(message).__name__ in ("Delta", "Expire", "Standing", "Stale", "Takeover")
