@@ -30,10 +30,10 @@ from engine.host.complete import project, residual, selected, without_repeats
 from engine.host.encode import encode
 from engine.host.errors import EvaluationError, RowsRefused, Unsupported, WindowOverflow
 from engine.host.evaluate import Rows, holds, real_only, survivors
-from engine.host.order import Merger, OnLate, Slice, timestamps
 from engine.host.rows import RowStore
 from engine.host.schema import arrow_type
 from engine.host.software import Side, software_join
+from engine.temporal.merge import Merger, OnLate, Slice, timestamps
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, Device, Results, Retention
 
@@ -141,7 +141,7 @@ class HostDriver:
         read = {source.stream.name for query in queries for source in query.sources}
         for name in names:
             if name not in read:
-                self.merger.end(name)  # nobody waits for its tuples
+                self.merger.stop(name)  # nobody waits for its tuples
         self.slots = compilation.layout.slots
         copies = {name: sum(s.stream.name == name for s in self.slots) for name in names}
         self.stores = {s.name: RowStore(stream_schema(s), copies[s.name]) for s in self.streams}
@@ -185,7 +185,7 @@ class HostDriver:
         """Nothing more comes: processes the rest."""
         self.finished = True
         for stream in self.streams:
-            self.merger.end(stream.name)
+            self.merger.stop(stream.name)
         yield from self.advance()
 
     # --- one slice ------------------------------------------------------------
