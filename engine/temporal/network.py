@@ -26,6 +26,9 @@ Sink = Callable[[Element], None]
 Ask = Callable[[str, str, dict[str, Any]], bool]
 """A special message (kind, node's title, detail): whether to go on. The node waits for it."""
 
+OnEnd = Callable[[str | None], None]
+"""Told from within a node that the network is at its end: by itself (None), or halted, and why."""
+
 
 class SourceNode(Operator):
     """Picks the attributes used, by label; a later schema may have them elsewhere."""
@@ -83,11 +86,12 @@ class Network:
         profile: Profile | None = None,
         scheduler: str = "inline",
         ask: Ask | None = None,
+        on_end: OnEnd | None = None,
     ) -> None:
         self.plan, self.tree = plan, tree
         self.profile = profile or Profile()
         self.scheduler = SCHEDULERS[scheduler]()
-        self._ask = ask
+        self._ask, self._on_end = ask, on_end
         self.sinks: list[Sink] = []
         self.lock = threading.Lock()
         self.halted_by: str | None = None
@@ -140,6 +144,8 @@ class Network:
             if self.halted_by is None:
                 self.halted_by = why
         self.finished.set()
+        if self._on_end is not None:
+            self._on_end(why)
         raise Halted(why)
 
     # --- special messages -----------------------------------------------------
@@ -166,6 +172,10 @@ class Network:
     @property
     def bad_keys(self) -> int:
         return sum(operator.bad_keys for operator in self.operators)
+
+    @property
+    def unknown_deletes(self) -> int:
+        return sum(operator.unknown_deletes for operator in self.operators)
 
     @property
     def most_waiting(self) -> int:
@@ -221,6 +231,8 @@ class Network:
                     self.sinks.remove(sink)
         if x is STOP:
             self.finished.set()
+            if self._on_end is not None:
+                self._on_end(None)
 
     def _deliver(self, node: int, source: int, x: Element) -> None:
         sync = self.operators[node].sync

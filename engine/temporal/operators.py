@@ -59,6 +59,15 @@ class Operator:
         self.skipped = 0
         self.bad_keys = 0
 
+    @property
+    def tables(self) -> list[TableCollection]:
+        """The time-tables it keeps."""
+        return []
+
+    @property
+    def unknown_deletes(self) -> int:
+        return sum(table.unknown_deletes for table in self.tables)
+
     # --- what the synchroniser releases ---------------------------------------
 
     def reorganise(self, now: int) -> None:
@@ -221,6 +230,10 @@ class Join(Operator):
     def finish(self) -> None:
         self._flush(None)
 
+    @property
+    def tables(self) -> list[TableCollection]:
+        return [c for c in self.collections if isinstance(c, TableCollection)]
+
     def close(self) -> None:
         super().close()
         self.buffer.clear()
@@ -309,3 +322,7 @@ class Aggregate(Operator):
         super().close()
         if self.table is not None:
             self.table.clear()
+
+    @property
+    def tables(self) -> list[TableCollection]:
+        return [self.table] if self.table is not None else []
