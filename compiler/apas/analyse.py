@@ -121,17 +121,21 @@ class _Analysis:
     mentioned: dict[str, int] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
     newest: str | None = None
+    failed: bool = False  # a stream function was reported; what $new is, nobody knows
 
     def run(self, one: s.Subquery, label: str) -> Subquery | None:
         before = len(self.problems.found)
         stream_calls = [e for e in one.where if self._stream_function(e) is not None]
         for call in stream_calls:
             assert isinstance(call, s.Call)
+            found = len(self.problems.found)
             self._change(call)
+            self.failed |= len(self.problems.found) > found
         conditions = self._conditions(one, stream_calls)
         scratch = conditions[1]
         span = one.name.span if one.name is not None else one.target_span
-        builder = Builder(self.problems, self.libraries, self._find)
+        known = self.symbols.names
+        builder = Builder(self.problems, self.libraries, self._find, streams=known)
         root = builder.target(label, one.items)
         if not self.inputs:
             hint = "read an attribute of a stream: $stream.attribute"
@@ -181,6 +185,8 @@ class _Analysis:
             self.problems.add("UnknownStream", f"{name} went into a union", span, hint)
             return None
         if name not in self.inputs:
+            if name == UNION_NAME and self.failed:
+                return None
             symbol = self.symbols.find(name)
             if symbol is None:
                 self._unknown(name, span)

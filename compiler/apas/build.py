@@ -7,7 +7,7 @@ when it is assigned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from compiler.apas import expressions as x
@@ -59,6 +59,7 @@ class Builder:
     libraries: Libraries
     find: Find
     name: str | None = None
+    streams: Sequence[str] = ()  # all that could be inputs
     steps: list[x.Step] = field(default_factory=list)
     partials: list[x.Partial] = field(default_factory=list)
     structures: dict[str, Structure] = field(default_factory=dict)
@@ -270,6 +271,11 @@ class Builder:
         elif tree is not None:
             hint = attribute_hint(tree, path, self._shown(base) if absolute else "this bracket")
             hint = hint.replace("this bracket.", "")
+        if base.name == self.name and base.name in self.streams:
+            message = f"{base.name} is the result here, the stream {base.name} cannot be read"
+            hint = "give the result another name than its input"
+            self.problems.add("NameConflict", message, names.span, hint)
+            return
         what = f"${names}" if absolute else str(names)
         self.problems.add("UnknownAttribute", f"there is no attribute {what}", names.span, hint)
 

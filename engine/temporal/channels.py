@@ -57,8 +57,11 @@ class TcpChannel:
         self.connection, self.address = connection, address
         self.stream: str | None = None  # as its last HEADER said
         self.lines = connection.makefile("rb")
+        self.ended = False
 
     def recv(self) -> Element | None:
+        if self.ended:
+            return None
         try:
             line = self.lines.readline(MAX_LINE)
             if len(line) == MAX_LINE and not line.endswith(b"\n"):
@@ -75,6 +78,7 @@ class TcpChannel:
         return x
 
     def close(self) -> None:
+        self.ended = True
         with contextlib.suppress(OSError):  # the other end was faster
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
@@ -86,9 +90,9 @@ def decode(line: bytes) -> tuple[Element, str | None]:
         found = json.loads(line.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise Malformed(f"no JSON: {error}") from None
-    if not isinstance(found, dict) or found.get("type") not in Kind.__members__:
+    if not isinstance(found, dict) or str(found.get("type")) not in Kind.__members__:
         raise Malformed(f"want an object with a type of {', '.join(Kind.__members__)}")
-    kind = Kind[found["type"]]
+    kind = Kind[str(found["type"])]
     if kind is Kind.HEADER:
         stream = found.get("stream")
         if not isinstance(stream, str):
