@@ -64,7 +64,7 @@ ERRORS: dict[str, list[tuple[str, int, int]]] = {
 }
 
 
-@pytest.mark.acceptance(39, 44)
+@pytest.mark.acceptance(20, 39, 44)
 @pytest.mark.parametrize("text", ERRORS)
 def test_errors_have_their_place(text: str) -> None:
     assert places(text) == ERRORS[text]

@@ -7,8 +7,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.host.driver import HostDriver, stream_schema
+from engine.host.driver import HostDriver
 from engine.host.errors import RowsRefused
+from engine.host.stores import stream_schema
 from tests.engine.host.reference import (
     Stream,
     equal,

@@ -148,8 +148,8 @@ def test_memory_stays_flat_on_a_long_run() -> None:
         driver.push("R", pa.table({"ts": ts, "a": a, "b": [f"number {t}" for t in ts]}))
         driver.push("S", pa.table({"ts": ts, "a": chance.permutation(a)}))
         results += sum(rows.num_rows for _, rows in driver.advance())
-        longest = max(longest, *(len(store) for store in driver.stores.values()))
-        largest = max(largest, *(store.table.nbytes for store in driver.stores.values()))
+        longest = max(longest, *(len(store) for store in driver.stores.by_name.values()))
+        largest = max(largest, *(store.table.nbytes for store in driver.stores.by_name.values()))
         assert sum(driver.merger.waiting.values()) <= 1
         if start == count // 2:
             middle = pa.total_allocated_bytes()
