@@ -34,7 +34,8 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query; `where` is TRUE when absent, `text` its source text."""
+    """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
+    derived stream its results are, if it is one's definition; nobody asked for these as results."""
 
     name: str
     sources: tuple[Source, ...]
@@ -45,6 +46,7 @@ class Query:
     aggregated: bool
     text: str
     span: Span
+    defines: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,14 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Program:
     """What a text amounts to once all its statements have been carried out in order:
-    the streams, the queries registered at the end, and what it asks to be shown."""
+    the streams, the queries registered at the end with the definitions of the derived streams they
+    read (each before its readers), and what it asks to be shown."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
+
+    @property
+    def asked(self) -> tuple[Query, ...]:
+        """The queries whose results somebody wants."""
+        return tuple(query for query in self.queries if query.defines is None)

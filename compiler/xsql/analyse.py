@@ -7,7 +7,7 @@ after   a `Program`: streams, queries with bound and typed expressions
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from compiler.catalogue import Column, Stream
@@ -53,9 +53,26 @@ class Analysis:
                     request.span,
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
-        return logical.Program(
-            tuple(self.streams.values()), tuple(self.queries.values()), tuple(self.requests)
-        )
+        queries = (*self._definitions(), *self.queries.values())
+        return logical.Program(tuple(self.streams.values()), queries, tuple(self.requests))
+
+    def _definitions(self) -> list[logical.Query]:
+        """The definitions of derived streams that some query reads, in the order of the streams."""
+        used: set[str] = set()
+        waiting = list(self.queries.values())
+        while waiting:
+            for source in waiting.pop().sources:
+                name = source.stream.name.lower()
+                if name in self.derivations and name not in used:
+                    used.add(name)
+                    waiting.append(self.derivations[name])
+        found = []
+        for name, query in self.derivations.items():
+            if name in used:
+                # Queries and streams may share a name; # is in no name of a query.
+                own = query.name if name not in self.queries else f"{query.name}#stream"
+                found.append(replace(query, name=own, defines=query.name))
+        return found
 
     def _statement(self, s: tree.Statement) -> None:
         match s:

@@ -1,8 +1,8 @@
 """Host driver of a device: from rows to rows.
 
-    rows -> order (merge, late tuples) -> encode -> device -> complete -> rows
+    rows -> order (engine.temporal.merge) -> encode -> device -> complete -> rows
 
-`driver` holds the loop; `order` merges streams, `encode` makes the device's codes,
+`driver` holds the loop; `encode` makes the device's codes,
 `rows` keeps full rows for as long as a window needs them, `software` joins the tuples
 the device cannot hold, `complete` drops repeats, applies residual conditions and
 projects, `evaluate` computes expressions.

@@ -11,7 +11,6 @@ the device cannot hold are joined in `software`; single-stream queries are evalu
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -19,21 +18,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.catalogue import TIME_COLUMN, Stream
-from compiler.errors import Problem
+from compiler.catalogue import Stream
 from compiler.plan import expressions as x
 from compiler.plan.divide import Division
-from compiler.plan.logical import Query
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import Compilation
-from engine.host.complete import project, residual, selected, without_repeats
+from engine.host.answers import alone, blaming, completed
+from engine.host.complete import residual, without_repeats
 from engine.host.encode import encode
-from engine.host.errors import EvaluationError, RowsRefused, Unsupported, WindowOverflow
-from engine.host.evaluate import Rows, holds, real_only, survivors
-from engine.host.order import Merger, OnLate, Slice, timestamps
+from engine.host.errors import EvaluationError, RowsRefused, WindowOverflow
+from engine.host.evaluate import holds, real_only
+from engine.host.grouping import Grouping
 from engine.host.rows import RowStore
-from engine.host.schema import arrow_type
 from engine.host.software import Side, software_join
+from engine.host.stages import stages_of
+from engine.host.stores import Stores, stream_schema
+from engine.temporal.merge import Merger, OnLate, Slice, timestamps
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, Device, Results, Retention
 
@@ -101,12 +101,6 @@ class Report:
     residual: int = 0
 
 
-def stream_schema(stream: Stream) -> pa.Schema:
-    """The columns of a stream's rows."""
-    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
-    return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])
-
-
 class HostDriver:
     """Runs the queries of one compilation on one device.
 
@@ -132,31 +126,33 @@ class HostDriver:
         self.compilation, self.device = compilation, device
         self.overflow, self.on_progress = overflow, on_progress
         self.slice_rows = slice_rows
-        if problems := unsupported(compilation):
-            raise Unsupported(compilation.source, problems)
         self.streams = [s for s in compilation.streams if s.defined_by is None]
         names = [stream.name for stream in self.streams]
+        self.seen = dict.fromkeys(names, 0)  # tuples of each stream in slices before
         self.merger = Merger(names, slack, on_late)
         queries = compilation.program.queries
         read = {source.stream.name for query in queries for source in query.sources}
         for name in names:
             if name not in read:
-                self.merger.end(name)  # nobody waits for its tuples
+                self.merger.stop(name)  # nobody waits for its tuples
         self.slots = compilation.layout.slots
         copies = {name: sum(s.stream.name == name for s in self.slots) for name in names}
-        self.stores = {s.name: RowStore(stream_schema(s), copies[s.name]) for s in self.streams}
-        self.keep = {name: Retention() for name in names}
-        for name in names:
-            self.keep[name] = Retention.over(
+        keep = {
+            name: Retention.over(
                 window
                 for row in compilation.tables.windows
                 for slot, window in zip(self.slots, row, strict=True)
                 if slot.stream.name == name
             )
-        self.position = 0
+            for name in names
+        }
+        self.stores = Stores(self.streams, copies, keep)
+        self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
+        self.defines = {q.name: q.defines for q in queries if q.defines is not None}
+        self.stages = stages_of(compilation.program, self.slice_rows)
         self.first_tick: int | None = None
         self.finished = False
-        self.report = Report(results={query.name: 0 for query in queries})
+        self.report = Report(results={query.name: 0 for query in compilation.program.asked})
         if self.slots:
             device.load(compilation.image)
             device.reset()  # sequence numbers start again from 0
@@ -177,7 +173,7 @@ class HostDriver:
     def advance(self) -> Iterator[Answer]:
         """Processes what no earlier tuple can precede any more. To be iterated to its end."""
         for part in self.merger.release(self.slice_rows):
-            yield from self._process(part)
+            yield from self._asked(part, self._process(part))
             if self.on_progress is not None:
                 self.on_progress(len(part))
 
@@ -185,10 +181,39 @@ class HostDriver:
         """Nothing more comes: processes the rest."""
         self.finished = True
         for stream in self.streams:
-            self.merger.end(stream.name)
+            self.merger.stop(stream.name)
         yield from self.advance()
+        for number, stage in enumerate(self.stages):
+            stage.stop()
+            yield from self._pass_on(stage.advance(), number + 1)
 
     # --- one slice ------------------------------------------------------------
+
+    def _asked(self, part: Slice, answers: Iterator[Answer]) -> Iterator[Answer]:
+        """A slice's answers, those of queries over derived streams too; definitions only feed
+        the queries that read them."""
+        for stage in self.stages:
+            for stream, rows in zip(self.streams, part.rows, strict=True):
+                stage.push(stream.name, rows)
+        yield from self._pass_on(answers, 0)
+        reached = max(
+            (int(timestamps(rows)[-1]) for rows in part.rows if rows.num_rows), default=None
+        )
+        for number, stage in enumerate(self.stages):
+            if reached is not None:
+                stage.boundary(reached)
+            yield from self._pass_on(stage.advance(), number + 1)
+            reached = stage.reached
+
+    def _pass_on(self, answers: Iterator[Answer], number: int) -> Iterator[Answer]:
+        """Definitions to the stages from this one on, the rest to whoever asked."""
+        for name, rows in answers:
+            defined = self.defines.get(name)
+            if defined is None:
+                yield self._counted(name, rows)
+                continue
+            for stage in self.stages[number:]:
+                stage.push_results(defined, rows)
 
     def _process(self, part: Slice) -> Iterator[Answer]:
         """Stores and encodes a slice, lets the device join it, completes the results."""
@@ -197,58 +222,35 @@ class HostDriver:
                 taken = self.report.taken
                 taken[stream.name] = taken.get(stream.name, 0) + rows.num_rows
                 yield from self._single_stream_queries(stream, rows)
+                self.seen[stream.name] += rows.num_rows
         if not self.slots:
             return
-        arrived = self._store(part)
+        self._first_tick(part)
+        places = self.stores.add(part)
+        arrived = [places[slot.stream.name] for slot in self.slots]
         batch = self._batch(part, arrived)
         # A pipelined device may owe hand-overs, without which the host does not know what to join.
         results = Results.concatenate((self.device.push(batch), self.device.flush()))
         yield from self._complete(results, arrived)
-        self._trim()
+        self.stores.trim(self.slice_rows)
 
     def _single_stream_queries(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
-        for one in self.compilation.normalised:
-            query = one.division.query
-            if len(query.sources) != 1 or query.sources[0].stream.name != stream.name:
-                continue
-            with _blaming(query):
-                kept = survivors(
-                    x.conjuncts(query.where),
-                    lambda condition, index: _columns(rows, {condition}, index),
-                    rows.num_rows,
-                )
-                ts = timestamps(rows)[kept]
-                columns = _columns(rows, {item.expression for item in query.items}, kept)
-                answer = selected(query, columns, ts, ts)
-            if len(kept):
-                yield self._counted(query.name, answer)
+        for query in self.compilation.program.queries:
+            if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
+                grouping = self.groupings.get(query.name)
+                answer = alone(query, grouping, rows, self.seen[stream.name])
+                if answer.num_rows:
+                    yield query.name, answer
 
-    def _store(self, part: Slice) -> list[Ints]:
-        """Adds the slice to the row stores. Gives each slot's new places."""
-        copies = np.array([len(self.stores[s.name].position) for s in self.streams], np.int64)
-        # Copies of a self-join's stream stand side by side in the total order.
-        width = copies[part.stream]
-        start = self.position + np.cumsum(width) - width
-        self.position += int(width.sum())
-        places: dict[str, Ints] = {}
+    def _first_tick(self, part: Slice) -> None:
+        """Codes of timestamps count from the first tuple that enters the device."""
         if self.first_tick is None:
             begin = [
                 int(timestamps(rows)[0])
-                for rows, count in zip(part.rows, copies, strict=True)
+                for rows, count in zip(part.rows, self.stores.copies, strict=True)
                 if count and rows.num_rows
             ]
             self.first_tick = min(begin, default=None)
-        for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
-            store = self.stores[stream.name]
-            if not copies[index]:
-                continue
-            mine = start[part.stream == index]
-            before = len(store)
-            if rows.num_rows:
-                ordered = [mine + copy for copy in range(int(copies[index]))]
-                store.append(rows, timestamps(rows), ordered)
-            places[stream.name] = np.arange(before, len(store))
-        return [places[slot.stream.name] for slot in self.slots]
 
     def _batch(self, part: Slice, arrived: list[Ints]) -> Batch:
         """The slice as the device takes it: every slot's rows, in the total order."""
@@ -319,14 +321,15 @@ class HostDriver:
             sides = self._sides(one.division)
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
-            with _blaming(query):
+            with blaming(query):
                 kept = residual(one.residual, sides, unique)
                 ours = software_join(query, sides, [new[slot] for slot in slots])
-                answer = project(query, sides, np.concatenate((kept, ours)))
+                both = np.concatenate((kept, ours))
+                answer = completed(query, self.groupings.get(query.name), sides, both)
             self.report.repeats += len(found) - len(unique)
             self.report.residual += len(unique) - len(kept)
             if answer.num_rows:
-                yield self._counted(query.name, answer)
+                yield query.name, answer
 
     def _counted(self, name: str, answer: pa.Table) -> Answer:
         self.report.results[name] += answer.num_rows
@@ -398,26 +401,6 @@ class HostDriver:
             "; or ".join(ways),
         )
 
-    # --- memory ---------------------------------------------------------------
-
-    def _trim(self) -> None:
-        """Frees rows no window reaches, once they are the larger part of a store."""
-        now = max((int(s.timestamp[-1]) for s in self.stores.values() if len(s)), default=0)
-        for name, store in self.stores.items():
-            first = store.first_needed(self.keep[name], now)
-            if first > self.slice_rows and first > len(store) // 2:
-                store.drop_before(first)
-
-
-@contextlib.contextmanager
-def _blaming(query: Query) -> Iterator[None]:
-    """Says of an expression without a value whose it is."""
-    try:
-        yield
-    except EvaluationError as error:
-        hint = "exclude such rows with another condition, which is then applied first"
-        raise EvaluationError(f"query {query.name}: {error}", hint) from None
-
 
 def _accepted(stream: Stream, rows: pa.Table) -> pa.Table:
     """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
@@ -466,32 +449,9 @@ def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
     return here
 
 
-def _columns(rows: pa.Table, read: set[x.Expression], index: Ints) -> Rows:
-    """The columns that expressions over one stream read, of some rows."""
-    names = {column.name for e in read for column in x.columns(e)}
-    where = pa.array(index)
-    stored = {name: "ts" if name == TIME_COLUMN.name else name for name in names}
-    return {(0, name): rows.column(at).combine_chunks().take(where) for name, at in stored.items()}
-
-
 def _describe(keep: Retention) -> str:
     if keep.range is None:
         return "UNBOUNDED"
     parts = [f"RANGE {keep.range}"] if keep.range >= 0 else []
     parts += [f"ROWS {keep.rows}"] if keep.rows else []
     return ", ".join(parts)
-
-
-def unsupported(compilation: Compilation) -> list[Problem]:
-    """What this host driver cannot run of a compilation, with the place of each query."""
-    problems = []
-    for query in compilation.program.queries:
-        if any(source.stream.defined_by is not None for source in query.sources):
-            what, hint = "reads a derived stream", "write the derived stream's query into this one"
-        elif query.aggregated:
-            what, hint = "groups or aggregates", "select the rows and aggregate its results"
-        else:
-            continue
-        message = f"query {query.name} {what}, which this version compiles but does not run"
-        problems.append(Problem("unsupported", message, query.span, hint))
-    return problems

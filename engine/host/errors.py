@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from compiler.errors import CompileError
-
 
 class HostError(Exception):
     """Base of all; `hint` says what might help."""
@@ -11,10 +9,6 @@ class HostError(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
-
-
-class Unsupported(CompileError):
-    """Queries this host driver cannot run, each with its place in the text."""
 
 
 class RowsRefused(HostError):

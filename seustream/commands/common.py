@@ -85,7 +85,7 @@ def _check_statistics(c: Compilation, path: Path) -> None:
 
 def require_queries(c: Compilation) -> None:
     """A file without queries is a mistake wherever they are to be compiled or run."""
-    if not c.program.queries:
+    if not c.program.asked:
         hint = "SELECT ... FROM ... WINDOW ...; see the tutorial"
         raise UserError([f"{c.source.name}: there are no queries in it"], hint=hint)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from compiler.explain import explain
 from compiler.wjasip.manifest import manifest
-from engine.host.driver import unsupported
 from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
@@ -52,11 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
             ("file", "bytes", "what"),
         )
     )
-    for problem in unsupported(c):
-        print(f"\nnote: {problem.message}")
     on_device = len(c.device_queries)
     print(
-        f"\n{len(c.program.queries)} queries, {on_device} with joins in the device;"
+        f"\n{len(c.program.asked)} queries, {on_device} with joins in the device;"
         f" {len(c.subqueries)} subqueries, {len(c.routes.tags)} route tags,"
         f" {sum(map(len, c.programs))} instructions (plan {c.options.plan},"
         f" configuration {c.options.config.name})"

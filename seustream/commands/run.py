@@ -139,7 +139,7 @@ def _run(
         rows = read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr))
         total += rows.num_rows
         driver.push(stream.name, rows)
-    schemas = {query.name: result_schema(query) for query in c.program.queries}
+    schemas = {query.name: result_schema(query) for query in c.program.asked}
     total -= sum(driver.report.late.values())
     with (
         OutputSet(arguments.output, arguments.format, schemas) as outputs,
@@ -179,7 +179,7 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
 
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
-    results = files(arguments.output, (query.name for query in c.program.queries))
+    results = files(arguments.output, (query.name for query in c.program.asked))
     late = files(arguments.late, (stream.name for stream in c.streams))
     waves = [arguments.waves] if arguments.waves is not None else []
     keep_apart([*results, *late, *waves], [*input_files(arguments), *inputs])

@@ -41,6 +41,34 @@ def _query(columns: str, sources: str, condition: str, windows: dict[str, int]) 
 
 _CHANGED = "x.vehicleId = y.vehicleId AND x.xPos // 5280 <> y.xPos // 5280"
 
+# Tolls: SQL has no arrivals, so what has been seen by then is said by time and place in the file.
+_PLACED = """(SELECT *, xPos // 5280 AS seg, row_number() OVER () AS n FROM
+             (SELECT * FROM PosSpeedStr))"""
+_ENTRY = f"""(SELECT y.vehicleId, y.hwy, y.dir, y.seg, y.ts FROM {_PLACED} x, {_PLACED} y
+             WHERE x.vehicleId = y.vehicleId AND x.seg <> y.seg AND y.n > x.n AND y.ts - x.ts <= 30000)"""
+
+
+def _around_entry(aggregate: str, size: int) -> str:
+    """An aggregate over an entered segment's reports up to and at the entry's time."""
+    return f"""(SELECT {aggregate} FROM {_PLACED} r WHERE r.hwy = e.hwy AND r.dir = e.dir
+               AND r.seg = e.seg AND r.ts BETWEEN e.ts - {size} AND e.ts)"""
+
+
+_TOLLS = {
+    "congested": f"""SELECT * FROM (SELECT r.hwy, r.dir, r.seg::DOUBLE,
+        (SELECT avg(s.speed::DOUBLE) FROM {_PLACED} s WHERE {{same}}) AS speed,
+        (SELECT count(*) FROM {_PLACED} s WHERE {{same}}) AS reports,
+        (SELECT min(s.ts) FROM {_PLACED} s WHERE {{same}}), r.ts
+        FROM {_PLACED} r) WHERE speed < 40""".format(
+        same="s.hwy = r.hwy AND s.dir = r.dir AND s.seg = r.seg AND s.n <= r.n"
+        " AND s.ts >= r.ts - 300000"
+    ),
+    "toll": f"""SELECT vehicleId, hwy, dir, seg::DOUBLE, speed, vehicles,
+        0.02::DOUBLE * (vehicles - 150) * (vehicles - 150), ts AS oldest, ts FROM (SELECT *,
+        {_around_entry("avg(r.speed::DOUBLE)", 300_000)} AS speed,
+        {_around_entry("count(*)", 29_999)} AS vehicles FROM {_ENTRY} e) WHERE speed < 40""",
+}
+
 JUDGED: dict[str, dict[str, str]] = {
     "eight": {name: _eight(*query) for name, query in EIGHT.items()},
     "road": {
@@ -79,6 +107,7 @@ JUDGED: dict[str, dict[str, str]] = {
             {"x": 30_000, "y": 0, "t": 120_000},
         ),
     },
+    "tolls": _TOLLS,
     "network": {
         "named": _query(
             "f.src, d.name, f.dst, f.port, f.bytes // f.packets",

@@ -99,7 +99,7 @@ def test_a_derived_stream_can_be_queried() -> None:
     program = analysed(
         STREAMS + "CREATE STREAM x AS SELECT S.d FROM S WINDOW 1; SELECT d, ts FROM X WINDOW 1"
     )
-    assert [item.expression.type for item in program.queries[0].items] == [INT, BIGINT]
+    assert [item.expression.type for item in program.asked[0].items] == [INT, BIGINT]
 
 
 # --- names --------------------------------------------------------------------

@@ -17,10 +17,10 @@ import pytest
 from compiler.plan.encoding import Codec, Encoding
 from compiler.plan.pipeline import PLANS, compile_text
 from engine.host.complete import project, residual, result_schema, without_repeats
-from engine.host.driver import stream_schema
 from engine.host.encode import encode
 from engine.host.rows import RowStore
 from engine.host.software import Side
+from engine.host.stores import stream_schema
 from hdl.device import Window, WindowKind
 from tests.engine.host.reference import (
     ARROW,

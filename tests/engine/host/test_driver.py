@@ -12,8 +12,8 @@ import random
 import numpy as np
 import pytest
 
-from compiler.plan.pipeline import PLANS, compile_text
-from engine.host.errors import EvaluationError, Unsupported
+from compiler.plan.pipeline import PLANS
+from engine.host.errors import EvaluationError
 from tests.engine.host.reference import (
     Condition,
     Query,
@@ -228,41 +228,6 @@ def test_a_condition_that_is_always_true() -> None:
         [r, s], Query((Source("x", r, "RANGE 1"), Source("y", s, "ROWS 1")), None)
     )
     assert driver.report.results["q0"] == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("SELECT a, count(*) AS n FROM R GROUP BY a WINDOW NOW;", "query q0 groups or aggregates"),
-        ("SELECT max(a) AS m FROM R WINDOW NOW;", "query q0 groups or aggregates"),
-        (
-            "SELECT R.a, sum(S.a) AS n FROM R, S WHERE R.a = S.a GROUP BY R.a WINDOW NOW;",
-            "query q0 groups",
-        ),
-        ("SELECT a FROM D WINDOW NOW;", "query q0 reads a derived stream"),
-        ("SELECT R.a FROM D, R WHERE D.a = R.a WINDOW NOW;", "query q0 reads a derived stream"),
-    ],
-)
-def test_what_this_version_does_not_run(text: str, what: str) -> None:
-    r, s = stream("R", []), stream("S", [])
-    compilation = compile_text(
-        f"{r.create} {s.create} CREATE STREAM D AS SELECT a FROM R WINDOW NOW;"
-        f" REGISTER QUERY q0 AS {text}"
-    )
-    with pytest.raises(Unsupported, match=what) as caught:
-        driver_of(compilation)
-    (problem,) = caught.value.problems
-    assert (problem.kind, problem.span) == ("unsupported", compilation.program.queries[0].span)
-    assert problem.hint
-
-
-def test_every_query_it_does_not_run_is_named() -> None:
-    r = stream("R", [])
-    count = "SELECT count(*) AS n FROM R WINDOW NOW;"
-    compilation = compiled([r], count, "SELECT * FROM R WINDOW NOW;", count)
-    with pytest.raises(Unsupported) as caught:
-        driver_of(compilation)
-    assert [problem.message.split()[1] for problem in caught.value.problems] == ["q0", "q2"]
 
 
 # --- time as a column ---------------------------------------------------------

@@ -15,11 +15,11 @@ import pytest
 from compiler.plan import logical
 from compiler.plan.pipeline import compile_text
 from engine.host import software
-from engine.host.driver import stream_schema
 from engine.host.errors import EvaluationError
-from engine.host.order import timestamps
 from engine.host.rows import RowStore
 from engine.host.software import Side, software_join
+from engine.host.stores import stream_schema
+from engine.temporal.merge import timestamps
 from tests.engine.host.reference import (
     Query,
     Result,

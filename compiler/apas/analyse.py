@@ -1,0 +1,398 @@
+"""Meaning of a query: each subquery's inputs, stream functions, conditions and assignments.
+
+A subquery is: stream functions of `where`, left to right -> join, if several streams are then
+referenced -> filter -> aggregation, if any -> map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from compiler.apas import expressions as x
+from compiler.apas import functions as f
+from compiler.apas import syntax as s
+from compiler.apas.build import Builder, Context, is_boolean
+from compiler.apas.functions import Libraries
+from compiler.apas.layout import Structure
+from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
+from compiler.apas.tree import Node, Path, first_difference
+from compiler.apas.types import ERROR, INTEGER
+from compiler.apas.values import NoValue
+from compiler.errors import Problems, Source, Span, suggest
+
+UNION_NAME = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A change of lifetimes: te := ts + size, ts + 1, or never; `key` of a time-table."""
+
+    kind: str  # range, now, unbounded, table
+    size: int = 0
+    key: Path = ()
+
+    def __str__(self) -> str:
+        if self.kind == "range":
+            return f"range {self.size}"
+        return f"table by {'.'.join(self.key)}" if self.kind == "table" else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A stream as a subquery sees it: a symbol or a union of inputs' subtrees, then windows."""
+
+    name: str
+    tree: Node
+    symbol: Symbol | None
+    parts: tuple[tuple[Input, Path], ...] = ()
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """One select, analysed. `structures` are the target and its temporaries by name; that of the
+    name "" holds temporaries of conditions. `hierarchy` is the target's."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    conditions: tuple[x.Expression, ...]
+    partials: tuple[x.Partial, ...]
+    steps: tuple[x.Step, ...]
+    hierarchy: Structure
+    structures: Mapping[str, Structure]
+    scratch: Structure
+
+    @property
+    def tree(self) -> Node:
+        return self.hierarchy.tree
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """`definitions` in order, the last one is the output."""
+
+    definitions: tuple[Subquery, ...]
+    symbols: Symbols
+    warnings: tuple[str, ...]
+
+
+def analyse(
+    source: Source,
+    query: s.Query,
+    catalogue: Mapping[str, Schema],
+    libraries: Libraries,
+    name: str,
+) -> Analysed:
+    """Raises `CompileError` with all that is wrong."""
+    problems = Problems()
+    symbols = Symbols(catalogue)
+    later = {d.name.parts[0] for d in query.definitions if d.name is not None}
+    definitions: list[Subquery] = []
+    warnings: list[str] = []
+    for one in query.definitions:
+        if one.name is None:
+            problems.add("Syntax", "a definition needs a name", one.target_span, "select name[…]")
+        label = one.name.parts[0] if one.name is not None else ""
+        if label in symbols.local:
+            problems.add("DuplicateStream", f"there is a stream {label} already", one.target_span)
+        elif label in catalogue:
+            warnings.append(f"stream {label} of the query hides that of the catalogue")
+        found = _Analysis(source, problems, symbols, libraries, later).run(one, label)
+        if found is not None and label not in symbols.local:
+            symbols.local[label] = Symbol(label, found.tree, number=len(definitions))
+        if found is not None:
+            definitions.append(found)
+    label = query.final.name.parts[0] if query.final.name is not None else name
+    last = _Analysis(source, problems, symbols, libraries, later).run(query.final, label)
+    problems.raise_any(source)
+    assert last is not None
+    return Analysed((*definitions, last), symbols, tuple(warnings))
+
+
+@dataclass
+class _Analysis:
+    source: Source
+    problems: Problems
+    symbols: Symbols
+    libraries: Libraries
+    later: set[str]
+    inputs: dict[str, Input] = field(default_factory=dict)
+    mentioned: dict[str, int] = field(default_factory=dict)
+    consumed: set[str] = field(default_factory=set)
+    newest: str | None = None
+    failed: bool = False  # a stream function was reported; what $new is, nobody knows
+
+    def run(self, one: s.Subquery, label: str) -> Subquery | None:
+        before = len(self.problems.found)
+        stream_calls = [e for e in one.where if self._stream_function(e) is not None]
+        for call in stream_calls:
+            assert isinstance(call, s.Call)
+            found = len(self.problems.found)
+            self._change(call)
+            self.failed |= len(self.problems.found) > found
+        conditions = self._conditions(one, stream_calls)
+        scratch = conditions[1]
+        span = one.name.span if one.name is not None else one.target_span
+        known = self.symbols.names
+        builder = Builder(self.problems, self.libraries, self._find, streams=known)
+        root = builder.target(label, one.items)
+        if not self.inputs:
+            hint = "read an attribute of a stream: $stream.attribute"
+            if len(self.problems.found) == before:
+                self.problems.add("NoInput", "the select reads no stream", one.target_span, hint)
+        if label in self.inputs:
+            hint = f"give the result another name than its input {label}"
+            self.problems.add("NameConflict", f"{label} is an input here", span, hint)
+        if builder.partials:
+            for shown, where in builder.bare_reads:
+                self.problems.add(
+                    "NotAggregated",
+                    f"${shown} stands beside an aggregate",
+                    where,
+                    f"aggregate it too: agg.max(${shown})",
+                )
+        ordered = sorted(self.inputs, key=lambda n: self.mentioned[n])
+        return Subquery(
+            label,
+            tuple(self.inputs[name] for name in ordered),
+            conditions[0],
+            tuple(builder.partials),
+            tuple(builder.steps),
+            root,
+            builder.structures,
+            scratch,
+        )
+
+    # --- inputs ---------------------------------------------------------------
+
+    def _find(self, name: str, span: Span) -> tuple[str, Node, bool] | None:
+        found = self._input(name, span)
+        if found is None:
+            return None
+        connected = found.symbol is None or found.symbol.schema is None
+        connected = connected or bool(
+            found.symbol and found.symbol.schema and found.symbol.schema.connected
+        )
+        return found.name, found.tree, connected
+
+    def _input(self, name: str, span: Span) -> Input | None:
+        """An input by the name the text has for it; mentions it."""
+        if name == UNION_NAME and self.newest is not None:
+            name = self.newest
+        if name in self.consumed:
+            hint = f"its tuples are in ${UNION_NAME}"
+            self.problems.add("UnknownStream", f"{name} went into a union", span, hint)
+            return None
+        if name not in self.inputs:
+            if name == UNION_NAME and self.failed:
+                return None
+            symbol = self.symbols.find(name)
+            if symbol is None:
+                self._unknown(name, span)
+                return None
+            self.inputs[name] = Input(name, symbol.tree, symbol)
+        self.mentioned[name] = min(self.mentioned.get(name, span.start), span.start)
+        return self.inputs[name]
+
+    def _unknown(self, name: str, span: Span) -> None:
+        if name in self.later:
+            hint = f"{name} is defined later; a stream must exist before it is used"
+        elif name == UNION_NAME:
+            hint = "$new is the result of a stream function, such as util.union($a, $b)"
+        else:
+            hint = suggest(name, self.symbols.names, "streams")
+        self.problems.add("UnknownStream", f"there is no stream {name}", span, hint)
+
+    # --- stream functions -----------------------------------------------------
+
+    def _stream_function(self, e: s.Expression) -> f.StreamFunction | None:
+        found = self.libraries.find(e.function.parts) if isinstance(e, s.Call) else None
+        return found if isinstance(found, f.StreamFunction) else None
+
+    def _change(self, call: s.Call) -> None:
+        function = self._stream_function(call)
+        if isinstance(function, f.Union):
+            self._union(call)
+            return
+        assert function is not None
+        labels = [f.Argument(a.label, Node("")) for a in call.arguments]
+        try:
+            order = f.ordered(labels, function.names)
+        except f.BadArgument as error:
+            self._bad(call, str(error), call.span)
+            return
+        first, *others = (call.arguments[place] for place in order)
+        stream = self._stream(call, first)
+        if stream is None:
+            return
+        if stream.window is not None:
+            message = f"{stream.name} has a window already: {stream.window}"
+            self._bad(call, message, first.span, "one window for each stream")
+            return
+        window = self._window(call, function, stream, others)
+        if window is not None:
+            self.inputs[stream.name] = replace(stream, window=window)
+            self.newest = stream.name
+
+    def _window(
+        self, call: s.Call, function: f.StreamFunction, stream: Input, others: list[s.Argument]
+    ) -> Window | None:
+        if isinstance(function, f.Range):
+            return self._range(call, others[0])
+        if isinstance(function, f.Table):
+            return self._table(call, stream, others[0])
+        return Window("now") if isinstance(function, f.Now) else Window("unbounded")
+
+    def _range(self, call: s.Call, size: s.Argument) -> Window | None:
+        hint = "a positive number of milliseconds, or 10s, 5m, 1h"
+        if isinstance(size.value, s.Copy | s.Level):
+            self._bad(call, "the size is no number", size.span, hint)
+            return None
+        typed = self._builder().expression(size.value, None)
+        if typed.type is ERROR:
+            return None
+        try:
+            value = x.constant(typed)
+        except NoValue as error:
+            self._bad(call, f"the size has no value: {error}", size.span, hint)
+            return None
+        if value is None:
+            self._bad(call, "the size is not constant", size.span, hint)
+            return None
+        if typed.type is not INTEGER or value <= 0:
+            self._bad(call, f"the size is {value}", size.span, hint)
+            return None
+        return Window("range", value)
+
+    def _table(self, call: s.Call, stream: Input, key: s.Argument) -> Window | None:
+        hint = f"window.table(${stream.name}, ${stream.name}.id), an INTEGER attribute"
+        if not isinstance(key.value, s.Rooted) or len(key.value.path.parts) < 2:
+            self._bad(call, "the key is no attribute", key.span, hint)
+            return None
+        base = self._find(key.value.path.parts[0], key.span)
+        if base is None:
+            return None
+        name, _, connected = base
+        path = key.value.path.parts[1:]
+        node = stream.tree.at(path)
+        if not connected:
+            message, hint = f"${name} has no attributes", "source not connected"
+            self.problems.add("UnknownAttribute", message, key.span, hint)
+            return None
+        if name != stream.name:
+            self._bad(call, f"the key is an attribute of {name}", key.span, hint)
+            return None
+        if node is None:
+            unknown = attribute_hint(stream.tree, path, f"${name}")
+            message = f"there is no attribute ${key.value.path}"
+            self.problems.add("UnknownAttribute", message, key.span, unknown)
+            return None
+        if node.type is not INTEGER:
+            what = "a group" if node.type is None else node.type.value
+            self._bad(call, f"the key is {what}", key.span, hint)
+            return None
+        return Window("table", key=path)
+
+    def _stream(self, call: s.Call, argument: s.Argument) -> Input | None:
+        """An argument that is a whole stream: `$S`, or `$S[T]`."""
+        place = self._subtree(call, argument)
+        if place is None:
+            return None
+        stream, path = place
+        if path:
+            self._bad(call, f"${stream.name}.{'.'.join(path)} is no stream", argument.span)
+            return None
+        return stream
+
+    def _subtree(self, call: s.Call, argument: s.Argument) -> tuple[Input, Path] | None:
+        value = argument.value
+        if isinstance(value, s.Copy) and value.absolute and len(value.picks) == 1:
+            names, path = value.root, (*value.root.parts[1:], *value.picks[0].parts)
+        elif isinstance(value, s.Rooted):
+            names, path = value.path, value.path.parts[1:]
+        else:
+            self._bad(call, "it takes streams: $S, $S[T] or $S.a", argument.span)
+            return None
+        stream = self._input(names.parts[0], names.span)
+        return None if stream is None else (stream, path)
+
+    def _union(self, call: s.Call) -> None:
+        if len(call.arguments) < 2:
+            self._bad(call, "it takes two or more streams", call.span)
+            return
+        parts: list[tuple[Input, Path]] = []
+        for argument in call.arguments:
+            if argument.label is not None:
+                self._bad(call, f"it has no parameter {argument.label}", argument.span)
+                return
+            part = self._subtree(call, argument)
+            if part is None:
+                return
+            parts.append(part)
+        trees: list[Node] = []
+        for (stream, path), argument in zip(parts, call.arguments, strict=True):
+            node = stream.tree.at(path)
+            if node is None:
+                hint = attribute_hint(stream.tree, path, f"${stream.name}")
+                message = f"there is no attribute ${'.'.join((stream.name, *path))}"
+                self.problems.add("UnknownAttribute", message, argument.span, hint)
+                return
+            if node.type is not None:
+                self._bad(call, f"${'.'.join((stream.name, *path))} is one value", argument.span)
+                return
+            if not node.children:
+                message = f"${'.'.join((stream.name, *path))} has no attributes"
+                self.problems.add(
+                    "UnknownAttribute", message, argument.span, "source not connected"
+                )
+                return
+            trees.append(node)
+        for tree, argument in zip(trees[1:], call.arguments[1:], strict=True):
+            difference = first_difference(trees[0], tree)
+            if difference is not None:
+                hint = "bring both into one shape in definitions of their own"
+                message = (
+                    f"the schemas differ {difference}"
+                    if difference.startswith("under")
+                    else f"the schemas differ in {difference}"
+                )
+                self.problems.add("SchemaMismatch", message, argument.span, hint)
+                return
+        for stream, _ in parts:
+            self.inputs.pop(stream.name, None)
+            self.consumed.add(stream.name)
+        self.consumed.discard(UNION_NAME)
+        joined = Input(UNION_NAME, trees[0].copy(UNION_NAME), None, tuple(parts))
+        self.inputs[UNION_NAME] = joined
+        self.mentioned[UNION_NAME] = call.span.start
+        self.newest = UNION_NAME
+
+    def _bad(self, call: s.Call, message: str, span: Span, hint: str | None = None) -> None:
+        self.problems.add("BadArgument", f"{call.function}: {message}", span, hint)
+
+    # --- conditions -----------------------------------------------------------
+
+    def _builder(self) -> Builder:
+        return Builder(self.problems, self.libraries, self._find, within="where")
+
+    def _conditions(
+        self, one: s.Subquery, stream_calls: list[s.Expression]
+    ) -> tuple[tuple[x.Expression, ...], Structure]:
+        builder = self._builder()
+        scratch = builder.structures[""] = Structure(Node(""))
+        found: list[x.Expression] = []
+        for clause in one.where:
+            if clause in stream_calls:
+                continue
+            value = builder.value(clause, None, tree=False)
+            assert not isinstance(value, Context)
+            if not is_boolean(value):
+                self.problems.add(
+                    "NotBoolean",
+                    f"the condition is {value.type.value}",
+                    clause.span,
+                    "compare it with something",
+                )
+            found += x.conjuncts(value)
+        return tuple(found), scratch

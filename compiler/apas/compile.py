@@ -1,0 +1,59 @@
+"""The APAS compiler, top to bottom: text and schemas in, a network out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.apas.analyse import Analysed, analyse
+from compiler.apas.functions import Libraries
+from compiler.apas.network import Network
+from compiler.apas.parse import parse
+from compiler.apas.plan import plan
+from compiler.apas.symbols import Schema
+from compiler.apas.syntax import Query
+from compiler.apas.tree import Node
+from compiler.errors import CompileError, Problem, Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A query that can be started. `versions` are those of the catalogue streams it met."""
+
+    name: str
+    source: Source
+    query: Query
+    analysed: Analysed
+    network: Network
+
+    @property
+    def tree(self) -> Node:
+        """The output's schema."""
+        return self.analysed.definitions[-1].tree
+
+    @property
+    def versions(self) -> dict[str, int]:
+        return {name: schema.version for name, schema in self.analysed.symbols.met.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.analysed.warnings
+
+
+def compile_query(
+    text: str,
+    catalogue: Mapping[str, Schema],
+    name: str = "q0",
+    libraries: Libraries | None = None,
+    file: str = "<query>",
+) -> Compiled:
+    """Compiles a query; raises `CompileError` with everything that is wrong with it."""
+    source = Source(text, file)
+    try:
+        query = parse(source)
+        analysed = analyse(source, query, catalogue, libraries or Libraries(), name)
+        return Compiled(name, source, query, analysed, plan(analysed))
+    except RecursionError:
+        hint = "compute parts of it in attributes of their own"
+        problem = Problem("Syntax", "nested too deep", Span(0, 1), hint)
+        raise CompileError(source, [problem]) from None

@@ -1,0 +1,375 @@
+"""From analysed subqueries to a network: each edge carries exactly what is needed downstream.
+
+Needs are collected from the output backwards, then nodes are built from the sources forwards.
+Conditions on one input of a join or aggregation are checked before a tuple is stored; those on
+several at the first join that has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from compiler.apas import expressions as x
+from compiler.apas import network as n
+from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
+from compiler.apas.analyse import Analysed, Input, Subquery
+from compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
+from compiler.apas.types import BOOLEAN, DATETIME, Type
+
+TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
+
+
+@dataclass(slots=True)
+class _Need:
+    """What of a subquery is needed: leaves of its result, its steps and partials for these, and
+    the places read from each input."""
+
+    used: bool = False
+    paths: set[Path] = field(default_factory=set)
+    steps: tuple[x.Step, ...] = ()
+    partials: tuple[x.Partial, ...] = ()
+    reads: dict[str, set[Path]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """A built input: its node and where the node's array has each path."""
+
+    node: int
+    at: dict[Path, int]
+
+
+def plan(analysed: Analysed) -> n.Network:
+    needs = _needs(analysed)
+    return _Planner(analysed, *needs).run()
+
+
+# --- needs, backwards ---------------------------------------------------------
+
+
+def _needs(analysed: Analysed) -> tuple[list[_Need], dict[str, set[Path]]]:
+    needs = [_Need() for _ in analysed.definitions]
+    sources: dict[str, set[Path]] = {}
+    needs[-1].used = True
+    needs[-1].paths = set(analysed.definitions[-1].tree.paths)
+
+    def demand(one: Input, paths: set[Path]) -> None:
+        paths = set(paths)
+        if one.window is not None and one.window.key:
+            paths.add(one.window.key)
+        paths -= set(TIMES)
+        for part, under in one.parts:
+            demand(part, {(*under, *path) for path in paths})
+        if one.symbol is not None and one.symbol.number is not None:
+            needs[one.symbol.number].used = True
+            needs[one.symbol.number].paths |= paths
+        elif one.symbol is not None:
+            sources.setdefault(one.name, set()).update(paths)
+
+    for subquery, need in zip(reversed(analysed.definitions), reversed(needs), strict=True):
+        if need.used:
+            _need_of(subquery, need)
+            for one in subquery.inputs:
+                demand(one, need.reads[one.name])
+    return needs, sources
+
+
+def _need_of(subquery: Subquery, need: _Need) -> None:
+    wanted = [(subquery.name, path) for path in need.paths]
+    steps, live = x.needed(subquery.steps, wanted)
+    need.steps = tuple(steps)
+    need.partials = tuple(p for p in subquery.partials if any(s == p.structure for s, _ in live))
+    read = live | set(x.read_by(*need.partials)) | set(x.read_by(*subquery.conditions))
+    for one in subquery.inputs:
+        need.reads[one.name] = {path for structure, path in read if structure == one.name}
+
+
+# --- nodes, forwards ----------------------------------------------------------
+
+
+class _Planner:
+    def __init__(
+        self, analysed: Analysed, needs: list[_Need], sources: dict[str, set[Path]]
+    ) -> None:
+        self.analysed, self.needs, self.sources = analysed, needs, sources
+        self.nodes: list[n.Node] = []
+        self.titles: list[str] = []
+        self.built: dict[int, _Stream] = {}
+        self.source_nodes: dict[str, _Stream] = {}
+
+    def run(self) -> n.Network:
+        for number, (subquery, need) in enumerate(
+            zip(self.analysed.definitions, self.needs, strict=True)
+        ):
+            if need.used:
+                self.built[number] = self._subquery(subquery, need)
+        return n.Network(tuple(self.nodes), tuple(self.titles))
+
+    def _add(self, node: n.Node, title: str) -> int:
+        self.nodes.append(node)
+        self.titles.append(title)
+        return len(self.nodes) - 1
+
+    def _leaves(self, columns: Iterable[int], node: int) -> tuple[n.Leaf, ...]:
+        """The leaves an edge picks from a node."""
+        times: list[n.Leaf] = [("ts", DATETIME), ("te", DATETIME)]
+        array = [*times, *self.nodes[node].leaves]
+        return tuple(array[column] for column in columns)
+
+    def _edge(self, stream: _Stream, paths: Iterable[Path]) -> n.Edge:
+        return n.Edge(stream.node, tuple(stream.at[path] for path in paths))
+
+    # --- inputs ---------------------------------------------------------------
+
+    def _input(self, one: Input, paths: set[Path]) -> _Stream:
+        """The input's own nodes, with its union and window."""
+        if one.window is not None and one.window.key:
+            paths = paths | {one.window.key}
+        stream = self._stream(one, paths - set(TIMES))
+        window = one.window
+        if window is None or window.kind == "table":
+            return stream
+        size = {"range": window.size, "now": 1, "unbounded": None}[window.kind]
+        carried = _in_order(one.tree, paths)
+        edge = self._edge(stream, carried)
+        leaves = self._leaves(edge.columns, edge.node)
+        node = self._add(n.SetEnd(edge, size, leaves), f"window {window} of {one.name}")
+        return _at(node, carried)
+
+    def _stream(self, one: Input, paths: set[Path]) -> _Stream:
+        if one.parts:
+            carried = _in_order(one.tree, paths)
+            edges = []
+            for part, under in one.parts:
+                wanted = {(*under, *path) for path in paths}
+                stream = self._input(part, wanted)
+                edges.append(self._edge(stream, [(*under, *path) for path in carried]))
+            leaves = tuple((".".join(path), _type(one.tree, path)) for path in carried)
+            names = ", ".join(part.name for part, _ in one.parts)
+            return _at(self._add(n.Merge(tuple(edges), leaves), f"union of {names}"), carried)
+        assert one.symbol is not None
+        if one.symbol.number is not None:
+            return self.built[one.symbol.number]
+        if one.name not in self.source_nodes:
+            carried = _in_order(one.tree, self.sources.get(one.name, set()))
+            leaves = tuple((".".join(path), _type(one.tree, path)) for path in carried)
+            node = self._add(n.Source(one.name, tuple(carried), leaves), f"stream {one.name}")
+            self.source_nodes[one.name] = _at(node, carried)
+        return self.source_nodes[one.name]
+
+    # --- subqueries -----------------------------------------------------------
+
+    def _subquery(self, subquery: Subquery, need: _Need) -> _Stream:
+        scratch = laid_out(subquery.scratch)
+        if len(subquery.inputs) == 1:
+            node, layout = self._one_input(subquery, need, scratch)
+        else:
+            node, layout = self._joined(subquery, need, scratch)
+        at = {path: id for (name, path), id in layout.slots.items() if name == subquery.name}
+        return _Stream(node, {**at, TIMES[0]: 0, TIMES[1]: 1})
+
+    def _one_input(self, subquery: Subquery, need: _Need, scratch: Layout) -> tuple[int, Layout]:
+        (one,) = subquery.inputs
+        stream = self._input(one, need.reads[one.name])
+        keyed = one.window is not None and one.window.key and subquery.partials
+        side, reads = self._side(one, stream, need.reads[one.name], bool(keyed))
+        guard = _filter(subquery.conditions, reads, scratch)
+        if subquery.partials:
+            side = n.Side(side.edge, side.key, guard)
+            return self._aggregate(subquery, need, side, reads)
+        map, layout = _map(subquery, need, reads)
+        leaves = _leaves_of(layout)
+        return self._add(n.Select(side.edge, guard, map, leaves), f"select {subquery.name}"), layout
+
+    def _side(
+        self, one: Input, stream: _Stream, paths: set[Path], keyed: bool
+    ) -> tuple[n.Side, dict[x.Place, int]]:
+        """An edge with what is read of an input, and where its array has that."""
+        key = one.window.key if keyed and one.window is not None else ()
+        carried = _in_order(one.tree, paths - set(TIMES) | ({key} if key else set()))
+        edge = self._edge(stream, carried)
+        reads = {(one.name, path): at for path, at in _at(0, carried).at.items()}
+        return n.Side(edge, reads[one.name, key] if key else None, n.Filter()), reads
+
+    def _aggregate(
+        self, subquery: Subquery, need: _Need, side: n.Side, reads: dict[x.Place, int]
+    ) -> tuple[int, Layout]:
+        below = phase_1(subquery.hierarchy, need.partials)
+        frame = n.Frame(reads, below.slots, below.length)
+        results = tuple(
+            tuple(below.slots[p.structure, path] for path in p.bound.result.paths)
+            for p in need.partials
+        )
+        partial_reads = {
+            (p.structure, path): below.slots[p.structure, path]
+            for p in need.partials
+            for path in p.bound.result.paths
+        }
+        map, layout = _map(subquery, need, partial_reads)
+        leaves = _leaves_of(layout)
+        node = n.Aggregate(side, need.partials, frame, results, below.width, map, leaves)
+        return self._add(node, f"aggregate {subquery.name}"), layout
+
+    # --- joins ----------------------------------------------------------------
+
+    def _joined(self, subquery: Subquery, need: _Need, scratch: Layout) -> tuple[int, Layout]:
+        """Left-deep, in order of first mention."""
+        streams = {one.name: self._input(one, need.reads[one.name]) for one in subquery.inputs}
+        left_over = list(subquery.conditions)
+        first, *others = subquery.inputs
+
+        def alone(name: str) -> tuple[x.Expression, ...]:
+            mine = [c for c in left_over if _streams(c, streams) == {name}]
+            left_over[:] = [c for c in left_over if c not in mine]
+            return tuple(mine)
+
+        have = {first.name}
+        left = _stored(self._table_side(first, streams, need), alone(first.name), scratch)
+        layout: Layout | None = None
+        node = -1
+        for place, one in enumerate(others):
+            last = place == len(others) - 1
+            right = _stored(self._table_side(one, streams, need), alone(one.name), scratch)
+            have |= {one.name}
+            mine = [c for c in left_over if _streams(c, streams) <= have]
+            left_over = [c for c in left_over if c not in mine]
+            terms, residual = _terms(mine, have - {one.name}, one.name, streams)
+            width = len(left[0].edge.columns)
+            reads = dict(left[1])
+            for read, at in right[1].items():
+                reads[read] = at + width if at >= FIRST_ID else at
+            map = None
+            if last and not subquery.partials:
+                map, layout = _map(subquery, need, reads)
+                leaves = _leaves_of(layout)
+            else:
+                leaves = self._leaves(left[0].edge.columns, left[0].edge.node)
+                leaves += self._leaves(right[0].edge.columns, right[0].edge.node)
+            equal = tuple(
+                (_filter([a], left[1], scratch), _filter([b], right[1], scratch)) for a, b in terms
+            )
+            rest = _filter(residual, reads, scratch)
+            node = self._add(
+                n.Join(left[0], right[0], equal, rest, map, leaves),
+                f"join {', '.join(each.name for each in subquery.inputs if each.name in have)}",
+            )
+            if not last or subquery.partials:
+                later = set(x.read_by(*left_over)) | self._read_later(subquery, need)
+                left = _carry(node, reads, later)
+        if subquery.partials:
+            return self._aggregate(subquery, need, left[0], left[1])
+        assert layout is not None
+        return node, layout
+
+    def _table_side(
+        self, one: Input, streams: dict[str, _Stream], need: _Need
+    ) -> tuple[n.Side, dict[x.Place, int]]:
+        """Times a join's result reads are columns: the result has times of its own."""
+        paths = need.reads[one.name]
+        key = one.window.key if one.window is not None else ()
+        carried = _in_order(one.tree, paths | ({key} if key else set()))
+        edge = self._edge(streams[one.name], carried)
+        reads = {(one.name, path): FIRST_ID + i for i, path in enumerate(carried)}
+        return n.Side(edge, reads[one.name, key] if key else None, n.Filter()), reads
+
+    def _read_later(self, subquery: Subquery, need: _Need) -> set[x.Place]:
+        reading: list[x.Step | x.Partial] = list(need.partials or need.steps)
+        return set(x.read_by(*reading))
+
+
+def _carry(
+    node: int, reads: dict[x.Place, int], later: set[x.Place]
+) -> tuple[n.Side, dict[x.Place, int]]:
+    """The edge from an inner join: of its columns, those read later."""
+    kept = [(place, at) for place, at in reads.items() if place in later]
+    edge = n.Edge(node, tuple(at for _, at in kept))
+    found = {place: FIRST_ID + i for i, (place, _) in enumerate(kept)}
+    return n.Side(edge, None, n.Filter()), found
+
+
+def _stored(
+    side: tuple[n.Side, dict[x.Place, int]], conditions: tuple[x.Expression, ...], scratch: Layout
+) -> tuple[n.Side, dict[x.Place, int]]:
+    """The side with the conditions on it alone."""
+    one, reads = side
+    return n.Side(one.edge, one.key, _filter(conditions, reads, scratch)), reads
+
+
+def _terms(
+    conditions: list[x.Expression], left: set[str], right: str, streams: Iterable[str]
+) -> tuple[list[tuple[x.Expression, x.Expression]], list[x.Expression]]:
+    """Equalities of one expression over the left and one over the right; and the rest."""
+    terms, residual = [], []
+    names = set(streams)
+    for condition in conditions:
+        if isinstance(condition, x.Operate) and condition.operator == "==":
+            a, b = condition.arguments
+            of_a, of_b = _streams(a, names), _streams(b, names)
+            if of_a and of_b and of_a <= left and of_b == {right}:
+                terms.append((a, b))
+                continue
+            if of_a and of_b and of_b <= left and of_a == {right}:
+                terms.append((b, a))
+                continue
+        residual.append(condition)
+    return terms, residual
+
+
+def _streams(e: x.Expression, names: Iterable[str]) -> set[str]:
+    known = set(names)
+    return {structure for structure, _ in x.read_by(e)} & known
+
+
+def _filter(
+    conditions: Iterable[x.Expression], reads: dict[x.Place, int], scratch: Layout
+) -> n.Filter:
+    return n.Filter(tuple(conditions), n.Frame(reads, scratch.slots, scratch.length))
+
+
+def _map(subquery: Subquery, need: _Need, reads: dict[x.Place, int]) -> tuple[n.Map, Layout]:
+    wanted = {(subquery.name, path) for path in need.paths}
+    targets = {place for step in need.steps for place in x.written(step)}
+    layout = laid_out(phase_2(subquery.hierarchy, subquery.partials), wanted | targets)
+    # An attribute that only others read comes first in the text but is no part of the result.
+    dropped = {p for p in targets if p[0] == subquery.name} - wanted
+    if dropped:
+        layout = _behind(layout, subquery.name, wanted, dropped)
+    own = {(subquery.name, TIMES[0]): 0, (subquery.name, TIMES[1]): 1}
+    frame = n.Frame({**reads, **own}, layout.slots, layout.length)
+    return n.Map(need.steps, frame, layout.width), layout
+
+
+def _behind(layout: Layout, name: str, wanted: set[x.Place], dropped: set[x.Place]) -> Layout:
+    """Attributes that are computed but not needed downstream stand where temporaries do."""
+    order = sorted(wanted, key=lambda p: layout.slots[p])
+    slots = {place: FIRST_ID + i for i, place in enumerate(order)}
+    width = FIRST_ID + len(order)
+    extra = {p: layout.length + i for i, p in enumerate(sorted(dropped))}
+    temporary = {p: id for p, id in layout.slots.items() if p[0] != name}
+    return Layout(layout.root, {**slots, **extra, **temporary}, width, layout.length + len(dropped))
+
+
+def _at(node: int, carried: list[Path]) -> _Stream:
+    at = {path: FIRST_ID + i for i, path in enumerate(carried)}
+    return _Stream(node, {TIMES[0]: 0, TIMES[1]: 1, **at})
+
+
+def _in_order(tree: Node, paths: set[Path]) -> list[Path]:
+    """Times first, then leaves in the order of the tree."""
+    return [path for path in (*TIMES, *tree.paths) if path in paths]
+
+
+def _type(tree: Node, path: Path) -> Type:
+    node = tree.at(path)
+    return node.type if node is not None and node.type is not None else BOOLEAN
+
+
+def _leaves_of(layout: Layout) -> tuple[n.Leaf, ...]:
+    root = layout.root.tree
+    inside = [
+        (id, ".".join(path), _type(root, path))
+        for (name, path), id in layout.slots.items()
+        if name == root.label and id < layout.width
+    ]
+    return tuple((name, type) for _, name, type in sorted(inside))

@@ -1,0 +1,306 @@
+"""GROUP BY: aggregates over what the windows of a query hold at each arrival.
+
+A *member* is a row the aggregates are over: a tuple of one stream, or a result of a join. An
+arrival that adds members gives, for each group it adds to, one row: the group's aggregates over all
+members then in their windows, if HAVING holds. Members leave as the windows slide: when the clock of
+a window (time for RANGE, the stream's count for ROWS) goes past where the member ends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compiler.plan import expressions as x
+from compiler.plan.logical import Query
+from engine.host.complete import rows_of, selected
+from engine.host.errors import EvaluationError
+from engine.host.evaluate import Rows, evaluate, holds
+from engine.host.schema import arrow_type
+from engine.host.software import Side
+from engine.temporal.columnar import spans
+from hdl.device import Window, WindowKind
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Arrivals that add members, in order. `clocks` has one clock for each window, what it shows
+    at each arrival; `time` is that of the arrival."""
+
+    time: Ints
+    clocks: tuple[Ints, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """New members, in order: the arrival each comes with, what each clock shows when it is last in
+    that window, its oldest time, and the columns the query reads of it."""
+
+    arrival: Ints
+    ends: tuple[Ints, ...]
+    oldest: Ints
+    rows: Rows
+
+
+def end_of(window: Window, time: Ints, count: Ints) -> Ints:
+    """What a window's clock shows when a tuple of this time and place in its stream is last in
+    it."""
+    if window.kind is WindowKind.RANGE:
+        room = _LAST - window.size
+        return np.where(time > room, _LAST, np.minimum(time, room) + window.size)
+    if window.kind is WindowKind.ROWS:
+        return count + (window.size - 1)
+    return np.full(len(time), _LAST)
+
+
+class Grouping:
+    """The members of one aggregated query, and what its groups give."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        parts = [item.expression for item in query.items]
+        parts += [query.having] if query.having is not None else []
+        found = dict.fromkeys(e for part in parts for e in x.walk(part))
+        self.aggregates = [e for e in found if isinstance(e, x.Aggregate)]
+        self.arguments = list(
+            dict.fromkeys(a.argument for a in self.aggregates if a.argument is not None)
+        )
+        self.items = tuple(
+            dataclasses.replace(item, expression=self._over_groups(item.expression))
+            for item in query.items
+        )
+        self.having = self._over_groups(query.having) if query.having is not None else None
+        types = [arrow_type(e.type) for e in (*query.group_by, *self.arguments)]
+        fields = [(f"c{i}", type) for i, type in enumerate(types)]
+        self.table = pa.schema(fields).empty_table()
+        self.ends: list[Ints] | None = None
+        self.oldest: Ints = np.empty(0, np.int64)
+
+    @property
+    def live(self) -> int:
+        """How many members are held."""
+        return len(self.oldest)
+
+    def add(self, arrivals: Arrivals, new: Members) -> pa.Table:
+        """The rows these arrivals give, in order."""
+        count, held = len(arrivals.time), len(self.oldest)
+        columns = [*self.query.group_by, *self.arguments]
+        fresh = [evaluate(e, new.rows, len(new.arrival)) for e in columns]
+        table = pa.table(
+            [
+                pa.chunked_array([*old.chunks, *_chunks(added)], old.type)
+                for old, added in zip(self.table.columns, fresh, strict=True)
+            ],
+            names=self.table.schema.names,
+        ).combine_chunks()
+        ends = [
+            np.concatenate((old, added))
+            for old, added in zip(
+                self.ends or [np.empty(0, np.int64)] * len(new.ends), new.ends, strict=True
+            )
+        ]
+        oldest = np.concatenate((self.oldest, new.oldest))
+        first = np.concatenate((np.zeros(held, np.int64), new.arrival))
+        last = np.full(len(oldest), count)
+        for clock, end in zip(arrivals.clocks, ends, strict=True):
+            last = np.minimum(last, np.searchsorted(clock, end, side="right"))
+        group = self._groups(table)
+        answer = self._answer(arrivals, table, group, oldest, first, last, held)
+        stays = last >= count
+        if not stays.all():
+            kept = pa.array(np.flatnonzero(stays))
+            table, oldest = table.take(kept), oldest[stays]
+            ends = [end[stays] for end in ends]
+        self.table, self.ends, self.oldest = table, ends, oldest
+        return answer
+
+    # --- inside ---------------------------------------------------------------
+
+    def _answer(
+        self,
+        arrivals: Arrivals,
+        table: pa.Table,
+        group: Ints,
+        oldest: Ints,
+        first: Ints,
+        last: Ints,
+        held: int,
+    ) -> pa.Table:
+        width = len(arrivals.time) + 1
+        # A point is a group at an arrival that adds to it; points are sorted by group, so that a
+        # member's span is a range of its group's points.
+        points, member = np.unique(group[held:] * width + first[held:], return_index=True)
+        lo = np.searchsorted(points, group * width + first)
+        hi = np.searchsorted(points, group * width + last)
+        at, who = points % width, member + held
+        # Rows come by arrival; of one arrival, in the order of its members.
+        order = np.argsort(who, kind="stable")
+        rows: dict[tuple[int, str], pa.Array] = {}
+        places = pa.array(who[order])
+        keys = len(self.query.group_by)
+        for number in range(keys):
+            rows[0, f"g{number}"] = _whole(table.column(number).take(places))
+        for number, e in enumerate(self.aggregates):
+            column = None if e.argument is None else self.arguments.index(e.argument) + keys
+            values = None if column is None else _whole(table.column(column))
+            with_all = _aggregate(e, values, lo, hi, len(points))
+            rows[0, f"a{number}"] = with_all.take(pa.array(order))
+        time = arrivals.time[at][order]
+        since = spans.extremes(oldest, lo, hi, len(points), greatest=False)[order]
+        if self.having is not None:
+            kept = np.flatnonzero(holds(self.having, rows, len(time)))
+            rows = {key: column.take(pa.array(kept)) for key, column in rows.items()}
+            time, since = time[kept], since[kept]
+        over = dataclasses.replace(self.query, items=self.items)
+        return selected(over, rows, since.astype(np.int64), time)
+
+    def _groups(self, table: pa.Table) -> Ints:
+        """A number for each member's group, NULL being a value like others."""
+        code = np.zeros(table.num_rows, np.int64)
+        for number in range(len(self.query.group_by)):
+            column = _whole(table.column(number))
+            if pa.types.is_floating(column.type):
+                column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
+            encoded = column.dictionary_encode(null_encoding="encode")
+            mine = np.asarray(encoded.indices, dtype=np.int64)
+            code = code * max(len(encoded.dictionary), 1) + mine
+            if number:
+                code = np.unique(code, return_inverse=True)[1]
+        return code
+
+    def _over_groups(self, e: x.Expression) -> x.Expression:
+        """The expression over columns of groups: keys and aggregates."""
+        if e in self.query.group_by:
+            number = self.query.group_by.index(e)
+            return x.Column(0, f"g{number}", e.type, True, x.show(e))
+        if isinstance(e, x.Aggregate):
+            number = self.aggregates.index(e)
+            return x.Column(0, f"a{number}", e.type, True, x.show(e))
+        match e:
+            case x.Arithmetic() | x.Compare():
+                return dataclasses.replace(
+                    e, left=self._over_groups(e.left), right=self._over_groups(e.right)
+                )
+            case x.And() | x.Or():
+                return dataclasses.replace(
+                    e, terms=tuple(self._over_groups(term) for term in e.terms)
+                )
+            case x.Not() | x.IsNull() | x.Like() | x.Cast():
+                return dataclasses.replace(e, term=self._over_groups(e.term))
+            case x.Call():
+                arguments = tuple(self._over_groups(argument) for argument in e.arguments)
+                return dataclasses.replace(e, arguments=arguments)
+            case _:
+                return e
+
+
+def _aggregate(
+    e: x.Aggregate, values: pa.Array | None, lo: Ints, hi: Ints, points: int
+) -> pa.Array:
+    """One aggregate at every point; NULLs do not count, and of nothing there is only a count."""
+    if values is None:
+        return pa.array(spans.counts(lo, hi, points))
+    if values.null_count:
+        valid = np.asarray(values.is_valid())
+        values, lo, hi = values.drop_null(), lo[valid], hi[valid]
+    counts = spans.counts(lo, hi, points)
+    if e.function == "count":
+        return pa.array(counts)
+    empty = counts == 0
+    if e.function in ("min", "max"):
+        return _extreme(values, lo, hi, points, empty, e.function == "max")
+    if e.function == "sum" and pa.types.is_integer(values.type):
+        numbers = np.asarray(values.cast(pa.int64()))
+        try:
+            return pa.array(spans.integer_sums(numbers, lo, hi, points), mask=empty)
+        except spans.Overflow as error:
+            raise EvaluationError(f"{x.show(e)}: {error}") from None
+    doubles = np.asarray(pc.cast(values, pa.float64(), safe=False))
+    found = spans.sums(doubles, lo, hi, points)
+    if e.function == "avg":
+        found = found / np.where(empty, 1, counts)
+    return pa.array(found, mask=empty | np.isnan(found))
+
+
+def _extreme(
+    values: pa.Array, lo: Ints, hi: Ints, points: int, empty: Bools, greatest: bool
+) -> pa.Array:
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        numbers = np.asarray(values)
+        found = spans.extremes(numbers, lo, hi, points, greatest)
+        return pa.array(np.where(empty, numbers.dtype.type(0), found), values.type, mask=empty)
+    # Whatever else has an order is compared by its rank.
+    encoded = values.dictionary_encode()
+    sortable = encoded.dictionary
+    if pa.types.is_boolean(sortable.type):
+        sortable = sortable.cast(pa.int8())
+    order = np.asarray(pc.sort_indices(sortable))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    codes = rank[np.asarray(encoded.indices)] if len(order) else np.empty(0, np.int64)
+    found = spans.extremes(codes, lo, hi, points, greatest).astype(np.int64)
+    places = pa.array(order[np.where(empty, 0, found)] if len(order) else found, mask=empty)
+    return encoded.dictionary.take(places)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _chunks(column: pa.ChunkedArray | pa.Array) -> Sequence[pa.Array]:
+    chunks: list[pa.Array] = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return chunks
+
+
+# --- members of queries -------------------------------------------------------
+
+
+def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arrivals, Members]:
+    """Tuples of one stream, each an arrival; `place` is that in the stream."""
+    clock = place if window.kind is WindowKind.ROWS else time
+    clocks, ends = (
+        ((), ())
+        if window.kind is WindowKind.UNBOUNDED
+        else ((clock,), (end_of(window, time, place),))
+    )
+    return Arrivals(time, clocks), Members(np.arange(len(time)), ends, time, rows)
+
+
+def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arrivals, Members]:
+    """Results of a join. Those whose newest component is the same come with one arrival."""
+    places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
+    position = np.stack([s.position[p] for s, p in zip(sides, places, strict=True)], axis=1)
+    newest = position.max(axis=1)
+    order = np.lexsort((*(position[:, i] for i in reversed(range(len(sides)))), newest))
+    sequences, newest = sequences[order], newest[order]
+    places = [place[order] for place in places]
+    when, first, arrival = np.unique(newest, return_index=True, return_inverse=True)
+    times = np.stack([s.store.timestamp[p] for s, p in zip(sides, places, strict=True)], axis=1)
+    time = times.max(axis=1)[first]
+    clocks: list[Ints] = []
+    ends: list[Ints] = []
+    for i, side in enumerate(sides):
+        if side.window.kind is WindowKind.RANGE:
+            clocks.append(time)
+        elif side.window.kind is WindowKind.ROWS:
+            arrived = np.searchsorted(side.store.position[0], when, side="right")
+            clocks.append(side.store.first + arrived - 1)
+        else:
+            continue
+        ends.append(end_of(side.window, times[:, i], sequences[:, i]))
+    read = [item.expression for item in query.items] + list(query.group_by)
+    read += [query.having] if query.having is not None else []
+    rows = rows_of(read, sides, sequences)
+    new = Members(arrival, tuple(ends), times.min(axis=1), rows)
+    return Arrivals(time, tuple(clocks)), new

@@ -1,0 +1,68 @@
+"""The row stores of several streams, filled slice by slice in one total order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from compiler.catalogue import Stream
+from engine.host.rows import RowStore
+from engine.host.schema import arrow_type
+from engine.temporal.merge import Slice, timestamps
+from hdl.device import Retention
+
+Ints = npt.NDArray[np.int64]
+
+
+def stream_schema(stream: Stream) -> pa.Schema:
+    """The columns of a stream's rows."""
+    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
+    return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])
+
+
+class Stores:
+    """A store for each stream; `copies` is how many of it stand side by side in the total order,
+    `keep` how long its rows are needed."""
+
+    def __init__(
+        self, streams: Sequence[Stream], copies: Mapping[str, int], keep: Mapping[str, Retention]
+    ) -> None:
+        self.streams = tuple(streams)
+        self.copies = np.array([copies[s.name] for s in streams], np.int64)
+        self.by_name = {s.name: RowStore(stream_schema(s), copies[s.name]) for s in streams}
+        self.keep = keep
+        self.position = 0
+
+    def __getitem__(self, name: str) -> RowStore:
+        return self.by_name[name]
+
+    def add(self, part: Slice) -> dict[str, Ints]:
+        """Stores a slice; gives the places of each stream's new rows."""
+        # Copies of a self-join's stream stand side by side in the total order.
+        width = self.copies[part.stream]
+        start = self.position + np.cumsum(width) - width
+        self.position += int(width.sum())
+        places: dict[str, Ints] = {}
+        for index, (stream, rows) in enumerate(zip(self.streams, part.rows, strict=True)):
+            store = self.by_name[stream.name]
+            if not self.copies[index]:
+                continue
+            mine = start[part.stream == index]
+            before = len(store)
+            if rows.num_rows:
+                ordered = [mine + copy for copy in range(int(self.copies[index]))]
+                store.append(rows, timestamps(rows), ordered)
+            places[stream.name] = np.arange(before, len(store))
+        return places
+
+    def trim(self, at_least: int) -> None:
+        """Frees rows no window reaches, once they are the larger part of a store."""
+        stores = self.by_name
+        now = max((int(s.timestamp[-1]) for s in stores.values() if len(s)), default=0)
+        for name, store in stores.items():
+            first = store.first_needed(self.keep[name], now)
+            if first > at_least and first > len(store) // 2:
+                store.drop_before(first)

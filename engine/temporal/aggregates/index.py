@@ -1,0 +1,159 @@
+"""The aggregate index as a list of disjoint elements: Algorithms 6 and 7, corrected.
+
+At instant t the value is the aggregate of all tuples with ts <= t < te, and there is none where
+there are no tuples. Per tuple: `reorganise(ts)`, then `change`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from compiler.apas.functions import Aggregate
+
+Values = tuple[Any, ...]
+Result = tuple[int, int, Values]
+"""[start, end) and the partials' final values, flat."""
+
+
+class Index(Protocol):
+    def reorganise(self, now: int) -> list[Result]:
+        """The results that lie before `now`; touching equal ones are one."""
+
+    def change(self, v: tuple[Values, ...], s: int, e: int, sign: int = 1) -> None:
+        """Adds (or with sign -1 withdraws) a tuple on [s, e): what each partial takes of it."""
+
+
+def merged(results: list[Result]) -> list[Result]:
+    """Touching neighbours with equal values joined."""
+    out: list[Result] = []
+    for start, end, values in results:
+        if out and out[-1][1] == start and same(out[-1][2], values):
+            out[-1] = (out[-1][0], end, values)
+        else:
+            out.append((start, end, values))
+    return out
+
+
+def same(a: Values, b: Values) -> bool:
+    """Equal; NaN equals NaN."""
+    return all(x == y or (_nan(x) and _nan(y)) for x, y in zip(a, b, strict=True))
+
+
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+class Partials:
+    """The partials of a node as one aggregate over their states."""
+
+    def __init__(self, functions: Sequence[Aggregate]) -> None:
+        self.functions = tuple(functions)
+
+    def init(self, v: tuple[Values, ...]) -> Values:
+        return tuple(f.init(each) for f, each in zip(self.functions, v, strict=True))
+
+    def add(self, state: Values, v: tuple[Values, ...]) -> Values:
+        return tuple(f.add(s, each) for f, s, each in zip(self.functions, state, v, strict=True))
+
+    def remove(self, state: Values, v: tuple[Values, ...]) -> Values:
+        """What cannot be taken out stays; source tuples are not kept."""
+        return tuple(
+            f.remove(s, each) if f.removes else s
+            for f, s, each in zip(self.functions, state, v, strict=True)
+        )
+
+    def final(self, state: Values) -> Values:
+        return tuple(
+            value for f, s in zip(self.functions, state, strict=True) for value in f.final(s)
+        )
+
+
+@dataclass(slots=True)
+class Piece:
+    """One element; n counts its live tuples."""
+
+    start: int
+    end: int
+    state: Values
+    n: int
+
+
+class ListIndex:
+    """`gap` is what stands for no tuples, if gaps are to be told (`emit_gaps`)."""
+
+    def __init__(self, functions: Sequence[Aggregate], gap: Values | None = None) -> None:
+        self.partials = Partials(functions)
+        self.pieces: list[Piece] = []
+        self.gap = gap
+        self.told: int | None = None  # where the last result ended
+
+    def reorganise(self, now: int) -> list[Result]:
+        done = 0
+        while done < len(self.pieces) and self.pieces[done].end <= now:
+            done += 1
+        out = [(p.start, p.end, self.partials.final(p.state)) for p in self.pieces[:done]]
+        del self.pieces[:done]
+        if self.pieces and self.pieces[0].start < now:
+            running = self.pieces[0]
+            out.append((running.start, now, self.partials.final(running.state)))
+            running.start = now
+        return merged(self._with_gaps(out, now))
+
+    def change(self, v: tuple[Values, ...], s: int, e: int, sign: int = 1) -> None:
+        if s >= e:
+            return
+        self._cut(s)
+        self._cut(e)
+        first = self._at(s)
+        last = self._at(e)
+        cur, new = s, []
+        # All states are computed before any is stored: one that has no value changes nothing.
+        for x in self.pieces[first:last]:
+            if cur < x.start:
+                new.append(self._gap(cur, x.start, v, sign))
+            change = self.partials.add if sign > 0 else self.partials.remove
+            if x.n + sign:
+                new.append(Piece(x.start, x.end, change(x.state, v), x.n + sign))
+            cur = x.end
+        if cur < e:
+            new.append(self._gap(cur, e, v, sign))
+        self.pieces[first:last] = new
+
+    def _gap(self, start: int, end: int, v: tuple[Values, ...], sign: int) -> Piece:
+        if sign < 0:
+            raise AssertionError(f"nothing to withdraw on [{start}, {end})")
+        return Piece(start, end, self.partials.init(v), 1)
+
+    def _at(self, t: int) -> int:
+        """The place of the first piece that starts at or after t."""
+        return bisect.bisect_left(self.pieces, t, key=lambda piece: piece.start)
+
+    def _cut(self, t: int) -> None:
+        """Splits the piece that strictly contains t; both keep state and n."""
+        place = self._at(t) - 1
+        if place >= 0 and self.pieces[place].end > t:
+            x = self.pieces[place]
+            self.pieces.insert(place + 1, Piece(t, x.end, x.state, x.n))
+            x.end = t
+
+    def _with_gaps(self, results: list[Result], now: int) -> list[Result]:
+        if self.gap is None:
+            return results
+        out = []
+        for start, end, values in results:
+            if self.told is not None and self.told < start:
+                out.append((self.told, start, self.gap))
+            out.append((start, end, values))
+            self.told = end
+        # A gap that reaches `now` is told so far; nothing starts before `now` any more.
+        if self.told is not None and self.told < now and not self._running(now) and now < 2**63 - 1:
+            out.append((self.told, now, self.gap))
+            self.told = now
+        return out
+
+    def _running(self, now: int) -> bool:
+        return bool(self.pieces) and self.pieces[0].start < now

@@ -1,0 +1,80 @@
+"""The resource catalogue: stream name -> state, schema, version, counters."""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from compiler.apas.symbols import Schema
+from compiler.apas.tree import Node
+
+
+class State(enum.Enum):
+    UNCONNECTED = "UNCONNECTED"  # registered; no source has told a schema
+    CONNECTED = "CONNECTED"
+    DISCONNECTED = "DISCONNECTED"  # the channel is lost; the source may resume
+    STOPPED = "STOPPED"  # the source said STOP, which is final
+
+
+class CatalogueError(ValueError):
+    """A name that is taken, or not there."""
+
+
+@dataclass(slots=True)
+class Entry:
+    name: str
+    tree: Node
+    state: State = State.UNCONNECTED
+    version: int = 0
+    address: str | None = None
+    accepted: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+class Catalogue:
+    """`lock` is held by whoever changes an entry or compares versions."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.lock = threading.RLock()
+
+    def register(self, name: str) -> Entry:
+        with self.lock:
+            if name in self.entries:
+                raise CatalogueError(f"stream {name} is registered already")
+            if not (name.isidentifier() and name.isascii()):
+                raise CatalogueError(f"{name!r} is no name of a stream")
+            self.entries[name] = Entry(name, Node(name))
+            return self.entries[name]
+
+    def remove(self, name: str) -> None:
+        with self.lock:
+            self.entries.pop(name, None)
+
+    def __getitem__(self, name: str) -> Entry:
+        with self.lock:
+            if name not in self.entries:
+                raise CatalogueError(f"there is no stream {name}")
+            return self.entries[name]
+
+    def __iter__(self) -> Iterator[Entry]:
+        with self.lock:
+            return iter(list(self.entries.values()))
+
+    def schemas(self) -> dict[str, Schema]:
+        """As the compiler wants them."""
+        with self.lock:
+            return {e.name: Schema(e.tree, e.version) for e in self.entries.values()}
+
+    def adopt(self, name: str, tree: Node) -> bool:
+        """A source's schema; whether it is another one than before."""
+        with self.lock:
+            entry = self[name]
+            entry.state = State.CONNECTED
+            if entry.version and str(entry.tree) == str(tree):
+                return False
+            entry.tree, entry.version = tree, entry.version + 1
+            return True

@@ -1,0 +1,129 @@
+"""Channels bring a source's elements: any object with `recv()` and `close()`.
+
+`recv` gives the next element, None at the end. `MemoryChannel` is a queue; `TcpChannel` reads one
+JSON object a line:
+
+    {"type": "HEADER", "stream": "I", "schema": [["val", "DOUBLE"], ["at", [["x", "INTEGER"]]]]}
+    {"type": "INSERTION", "ts": 2, "te": 10, "values": [40.0, 7]}
+    {"type": "BOUNDARY", "ts": 24}
+    {"type": "STOP"}
+
+te absent is ts, "inf" is never. The first line of a connection is the HEADER that says its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import socket
+from typing import Protocol
+
+from engine.temporal.elements import EARLIEST, FOREVER, Element, Kind
+
+MAX_LINE = 1 << 20
+
+
+class Malformed(ValueError):
+    """A message that is none."""
+
+
+class Channel(Protocol):
+    def recv(self) -> Element | None:
+        """The next element, None at the end; raises `Malformed`, after which it goes on."""
+
+    def close(self) -> None:
+        """Ends the channel, also for a `recv` that waits."""
+
+
+class MemoryChannel:
+    def __init__(self) -> None:
+        self.queue: queue.SimpleQueue[Element | None] = queue.SimpleQueue()
+
+    def send(self, x: Element) -> None:
+        self.queue.put(x)
+
+    def recv(self) -> Element | None:
+        return self.queue.get()
+
+    def close(self) -> None:
+        self.queue.put(None)
+
+
+class TcpChannel:
+    """One connection of a source."""
+
+    def __init__(self, connection: socket.socket, address: str) -> None:
+        self.connection, self.address = connection, address
+        self.stream: str | None = None  # as its last HEADER said
+        self.lines = connection.makefile("rb")
+        self.ended = False
+
+    def recv(self) -> Element | None:
+        if self.ended:
+            return None
+        try:
+            line = self.lines.readline(MAX_LINE)
+            if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                self.close()
+                raise Malformed(f"a line of over {MAX_LINE} bytes")
+        except (OSError, ValueError) as error:
+            if isinstance(error, Malformed):
+                raise
+            return None
+        if not line:
+            return None
+        x, stream = decode(line)
+        self.stream = stream or self.stream
+        return x
+
+    def close(self) -> None:
+        self.ended = True
+        with contextlib.suppress(OSError):  # the other end was faster
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+def decode(line: bytes) -> tuple[Element, str | None]:
+    """A line as an element, and the stream a HEADER names."""
+    try:
+        found = json.loads(line.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise Malformed(f"no JSON: {error}") from None
+    if not isinstance(found, dict) or str(found.get("type")) not in Kind.__members__:
+        raise Malformed(f"want an object with a type of {', '.join(Kind.__members__)}")
+    kind = Kind[str(found["type"])]
+    if kind is Kind.HEADER:
+        stream = found.get("stream")
+        if not isinstance(stream, str):
+            raise Malformed("a HEADER names its stream")
+        return Element(kind, schema=found.get("schema")), stream
+    if not kind.timed:
+        return Element(kind), None
+    ts = _time(found, "ts")
+    te = ts if kind is Kind.BOUNDARY or "te" not in found else _time(found, "te")
+    values = found.get("values", [])
+    if not isinstance(values, list):
+        raise Malformed("values is no list")
+    return Element(kind, ts, te, tuple(values) if kind is Kind.INSERTION else ()), None
+
+
+def encode(x: Element, stream: str | None = None) -> bytes:
+    """An element as a line."""
+    told: dict[str, object] = {"type": x.kind.name}
+    if x.kind is Kind.HEADER:
+        told |= {"stream": stream, "schema": x.schema}
+    elif x.kind.timed:
+        told["ts"] = x.ts
+    if x.kind is Kind.INSERTION:
+        told |= {"te": "inf" if x.te == FOREVER else x.te, "values": list(x.values)}
+    return json.dumps(told).encode() + b"\n"
+
+
+def _time(found: dict[str, object], name: str) -> int:
+    value = found.get(name)
+    if value == "inf" and name == "te":
+        return FOREVER
+    if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST <= value <= FOREVER:
+        raise Malformed(f"{name} is {str(value)[:40]}, want milliseconds")
+    return value

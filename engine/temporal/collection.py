@@ -1,0 +1,173 @@
+"""What a stateful node keeps of an input: section 3.1 of StreamAPAS.
+
+Attached indexes hear of every change right after it: `insert`, `update`, `delete` with what was
+added to or withdrawn from which interval, and `reorganise`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Values = tuple[Any, ...]
+
+
+class BadKey(ValueError):
+    """A time-table's key is 0: its sign cannot mean delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A stored element; `term` is what a join compares of it."""
+
+    ts: int
+    te: int
+    values: Values
+    term: Values = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`row`'s values are added to (sign 1) or withdrawn from (-1) [start, end)."""
+
+    sign: int
+    row: Row
+    start: int
+    end: int
+
+
+class Listener(Protocol):
+    def changed(self, event: str, changes: tuple[Change, ...]) -> None: ...
+
+    def reorganised(self, now: int) -> None: ...
+
+
+class Collection:
+    """Base: rows by id in key order, an expiry heap with lazy deletion, listeners, and the rows
+    by term for a join."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Row] = {}
+        self.listeners: list[Listener] = []
+        self.by_term: dict[Values, dict[int, Row]] = {}
+        self._expiry: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def scan(self) -> Iterator[Row]:
+        """In key order."""
+        return iter(self.rows.values())
+
+    def get(self, id: int) -> Row | None:
+        return self.rows.get(id)
+
+    def attach(self, index: Listener) -> None:
+        self.listeners.append(index)
+
+    def candidates(self, term: Values) -> list[Row]:
+        """Rows of this term, in key order; NaN equals nothing."""
+        if any(value != value for value in term):
+            return []
+        return list(self.by_term.get(term, {}).values())
+
+    def insert(self, row: Row) -> None:
+        raise NotImplementedError
+
+    def reorganise(self, now: int) -> None:
+        """Deletes every row with te <= now."""
+        while self._expiry and self._expiry[0][0] <= now:
+            te, id = heapq.heappop(self._expiry)
+            row = self.rows.get(id)
+            if row is not None and row.te == te:
+                self._drop(id)
+        for listener in self.listeners:
+            listener.reorganised(now)
+
+    def clear(self) -> None:
+        self.rows.clear()
+        self.by_term.clear()
+        self._expiry.clear()
+
+    def _store(self, id: int, row: Row) -> None:
+        self._drop(id)
+        self.rows[id] = row
+        self.by_term.setdefault(row.term, {})[id] = row
+        heapq.heappush(self._expiry, (row.te, id))
+
+    def _drop(self, id: int) -> Row | None:
+        row = self.rows.pop(id, None)
+        if row is not None:
+            same = self.by_term[row.term]
+            del same[id]
+            if not same:
+                del self.by_term[row.term]
+        return row
+
+    def _tell(self, event: str, *changes: Change) -> None:
+        for listener in self.listeners:
+            listener.changed(event, changes)
+
+
+class TimeCollection(Collection):
+    """Ids are automatic; rows leave only by reorganise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = 0
+
+    def insert(self, row: Row) -> None:
+        self._store(self._next, row)
+        self._next += 1
+        self._tell("insert", Change(1, row, row.ts, row.te))
+
+
+class TableCollection(Collection):
+    """Rows by an INTEGER key, at a place of the values. A later row of a key replaces it; key -id
+    gives the row another end. What was already processed never alters."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__()
+        self.key = key
+        self.unknown_deletes = 0
+
+    def key_of(self, values: Values) -> int:
+        key: int = values[self.key]
+        return key
+
+    def insert(self, row: Row) -> None:
+        key = self.key_of(row.values)
+        if key == 0:
+            raise BadKey("key 0: the sign of 0 cannot mean delete")
+        if key < 0:
+            self._end(-key, row)
+        elif key in self.rows:
+            old = self.rows[key]
+            self._store(key, row)
+            self._tell("update", Change(-1, old, row.ts, old.te), Change(1, row, row.ts, row.te))
+        else:
+            self._store(key, row)
+            self._tell("insert", Change(1, row, row.ts, row.te))
+
+    def refuse(self, row: Row) -> None:
+        """A row that fails the node's condition: its key has no row any more, uncounted."""
+        key = self.key_of(row.values)
+        if key == 0:
+            raise BadKey("key 0: the sign of 0 cannot mean delete")
+        if key in self.rows:
+            self._end(key, Row(row.ts, row.ts, row.values))
+
+    def _end(self, key: int, row: Row) -> None:
+        old = self.rows.get(key)
+        if old is None:
+            self.unknown_deletes += 1
+            return
+        self._store(key, Row(row.ts, row.te, old.values, old.term))
+        if row.te < old.te:
+            self._tell("delete", Change(-1, old, row.te, old.te))
+        elif row.te > old.te:
+            self._tell("update", Change(1, old, old.te, row.te))
+        else:
+            self._tell("update")

@@ -1,0 +1,97 @@
+"""Aggregates at many points at once, of members that each count for a span of points.
+
+Points are numbered 0 to n - 1. Member m counts at the points first[m] <= p < last[m]. Whatever slides
+(windows, lifetimes, groups) becomes such spans, and every aggregate is a few passes over columns:
+counts and sums add at the first point and take away at the last; least and greatest write each span
+as two blocks of a power of two and push the blocks down, O((members + points) log span).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Overflow(ArithmeticError):
+    """A sum of integers does not fit 64 bits."""
+
+
+def counts(first: Ints, last: Ints, n: int) -> Ints:
+    """How many members count at each point."""
+    change = np.bincount(first, minlength=n + 1) - np.bincount(last, minlength=n + 1)
+    found: Ints = np.cumsum(change[:n])
+    return found
+
+
+def integer_sums(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
+    """Exact: sums modulo 2^64 are right wherever the sum itself fits, which its double tells."""
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, first, values)
+    np.subtract.at(change, last, values)
+    with np.errstate(over="ignore"):
+        found: Ints = np.cumsum(change[:n])
+    if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
+        about = _running(values.astype(np.float64), first, last, n)
+        wrong = np.abs(about - found.astype(np.longdouble)) > 2.0**62
+        if wrong.any():
+            raise Overflow("a sum does not fit 64 bits")
+    return found
+
+
+def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
+    """Sums of doubles, carried with more digits than the result has, so that they do not drift.
+    What is not finite counts for itself: it must not spoil the points it does not count at."""
+    finite = np.isfinite(values)
+    if finite.all():
+        return _running(values, first, last, n).astype(np.float64)
+    found = _running(np.where(finite, values, 0.0), first, last, n).astype(np.float64)
+    for special in (np.inf, -np.inf, np.nan):
+        mine = np.isnan(values) if np.isnan(special) else values == special
+        if mine.any():
+            with np.errstate(invalid="ignore"):
+                found = found + np.where(counts(first[mine], last[mine], n) > 0, special, 0.0)
+    return found
+
+
+def _running(values: Floats, first: Ints, last: Ints, n: int) -> npt.NDArray[np.longdouble]:
+    change = np.bincount(first, values, n + 1) - np.bincount(last, values, n + 1)
+    return np.cumsum(change[:n].astype(np.longdouble))
+
+
+def extremes(
+    values: npt.NDArray[Any], first: Ints, last: Ints, n: int, greatest: bool
+) -> npt.NDArray[Any]:
+    """The least or greatest value at each point; at points without members whatever."""
+    held = last > first
+    values, first, last = values[held], first[held], last[held]
+    pick = np.maximum if greatest else np.minimum
+    if np.issubdtype(values.dtype, np.floating):
+        nothing = values.dtype.type(-np.inf if greatest else np.inf)
+    else:
+        limits = np.iinfo(values.dtype)
+        nothing = values.dtype.type(limits.min if greatest else limits.max)
+    found = np.full(n, nothing, values.dtype)
+    if not len(values):
+        return found
+    level = np.frexp((last - first).astype(np.float64))[1] - 1
+    order = np.argsort(level, kind="stable")
+    values, first, last, level = values[order], first[order], last[order], level[order]
+    top = int(level[-1])
+    edges = np.searchsorted(level, np.arange(top + 2))
+    # `found[p]` is of the blocks of this level's size that begin at p.
+    for k in range(top, -1, -1):
+        if k < top:
+            half = 1 << k
+            above = found
+            found = above.copy()
+            pick(found[half:], above[:-half], out=found[half:])
+        mine = slice(int(edges[k]), int(edges[k + 1]))
+        pick.at(found, first[mine], values[mine])
+        if k:
+            pick.at(found, last[mine] - (1 << k), values[mine])
+    return found

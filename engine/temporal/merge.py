@@ -1,0 +1,226 @@
+"""The synchroniser on columns: Arrow tables in, slices of one total order out.
+
+    merger = Merger(["R", "S"])
+    merger.push("R", rows)              # as they arrive; a column ts, then R's own
+    merger.boundary("S", 4000)          # nothing later on S starts before 4000
+    for part in merger.release(8192): ...
+    merger.stop("S")                    # S no longer holds the others back
+
+Order is by timestamp, then stream in the order of the names, then arrival. A tuple is released as
+soon as nothing can precede it any more, which is when `synchroniser` releases it.
+
+A stream promises that its timestamps fall back by no more than `slack` behind the highest it has
+shown, nor below a boundary. What keeps the promise is put in order; what breaks it is late: counted
+and handed to `on_late`, never dropped silently.
+
+What waits is held in a few sorted runs a stream. A row is copied a bounded number of times, however
+many releases it waits for, and memory is proportional to the rows that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from engine.temporal.elements import EARLIEST
+
+Ints = npt.NDArray[np.int64]
+OnLate = Callable[[str, pa.Table], None]
+
+_LONG = 1 << 16
+"""Runs of so many rows are not joined to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Consecutive tuples of the total order: the stream of each, and per stream its rows in
+    order. Timestamps and everything else are in the rows."""
+
+    stream: Ints
+    rows: tuple[pa.Table, ...]
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Rows in order. `floor` is the least timestamp this run or any later one can have; `size`
+    the rows its buffers hold, waiting or not."""
+
+    rows: pa.Table
+    ts: Ints
+    floor: int
+    size: int
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What has arrived on one stream and is not yet released."""
+
+    name: str
+    runs: list[_Run] = field(default_factory=list)
+    highest: int | None = None
+    promise: int | None = None
+    stopped: bool = False
+    late: int = 0
+
+
+class Merger:
+    """Merges the streams of the given names, in that order."""
+
+    def __init__(self, names: Sequence[str], slack: int = 0, on_late: OnLate | None = None) -> None:
+        if slack < 0:
+            raise ValueError(f"slack = {slack}: want 0 or more")
+        self.queues = [_Queue(name) for name in names]
+        self.by_name = {queue.name: queue for queue in self.queues}
+        self.slack, self.on_late = slack, on_late
+
+    @property
+    def late(self) -> dict[str, int]:
+        return {queue.name: queue.late for queue in self.queues if queue.late}
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many tuples wait, by stream."""
+        return {q.name: sum(len(run.ts) for run in q.runs) for q in self.queues}
+
+    @property
+    def bound(self) -> tuple[int, int] | None:
+        """Nothing still to come is before this (timestamp, stream number); None while a stream
+        has promised nothing, or when all have stopped."""
+        bounds = [(q.promise, i) for i, q in enumerate(self.queues) if not q.stopped]
+        found = [(promise, i) for promise, i in bounds if promise is not None]
+        return min(found) if found and len(found) == len(bounds) else None
+
+    def push(self, name: str, rows: pa.Table) -> None:
+        """Takes rows of one stream in the order they arrive."""
+        queue = self.by_name[name]
+        if not rows.num_rows:
+            return
+        ts = timestamps(rows)
+        highest = np.maximum.accumulate(ts)
+        if queue.highest is not None:
+            highest = np.maximum(highest, queue.highest)
+        before = np.concatenate(([ts[0] if queue.highest is None else queue.highest], highest[:-1]))
+        # How far it fell back fits 64 bits without a sign, whatever the two timestamps are.
+        late = (ts < before) & (before.view(np.uint64) - ts.view(np.uint64) > self.slack)
+        if queue.promise is not None:
+            # Only a boundary promises more than the highest timestamp does.
+            late |= ts < queue.promise
+        floor = EARLIEST if queue.promise is None else queue.promise
+        queue.highest = int(highest[-1])
+        self._promise(queue, queue.highest - self.slack)
+        if late.any():
+            queue.late += int(late.sum())
+            if self.on_late is not None:
+                self.on_late(name, rows.filter(pa.array(late)))
+            rows, ts = rows.filter(pa.array(~late)), ts[~late]
+        if len(ts):
+            rows, ts = _sorted(rows, ts)
+            queue.runs.append(_Run(rows, ts, floor, len(ts)))
+            _join_short(queue.runs)
+
+    def boundary(self, name: str, t: int) -> None:
+        """Nothing later on this stream starts before t. One that promises less than the stream
+        already has changes nothing."""
+        self._promise(self.by_name[name], t)
+
+    def stop(self, name: str) -> None:
+        """Nothing more comes on this stream, or none of it matters; it no longer holds the
+        others back."""
+        self.by_name[name].stopped = True
+
+    def release(self, most: int) -> Iterator[Slice]:
+        """All tuples that nothing can precede any more, in slices of at most `most`."""
+        bound = self.bound
+        if bound is None and not all(queue.stopped for queue in self.queues):
+            return
+        parts = [_take(queue.runs, i, bound) for i, queue in enumerate(self.queues)]
+        ts = np.concatenate([_NONE, *(timestamps(part) for part in parts if part)])
+        of = np.repeat(np.arange(len(parts)), [part.num_rows if part else 0 for part in parts])
+        # A stable sort keeps equal timestamps in stream order, and a stream in its own.
+        of = of[np.argsort(ts, kind="stable")]
+        taken = [0] * len(parts)
+        for start in range(0, len(of), most):
+            mine = of[start : start + most]
+            counts = np.bincount(mine, minlength=len(parts))
+            rows = []
+            for index, part in enumerate(parts):
+                count = int(counts[index])
+                rows.append(part.slice(taken[index], count) if part else _EMPTY)
+                taken[index] += count
+            yield Slice(mine, tuple(rows))
+
+    def _promise(self, queue: _Queue, t: int) -> None:
+        t = max(t, EARLIEST)
+        queue.promise = t if queue.promise is None else max(queue.promise, t)
+
+
+def timestamps(rows: pa.Table) -> Ints:
+    return np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
+
+
+def _take(runs: list[_Run], stream: int, bound: tuple[int, int] | None) -> pa.Table | None:
+    """Removes the rows of a stream that are within the bound, in order."""
+    after = bound is None or stream <= bound[1]
+    parts, keep = [], []
+    for index, run in enumerate(runs):
+        if bound is not None and run.floor > bound[0]:
+            keep += runs[index:]
+            break
+        cut = len(run.ts) if bound is None else _place(run.ts, bound[0], after)
+        if cut:
+            parts.append((run.rows.slice(0, cut), run.ts[:cut]))
+        if cut < len(run.ts):
+            keep.append(_rest(run, cut) if cut else run)
+    runs[:] = keep
+    return _joined(parts)[0] if parts else None
+
+
+def _place(ts: Ints, t: int, after: bool) -> int:
+    return int(np.searchsorted(ts, t, side="right" if after else "left"))
+
+
+def _rest(run: _Run, cut: int) -> _Run:
+    """What of a run still waits. It lets go of the buffers once most of them is released."""
+    rows, ts, size = run.rows.slice(cut), run.ts[cut:], run.size
+    if 2 * len(ts) < size:
+        rows, ts, size = _copied(rows), ts.copy(), len(ts)
+    return _Run(rows, ts, run.floor, size)
+
+
+def _join_short(runs: list[_Run]) -> None:
+    """Joins runs at the end like the digits of a binary counter, so that few remain and a row
+    is copied once for each doubling."""
+    while len(runs) > 1 and len(runs[-1].ts) >= len(runs[-2].ts) and runs[-1].size < _LONG:
+        last, before = runs.pop(), runs.pop()
+        rows, ts = _joined([(before.rows, before.ts), (last.rows, last.ts)])
+        runs.append(_Run(rows, ts, before.floor, len(ts)))
+
+
+def _joined(parts: list[tuple[pa.Table, Ints]]) -> tuple[pa.Table, Ints]:
+    """Sorted parts, given in the order of arrival, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables([rows for rows, _ in parts]).combine_chunks()
+    return _sorted(rows, np.concatenate([ts for _, ts in parts]))
+
+
+def _sorted(rows: pa.Table, ts: Ints) -> tuple[pa.Table, Ints]:
+    if np.any(ts[1:] < ts[:-1]):
+        order = np.argsort(ts, kind="stable")
+        return rows.take(pa.array(order)), ts[order]
+    return rows, ts
+
+
+def _copied(rows: pa.Table) -> pa.Table:
+    return rows.take(pa.array(np.arange(rows.num_rows)))
+
+
+_NONE = np.empty(0, np.int64)
+_EMPTY = pa.table({"ts": pa.array([], pa.int64())})

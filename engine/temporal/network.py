@@ -1,0 +1,257 @@
+"""A running network: operators joined by edges, fed by streams, heard by sinks.
+
+network = Network(compiled.network, compiled.tree)
+network.subscribe(print)                  # a HEADER first, then elements
+network.start()
+network.feed("I", insertion(2, 10, 40.0))
+network.feed("I", STOP)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from compiler.apas import network as n
+from compiler.apas.tree import Node, Path, from_lists
+from compiler.apas.types import Type
+from engine.temporal.aggregates.choose import choose
+from engine.temporal.aggregates.index import Index, ListIndex
+from engine.temporal.elements import STOP, Element, Kind, header
+from engine.temporal.operators import Aggregate, Join, Merge, Operator, Profile, Select, SetEnd
+from engine.temporal.schedule import SCHEDULERS, Halted
+
+Sink = Callable[[Element], None]
+Ask = Callable[[str, str, dict[str, Any]], bool]
+"""A special message (kind, node's title, detail): whether to go on. The node waits for it."""
+
+OnEnd = Callable[[str | None], None]
+"""Told from within a node that the network is at its end: by itself (None), or halted, and why."""
+
+
+class SourceNode(Operator):
+    """Picks the attributes used, by label; a later schema may have them elsewhere."""
+
+    def __init__(self, node: n.Source, number: int, profile: Profile, network: Network) -> None:
+        super().__init__(number, 1, profile, network.fault)
+        self.node, self.network = node, network
+        self.places: list[int] = []
+        self.seen: object = None
+
+    def adopt(self, tree: Node) -> str | None:
+        """Takes a schema; gives what is missing in it, if anything is."""
+        at: dict[Path, tuple[int, Type]] = {}
+        for place, (path, leaf) in enumerate(tree.leaves()):
+            assert leaf.type is not None
+            at[path] = (place, leaf.type)
+        for path, (_, type) in zip(self.node.paths, self.node.leaves, strict=True):
+            if path not in at:
+                return f"{'.'.join(path)} is gone"
+            if at[path][1] is not type:
+                return f"{'.'.join(path)} is {at[path][1].value}, was {type.value}"
+        self.places = [at[path][0] for path in self.node.paths]
+        return None
+
+    def control(self, source: int, x: Element) -> None:
+        stream = self.node.stream
+        if x.kind is Kind.HEADER:
+            tree = x.schema if isinstance(x.schema, Node) else from_lists(stream, x.schema)
+            if self.seen is None:
+                # The schema the query was compiled with.
+                self.adopt(tree)
+            elif str(self.seen) != str(tree):
+                self.network.ask("SCHEMA_CHANGED", self.number, {"stream": stream, "schema": tree})
+                missing = self.adopt(tree)
+                if missing is not None:
+                    self.network.halt(f"stream {stream}: {missing}")
+            self.seen = tree
+        elif x.kind is Kind.REMOVE:
+            self.network.ask("SOURCE_REMOVED", self.number, {"stream": stream})
+            self.sync.stop(0)
+
+    def algebra(self, source: int, x: Element) -> None:
+        self.send(x.ts, x.te, tuple(x.values[place] for place in self.places))
+
+
+class Network:
+    """Built of a plan. `ask` is told of special messages and answers whether to go on; without
+    one nothing goes on."""
+
+    def __init__(
+        self,
+        plan: n.Network,
+        tree: Node,
+        schemas: dict[str, Node],
+        profile: Profile | None = None,
+        scheduler: str = "inline",
+        ask: Ask | None = None,
+        on_end: OnEnd | None = None,
+    ) -> None:
+        self.plan, self.tree = plan, tree
+        self.profile = profile or Profile()
+        self.scheduler = SCHEDULERS[scheduler]()
+        self._ask, self._on_end = ask, on_end
+        self.sinks: list[Sink] = []
+        self.lock = threading.Lock()
+        self.halted_by: str | None = None
+        self.finished = threading.Event()
+        self.failed_sinks = 0
+        self.operators = [self._operator(i, node) for i, node in enumerate(plan.nodes)]
+        self.out: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in plan.nodes]
+        for number, node in enumerate(plan.nodes):
+            for source, edge in enumerate(node.edges):
+                self.out[edge.node].append((number, source, edge.columns))
+        for number, operator in enumerate(self.operators):
+            operator.emit = self._emitter(number)
+        for stream, number in plan.sources.items():
+            operator = self.operators[number]
+            assert isinstance(operator, SourceNode)
+            operator.adopt(schemas[stream])
+            operator.seen = schemas[stream]
+
+    # --- life -----------------------------------------------------------------
+
+    def subscribe(self, sink: Sink) -> None:
+        """Results go to the sink from now on, after a HEADER of the output's schema."""
+        with self.lock:
+            sink(header(self.tree))
+            self.sinks.append(sink)
+
+    def start(self) -> None:
+        self.scheduler.start(len(self.operators), self._deliver)
+
+    def feed(self, stream: str, x: Element) -> None:
+        """An element of a catalogue stream, already checked by the gate. What comes after STOP
+        or a halt is dropped: nobody waits for it."""
+        number = self.plan.sources.get(stream)
+        if number is not None and self.halted_by is None:
+            self.scheduler.put(number, 0, x)
+
+    def drain(self) -> None:
+        """Returns when all that was fed has been handled."""
+        self.scheduler.drain()
+
+    def stop(self) -> None:
+        """Ends threads, drops queues, collections and indexes. Idempotent."""
+        self.scheduler.stop()
+        for operator in self.operators:
+            operator.close()
+
+    def halt(self, why: str) -> None:
+        """Stops the network from within a node."""
+        with self.lock:
+            if self.halted_by is None:
+                self.halted_by = why
+        self.finished.set()
+        if self._on_end is not None:
+            self._on_end(why)
+        raise Halted(why)
+
+    # --- special messages -----------------------------------------------------
+
+    def ask(self, kind: str, number: int, detail: dict[str, Any]) -> None:
+        """Returns to go on, halts else."""
+        if self._ask is None or not self._ask(kind, self.plan.titles[number], detail):
+            shown = ", ".join(
+                f"{k} {v}" for k, v in detail.items() if k in ("stream", "tuple", "error")
+            )
+            self.halt(f"{kind}: {shown}")
+
+    def fault(self, number: int, x: Element, text: str) -> None:
+        last = text.strip().splitlines()[-1]
+        self.ask("EXCEPTION", number, {"tuple": x, "error": last, "traceback": text})
+
+    # --- counters -------------------------------------------------------------
+
+    @property
+    def skipped(self) -> int:
+        """Tuples without a value that were skipped."""
+        return sum(operator.skipped for operator in self.operators)
+
+    @property
+    def bad_keys(self) -> int:
+        return sum(operator.bad_keys for operator in self.operators)
+
+    @property
+    def unknown_deletes(self) -> int:
+        return sum(operator.unknown_deletes for operator in self.operators)
+
+    @property
+    def most_waiting(self) -> int:
+        inside = max((operator.sync.most_waiting for operator in self.operators), default=0)
+        return max(inside, self.scheduler.most_waiting)
+
+    # --- inside ---------------------------------------------------------------
+
+    def _operator(self, number: int, node: n.Node) -> Operator:
+        p, fault = self.profile, self.fault
+        match node:
+            case n.Source():
+                return SourceNode(node, number, p, self)
+            case n.SetEnd():
+                return SetEnd(node, number, p, fault)
+            case n.Merge():
+                return Merge(node, number, p, fault)
+            case n.Select():
+                return Select(node, number, p, fault)
+            case n.Join():
+                return Join(node, number, p, fault)
+            case n.Aggregate():
+                return Aggregate(node, number, p, fault, self._index(node))
+
+    def _index(self, node: n.Aggregate) -> Index:
+        functions = [partial.aggregate for partial in node.partials]
+        gap = gap_of(node) if self.profile.emit_gaps else None
+        if self.profile.reference:
+            return ListIndex(functions, gap)
+        in_order = isinstance(self.plan.nodes[node.side.edge.node], n.SetEnd)
+        return choose(functions, node.side.key is not None, in_order, gap)
+
+    def _emitter(self, number: int) -> Sink:
+        last = number == len(self.operators) - 1
+
+        def emit(x: Element) -> None:
+            for node, source, columns in self.out[number]:
+                self.scheduler.put(node, source, _picked(x, columns))
+            if last:
+                self._result(x)
+
+        return emit
+
+    def _result(self, x: Element) -> None:
+        with self.lock:
+            sinks = list(self.sinks)
+        for sink in sinks:
+            try:
+                sink(x)
+            except Exception:
+                self.failed_sinks += 1
+                with self.lock:
+                    self.sinks.remove(sink)
+        if x is STOP:
+            self.finished.set()
+            if self._on_end is not None:
+                self._on_end(None)
+
+    def _deliver(self, node: int, source: int, x: Element) -> None:
+        sync = self.operators[node].sync
+        if sync.open and sync.open[source]:
+            sync.put(source, x)
+
+
+def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
+    """What counts and sums are of nothing; None if another aggregate has no such value."""
+    if any(p.name not in ("agg.count", "agg.sum") for p in node.partials):
+        return None
+    return tuple(
+        0.0 if p.bound.scalar is not None and p.bound.scalar is Type.DOUBLE else 0
+        for p in node.partials
+    )
+
+
+def _picked(x: Element, columns: tuple[int, ...]) -> Element:
+    if x.kind is not Kind.INSERTION:
+        return x
+    array = (x.ts, x.te, *x.values)
+    return Element(x.kind, x.ts, x.te, tuple(array[column] for column in columns))

@@ -1,0 +1,328 @@
+"""The operators, tuple at a time: section 3 of StreamAPAS.
+
+A node runs: synchronise inputs -> reorganise -> insert into the collection -> algebra -> map. Nodes
+do not block: each input's results follow at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.apas import network as n
+from engine.temporal import compute
+from engine.temporal.aggregates.index import Index
+from engine.temporal.collection import (
+    BadKey,
+    Change,
+    Collection,
+    Row,
+    TableCollection,
+    TimeCollection,
+)
+from engine.temporal.elements import FOREVER, STOP, Element, Kind, Value, boundary, later
+from engine.temporal.synchroniser import Synchroniser
+
+Emit = Callable[[Element], None]
+OnFault = Callable[[int, Element, str], None]
+"""Told of a tuple that has no value in a node: the node's number, the tuple, the traceback. It
+returns for "continue", after which the tuple is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a network behaves. `paper` is the source's own behaviour."""
+
+    derived_boundaries: bool = True
+    emit_gaps: bool = False
+    reference: bool = False  # nested loops and aggregate lists, as the text has them
+
+    @classmethod
+    def paper(cls) -> Profile:
+        return cls(derived_boundaries=False, reference=True)
+
+
+class Operator:
+    """Base of all nodes. Outputs never fall in their key; BOUNDARYs that promise nothing new are
+    not sent."""
+
+    derives = False
+
+    def __init__(self, number: int, inputs: int, profile: Profile, fault: OnFault) -> None:
+        self.number, self.profile, self.fault = number, profile, fault
+        self.sync = Synchroniser(inputs, self)
+        self.emit: Emit = lambda x: None
+        self.last: tuple[int, int] | None = None  # key of what was sent last
+        self.skipped = 0
+        self.bad_keys = 0
+
+    @property
+    def tables(self) -> list[TableCollection]:
+        """The time-tables it keeps."""
+        return []
+
+    @property
+    def unknown_deletes(self) -> int:
+        return sum(table.unknown_deletes for table in self.tables)
+
+    # --- what the synchroniser releases ---------------------------------------
+
+    def reorganise(self, now: int) -> None:
+        """Stateless nodes have nothing to."""
+
+    def execute(self, source: int, x: Element) -> None:
+        try:
+            self.algebra(source, x)
+        except BadKey:
+            self.bad_keys += 1
+        except Exception as error:
+            self._failed(x, error)
+        if self.derives and self.profile.derived_boundaries:
+            self._boundary(x.ts)
+
+    def broadcast(self, source: int, x: Element) -> None:
+        self._boundary(x.ts)
+
+    def control(self, source: int, x: Element) -> None:
+        """Schemas and removals are the sources' business; STOP is seen by `end`."""
+
+    def end(self) -> None:
+        self.finish()
+        self.emit(STOP)
+
+    # --- for the nodes --------------------------------------------------------
+
+    def algebra(self, source: int, x: Element) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """All inputs have stopped and `reorganise` has been told so: emits what is left."""
+
+    def close(self) -> None:
+        """Lets go of what is stored."""
+        for queue in self.sync.queues:
+            queue.clear()
+        self.sync.heap.clear()
+
+    def send(self, ts: int, te: int, values: tuple[Value, ...]) -> None:
+        self.last = (ts, te)
+        self.emit(Element(Kind.INSERTION, ts, te, values))
+
+    def _boundary(self, t: int) -> None:
+        """Nothing if what was sent already promises as much."""
+        if self.last is None or t > self.last[0]:
+            self.last = (t, t)
+            self.emit(boundary(t))
+
+    def _failed(self, x: Element, error: Exception) -> None:
+        self.skipped += 1
+        text = "".join(traceback.format_exception(error))
+        self.fault(self.number, x, text)
+
+
+def array(x: Element) -> tuple[Any, ...]:
+    return (x.ts, x.te, *x.values)
+
+
+class SetEnd(Operator):
+    """A window: te := ts + size, whatever it was."""
+
+    def __init__(self, node: n.SetEnd, number: int, profile: Profile, fault: OnFault) -> None:
+        super().__init__(number, 1, profile, fault)
+        self.size = node.size
+
+    def algebra(self, source: int, x: Element) -> None:
+        te = FOREVER if self.size is None else later(x.ts, self.size)
+        self.send(x.ts, te, x.values)
+
+
+class Merge(Operator):
+    """A union: the synchronised order."""
+
+    def __init__(self, node: n.Merge, number: int, profile: Profile, fault: OnFault) -> None:
+        super().__init__(number, len(node.edges), profile, fault)
+
+    def algebra(self, source: int, x: Element) -> None:
+        self.send(x.ts, x.te, x.values)
+
+
+class Select(Operator):
+    """A filter and a map."""
+
+    def __init__(self, node: n.Select, number: int, profile: Profile, fault: OnFault) -> None:
+        super().__init__(number, 1, profile, fault)
+        self.derives = bool(node.filter.conditions)
+        self.holds = compute.predicate(node.filter)
+        self.map = compute.mapper(node.map)
+
+    def algebra(self, source: int, x: Element) -> None:
+        inp = array(x)
+        if self.holds(inp):
+            self.send(x.ts, x.te, self.map(inp))
+
+
+def _collection(side: n.Side) -> Collection:
+    return TimeCollection() if side.key is None else TableCollection(side.key - 2)
+
+
+def _put(collection: Collection, x: Element, holds: bool, row: Callable[[], Row]) -> bool:
+    """Inserts a tuple unless the node's condition on it fails; whether it is in. A delete has no
+    values the condition could be about."""
+    if isinstance(collection, TableCollection):
+        key = collection.key_of(x.values)
+        if key > 0 and not holds:
+            collection.refuse(Row(x.ts, x.te, x.values))
+            return False
+        collection.insert(row())
+        return key > 0
+    if holds:
+        collection.insert(row())
+    return holds
+
+
+class Join(Operator):
+    """Symmetric: each tuple meets those of the other side that live at its start. Results wait in
+    an order buffer, since those of one ts come out with rising te."""
+
+    derives = True
+
+    def __init__(self, node: n.Join, number: int, profile: Profile, fault: OnFault) -> None:
+        super().__init__(number, 2, profile, fault)
+        sides = (node.left, node.right)
+        self.collections = tuple(_collection(side) for side in sides)
+        self.guards = tuple(compute.predicate(side.guard) for side in sides)
+        self.terms = (
+            compute.values([a for a, _ in node.terms]),
+            compute.values([b for _, b in node.terms]),
+        )
+        self.residual = compute.predicate(node.residual)
+        self.map = compute.mapper(node.map) if node.map is not None else _whole
+        self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
+        self.pushed = 0
+
+    def reorganise(self, now: int) -> None:
+        self._flush(now)
+        for collection in self.collections:
+            collection.reorganise(now)
+
+    def algebra(self, source: int, x: Element) -> None:
+        inp, collection = array(x), self.collections[source]
+        keyed = isinstance(collection, TableCollection) and collection.key_of(x.values) < 0
+        holds = keyed or self.guards[source](inp)
+        term = self.terms[source](inp) if holds and not keyed else ()
+        inserted = _put(collection, x, holds, lambda: Row(x.ts, x.te, x.values, term))
+        if not inserted or x.instant:
+            return
+        for y in self._candidates(1 - source, term):
+            left, right = (x.values, y.values) if source == 0 else (y.values, x.values)
+            pair = (x.ts, min(x.te, y.te), *left, *right)
+            try:
+                if self.residual(pair):
+                    self.pushed += 1
+                    entry = (x.ts, pair[1], self.pushed, self.map(pair))
+                    heapq.heappush(self.buffer, entry)
+            except Exception as error:
+                self._failed(x, error)
+
+    def finish(self) -> None:
+        self._flush(None)
+
+    @property
+    def tables(self) -> list[TableCollection]:
+        return [c for c in self.collections if isinstance(c, TableCollection)]
+
+    def close(self) -> None:
+        super().close()
+        self.buffer.clear()
+        for collection in self.collections:
+            collection.clear()
+
+    def _candidates(self, side: int, term: tuple[Any, ...]) -> list[Row]:
+        collection = self.collections[side]
+        if self.profile.reference:
+            return [
+                y
+                for y in collection.scan()
+                if all(a == b for a, b in zip(y.term, term, strict=True))
+            ]
+        return collection.candidates(term)
+
+    def _flush(self, now: int | None) -> None:
+        while self.buffer and (now is None or self.buffer[0][0] < now):
+            ts, te, _, values = heapq.heappop(self.buffer)
+            self.send(ts, te, values)
+
+
+def _whole(pair: tuple[Any, ...]) -> tuple[Any, ...]:
+    return pair[2:]
+
+
+class Aggregate(Operator):
+    """Sliding aggregates: the collection's changes go to the index, which gives intervals."""
+
+    derives = True
+
+    def __init__(
+        self, node: n.Aggregate, number: int, profile: Profile, fault: OnFault, index: Index
+    ) -> None:
+        super().__init__(number, 1, profile, fault)
+        self.index = index
+        self.guard = compute.predicate(node.side.guard)
+        self.take = compute.arguments(node.partials, node.frame)
+        self.map = compute.mapper(node.map)
+        self.results, self.width = node.results, node.width
+        # Without deletions nothing is read back, so the index alone is kept.
+        self.table = TableCollection(node.side.key - 2) if node.side.key is not None else None
+        if self.table is not None:
+            self.table.attach(self)
+
+    def reorganise(self, now: int) -> None:
+        if self.table is not None:
+            self.table.reorganise(now)
+        else:
+            self.reorganised(now)
+
+    def reorganised(self, now: int) -> None:
+        places = [place for group in self.results for place in group]
+        for start, end, values in self.index.reorganise(now):
+            out: list[Any] = [None] * self.width
+            out[0], out[1] = start, end
+            for place, value in zip(places, values, strict=True):
+                out[place] = value
+            try:
+                mapped = self.map(out)
+            except Exception as error:
+                self._failed(Element(Kind.INSERTION, start, end, values), error)
+            else:
+                self.send(start, end, mapped)
+
+    def changed(self, event: str, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            row = change.row
+            self.index.change(
+                self.take((row.ts, row.te, *row.values)), change.start, change.end, change.sign
+            )
+
+    def algebra(self, source: int, x: Element) -> None:
+        inp = array(x)
+        if self.table is None:
+            if self.guard(inp) and not x.instant:
+                self.index.change(self.take(inp), x.ts, x.te)
+            return
+        key = x.values[self.table.key]
+        holds = (isinstance(key, int) and key < 0) or self.guard(inp)
+        if holds and isinstance(key, int) and key > 0:
+            self.take(inp)  # one that has no value is not stored
+        _put(self.table, x, holds, lambda: Row(x.ts, x.te, x.values))
+
+    def close(self) -> None:
+        super().close()
+        if self.table is not None:
+            self.table.clear()
+
+    @property
+    def tables(self) -> list[TableCollection]:
+        return [self.table] if self.table is not None else []

@@ -1,0 +1,258 @@
+"""GROUP BY over sliding windows, against DuckDB's windows and against a recomputation from scratch.
+
+The recomputation keeps everything and looks, at each arrival, at what its definition says is in the
+windows; it finds members that stay too long or leave too early, whatever the slices. DuckDB judges
+the aggregates' own values, with NULLs and types.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compiler.plan.pipeline import compile_text
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+from engine.host.errors import EvaluationError
+
+R = "CREATE STREAM R (a int, b double precision, c varchar(9));"
+S = "CREATE STREAM S (a int, d bigint);"
+
+
+def answers(
+    text: str, streams: dict[str, pa.Table], pushes: int = 1, slice_rows: int = 8192
+) -> dict[str, pa.Table]:
+    """All results, the streams pushed in so many parts."""
+    compilation = compile_text(text)
+    driver = HostDriver(
+        compilation, GoldenDevice(compilation.options.config), slice_rows=slice_rows
+    )
+    found: dict[str, list[pa.Table]] = {q.name: [] for q in compilation.program.asked}
+    for part in range(pushes):
+        for name, rows in streams.items():
+            cut = [rows.num_rows * p // pushes for p in (part, part + 1)]
+            driver.push(name, rows.slice(cut[0], cut[1] - cut[0]))
+        for name, rows in driver.advance():
+            found[name].append(rows)
+    for name, rows in driver.finish():
+        found[name].append(rows)
+    return {
+        name: pa.concat_tables(parts) if parts else pa.table({}) for name, parts in found.items()
+    }
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def random_r(chance: np.random.Generator, count: int, distinct: bool = False) -> pa.Table:
+    step = chance.integers(1 if distinct else 0, 4, count)
+    return pa.table(
+        {
+            "ts": np.cumsum(step),
+            "a": pa.array(
+                chance.integers(0, 4, count).astype(np.int32), mask=chance.random(count) < 0.1
+            ),
+            "b": pa.array(chance.integers(-20, 20, count) / 4, mask=chance.random(count) < 0.1),
+            "c": pa.array([f"w{i}" for i in chance.integers(0, 5, count)]),
+        }
+    )
+
+
+SQL = """
+SELECT a, count(*) OVER w, count(b) OVER w, sum(b) OVER w, avg(b) OVER w, min(b) OVER w, max(b) OVER w,
+       sum(length(c)) OVER w, min(c) OVER w, max(c) OVER w, min(ts) OVER w, ts
+FROM r WINDOW w AS (PARTITION BY a ORDER BY {order} {frame}) ORDER BY ts, n
+"""
+TEXT = (
+    R
+    + """
+SELECT a, count(*) AS n, count(b) AS m, sum(b) AS s, avg(b) AS v, min(b) AS lo, max(b) AS hi,
+       sum(length(c)) AS l, min(c) AS first, max(c) AS last
+FROM R GROUP BY a WINDOW {window};
+"""
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [0, 5, 40])
+def test_range_against_duckdb(seed: int, size: int) -> None:
+    """Timestamps all differ: SQL counts later tuples of one time, a stream has not seen them."""
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    r = random_r(chance, 300, distinct=True).append_column("n", pa.array(range(300)))
+    sql = SQL.format(order="ts", frame=f"RANGE BETWEEN {size} PRECEDING AND CURRENT ROW")
+    with duckdb.connect() as connection:
+        connection.register("r", r)
+        want = connection.execute(sql).fetchall()
+    found = answers(
+        TEXT.format(window=f"RANGE {size}"), {"R": r.drop(["n"])}, pushes=7, slice_rows=37
+    )
+    assert rows_of(found["q0"]) == want
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_unbounded_against_duckdb(seed: int) -> None:
+    """With ties: the frame counts rows, as arrivals do."""
+    print(f"seed {seed}")
+    r = random_r(np.random.default_rng(seed), 200).append_column("n", pa.array(range(200)))
+    sql = SQL.format(order="ts, n", frame="ROWS UNBOUNDED PRECEDING")
+    with duckdb.connect() as connection:
+        connection.register("r", r)
+        want = connection.execute(sql).fetchall()
+    found = answers(TEXT.format(window="UNBOUNDED"), {"R": r.drop(["n"])}, pushes=3, slice_rows=50)
+    assert rows_of(found["q0"]) == want
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_count_the_stream_not_the_group(seed: int) -> None:
+    print(f"seed {seed}")
+    r = random_r(np.random.default_rng(seed), 120)
+    text = (
+        R + "SELECT a, count(*) AS n, sum(b) AS s FROM R WHERE c <> 'w0' GROUP BY a WINDOW ROWS 9;"
+    )
+    data = r.to_pylist()
+    want = []
+    for i, row in enumerate(data):
+        if row["c"] != "w0":
+            live = [x for x in data[max(i - 8, 0) : i + 1] if x["a"] == row["a"] and x["c"] != "w0"]
+            known = [x["b"] for x in live if x["b"] is not None]
+            want.append(
+                (row["a"], len(live), sum(known) if known else None, live[0]["ts"], row["ts"])
+            )
+    assert rows_of(answers(text, {"R": r}, pushes=4, slice_rows=11)["q0"]) == want
+
+
+@pytest.mark.parametrize(
+    "windows", ["RANGE 6", "RANGE 9, ROWS 4", "ROWS 3, RANGE 12", "UNBOUNDED, NOW"]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_join_results_against_a_recomputation(windows: str, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    r = random_r(chance, 60)
+    s = pa.table(
+        {
+            "ts": np.cumsum(chance.integers(0, 4, 60)),
+            "a": chance.integers(0, 4, 60).astype(np.int32),
+            "d": chance.integers(0, 9, 60),
+        }
+    )
+    text = f"""{R}{S} SELECT c, count(*) AS n, sum(d) AS s, max(b) AS m FROM R, S WHERE R.a = S.a
+               GROUP BY c HAVING count(*) > 1 WINDOW {windows};"""
+    want = _recomputed(r.to_pylist(), s.to_pylist(), windows)
+    for pushes, slice_rows in ((1, 8192), (5, 7)):
+        found = rows_of(answers(text, {"R": r, "S": s}, pushes, slice_rows)["q0"])
+        assert sorted(found, key=str) == sorted(want, key=str)
+        assert [row[-1] for row in found] == [row[-1] for row in want]
+
+
+def _recomputed(r: list[Any], s: list[Any], windows: str) -> list[tuple[Any, ...]]:
+    both = [w.split() for w in windows.split(", ")] * 2
+    arrivals = sorted(
+        [(row["ts"], 0, i) for i, row in enumerate(r)]
+        + [(row["ts"], 1, i) for i, row in enumerate(s)]
+    )
+    want = []
+    seen: tuple[list[int], list[int]] = ([], [])
+    for now, stream, place in arrivals:
+        seen[stream].append(place)
+
+        def live(k: int, now: int = now) -> list[int]:
+            kind, *size = both[k]
+            if kind == "ROWS":
+                return seen[k][-int(size[0]) :]
+            oldest = -1 if kind == "UNBOUNDED" else now - (int(size[0]) if size else 0)
+            return [i for i in seen[k] if (r, s)[k][i]["ts"] >= oldest]
+
+        pairs = [(r[i], s[j], i, j) for i in live(0) for j in live(1) if r[i]["a"] == s[j]["a"]]
+        new = [p for p in pairs if p[2 + stream] == place]
+        for c in dict.fromkeys(p[0]["c"] for p in sorted(new, key=lambda p: p[2:])):
+            mine = [p for p in pairs if p[0]["c"] == c]
+            known = [p[0]["b"] for p in mine if p[0]["b"] is not None]
+            if len(mine) > 1:
+                oldest = min(min(p[0]["ts"], p[1]["ts"]) for p in mine)
+                total = sum(p[1]["d"] for p in mine)
+                want.append((c, len(mine), total, max(known, default=None), oldest, now))
+    return want
+
+
+def test_expressions_over_groups() -> None:
+    text = (
+        R
+        + """SELECT upper(c) AS name, max(b) - min(b) AS gap, 2 * sum(a) + count(*) AS x
+                  FROM R GROUP BY upper(c) HAVING max(b) > min(b) OR count(*) = 1 WINDOW UNBOUNDED;"""
+    )
+    r = pa.table(
+        {
+            "ts": [1, 2, 3, 4],
+            "a": [1, 2, 3, 4],
+            "b": [1.0, 2.0, 4.0, 2.0],
+            "c": ["x", "X", "y", None],
+        }
+    )
+    assert rows_of(answers(text, {"R": r})["q0"]) == [
+        ("X", 0.0, 3, 1, 1), ("X", 1.0, 8, 1, 2), ("Y", 0.0, 7, 3, 3), (None, 0.0, 9, 4, 4),
+    ]  # fmt: skip
+
+
+def test_of_nothing_there_is_only_a_count() -> None:
+    r = pa.table({"ts": [1], "a": pa.array([None], pa.int32()), "b": [float("nan")], "c": ["x"]})
+    text = (
+        R
+        + "SELECT count(a) AS n, sum(a) AS s, avg(b) AS v, min(b) AS m, max(a) AS o FROM R WINDOW NOW;"
+    )
+    assert rows_of(answers(text, {"R": r})["q0"]) == [(0, None, None, None, None, 1, 1)]
+
+
+def test_types_of_extremes() -> None:
+    text = """CREATE STREAM T (d date, t time, f boolean, r real);
+    SELECT min(d) AS a, max(t) AS b, min(f) AS c, max(f) AS e, min(r) AS g FROM T WINDOW UNBOUNDED;"""
+    t = pa.table({
+        "ts": [1, 2],
+        "d": pa.array([9, 3], pa.int32()).cast(pa.date32()),
+        "t": pa.array([5, 6], pa.int32()).cast(pa.time32("ms")),
+        "f": [True, False],
+        "r": pa.array([1.5, 0.5], pa.float32()),
+    })  # fmt: skip
+    last = answers(text, {"T": t})["q0"].to_pylist()[-1]
+    assert [str(v) for v in last.values()][:5] == [
+        "1970-01-04",
+        "00:00:00.006000",
+        "False",
+        "True",
+        "0.5",
+    ]
+
+
+def test_a_sum_that_does_not_fit() -> None:
+    text = S + "SELECT sum(d) AS s FROM S WINDOW UNBOUNDED;"
+    s = pa.table({"ts": [1, 2], "a": [1, 1], "d": [2**62, 2**62]})
+    with pytest.raises(EvaluationError, match=r"query q0: sum\(S.d\): a sum does not fit 64 bits"):
+        answers(text, {"S": s})
+
+
+def test_what_left_the_window_no_longer_overflows_nor_spoils() -> None:
+    text = S + "SELECT sum(d) AS s FROM S WINDOW RANGE 1;"
+    s = pa.table({"ts": [1, 5, 9], "a": [1, 1, 1], "d": [2**62, 2**62, -(2**62)]})
+    assert [row[0] for row in rows_of(answers(text, {"S": s})["q0"])] == [2**62, 2**62, -(2**62)]
+    r = pa.table({"ts": [1, 5], "a": [1, 1], "b": [float("inf"), 2.0], "c": ["x", "x"]})
+    found = answers(R + "SELECT sum(b) AS s FROM R WINDOW RANGE 1;", {"R": r})["q0"]
+    assert [row[0] for row in rows_of(found)] == [float("inf"), 2.0]
+
+
+def test_members_are_let_go() -> None:
+    compilation = compile_text(R + "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 50;")
+    driver = HostDriver(compilation, GoldenDevice(compilation.options.config), slice_rows=500)
+    chance = random.Random(1)
+    for start in range(0, 20_000, 500):
+        ts = list(range(start, start + 500))
+        a = [chance.randrange(9) for _ in ts]
+        driver.push("R", pa.table({"ts": ts, "a": a, "b": [0.0] * 500, "c": ["x"] * 500}))
+        list(driver.advance())
+        assert driver.groupings["q0"].live <= 52

@@ -1,0 +1,121 @@
+"""Queries over derived streams, against the same in one query or against DuckDB."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compiler.plan.pipeline import compile_text
+from tests.engine.host.test_grouping import R, S, answers, random_r, rows_of
+
+
+def streams(seed: int, count: int = 80) -> dict[str, pa.Table]:
+    chance = np.random.default_rng(seed)
+    s = pa.table(
+        {
+            "ts": np.cumsum(chance.integers(0, 4, count)),
+            "a": chance.integers(0, 4, count).astype(np.int32),
+            "d": chance.integers(0, 9, count),
+        }
+    )
+    return {"R": random_r(chance, count), "S": s}
+
+
+@pytest.mark.parametrize(("pushes", "slice_rows"), [(1, 8192), (6, 5)])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_filtered_stream_joins_like_the_filter_in_the_query(
+    seed: int, pushes: int, slice_rows: int
+) -> None:
+    print(f"seed {seed}")
+    text = f"""{R}{S}
+    CREATE STREAM F AS SELECT a, b, c FROM R WHERE b > 0 WINDOW NOW;
+    REGISTER QUERY through AS SELECT F.c, S.d FROM F, S WHERE F.a = S.a WINDOW RANGE 7;
+    REGISTER QUERY straight AS SELECT R.c, S.d FROM R, S WHERE R.a = S.a AND b > 0 WINDOW RANGE 7;
+    """
+    found = answers(text, streams(seed), pushes, slice_rows)
+    assert sorted(map(str, rows_of(found["through"]))) == sorted(
+        map(str, rows_of(found["straight"]))
+    )
+    assert found["through"].num_rows > 20
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_join_a_group_and_a_join_again(seed: int) -> None:
+    """Three levels; DuckDB computes each from the rows of the one before."""
+    print(f"seed {seed}")
+    text = f"""{R}{S}
+    CREATE STREAM J AS SELECT R.c, S.d, R.a FROM R, S WHERE R.a = S.a WINDOW RANGE 3;
+    CREATE STREAM G AS SELECT c, max(d) AS top FROM J GROUP BY c HAVING max(d) > 4 WINDOW RANGE 9;
+    REGISTER QUERY j AS SELECT J.c, J.d, J.a FROM J WINDOW NOW;
+    REGISTER QUERY g AS SELECT G.c, G.top FROM G WINDOW NOW;
+    REGISTER QUERY last AS SELECT G.c, G.top, S.d FROM G, S WHERE G.top < S.d WINDOW NOW, RANGE 4;
+    """
+    data = streams(seed)
+    found = answers(text, data, 4, 9)
+    with duckdb.connect() as connection:
+        for name, rows in {**data, "g": found["g"], "j": found["j"]}.items():
+            connection.register(name, rows.append_column("n", pa.array(range(rows.num_rows))))
+        joined = connection.execute(
+            "SELECT c, d, R.a, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S WHERE R.a = S.a"
+            " AND abs(R.ts - S.ts) <= 3"
+        ).fetchall()
+        assert sorted(map(str, _times(found["j"]))) == sorted(
+            str((c, d, a, newest)) for c, d, a, _, newest in joined
+        )
+        grouped = connection.execute(
+            """SELECT * EXCLUDE (n) FROM (SELECT x."J.c", (SELECT max(y."J.d") FROM j y WHERE y."J.c" = x."J.c" AND y.n <= x.n
+               AND y.ts_newest >= x.ts_newest - 9) AS top, x.ts_newest, x.n FROM j x)
+               WHERE top > 4 ORDER BY n"""
+        ).fetchall()
+        assert _times(found["g"]) == grouped
+        # A row of G meets the S seen before it, and S comes first of one time; only a G of the
+        # same time is still there when an S arrives, and no S of that time comes after it.
+        last = connection.execute(
+            """SELECT "G.c", "G.top", S.d FROM g, S WHERE "G.top" < S.d
+               AND S.ts BETWEEN g.ts_newest - 4 AND g.ts_newest"""
+        ).fetchall()
+        assert sorted(map(str, last)) == sorted(str(row[:3]) for row in rows_of(found["last"]))
+
+
+def _times(table: pa.Table) -> list[tuple[object, ...]]:
+    """Rows with their newest time alone: that of a derived tuple."""
+    return [(*row[:-2], row[-1]) for row in rows_of(table)]
+
+
+def test_a_self_join_of_a_derived_stream() -> None:
+    text = (
+        R
+        + """CREATE STREAM F AS SELECT a, b FROM R WHERE b > 0 WINDOW NOW;
+    SELECT x.b AS one, y.b AS other FROM F x, F y WHERE x.a = y.a AND x.b < y.b WINDOW UNBOUNDED;"""
+    )
+    r = pa.table(
+        {"ts": [1, 2, 3, 4], "a": [1, 1, 2, 1], "b": [2.0, 3.0, 4.0, -1.0], "c": ["x"] * 4}
+    )
+    assert rows_of(answers(text, {"R": r})["q0"]) == [(2.0, 3.0, 1, 2)]
+
+
+def test_definitions_nobody_reads_do_not_run() -> None:
+    text = R + "CREATE STREAM F AS SELECT a FROM R WINDOW NOW; SELECT a FROM R WINDOW NOW;"
+    assert [query.name for query in compile_text(text).program.queries] == ["q0"]
+
+
+def test_a_stream_and_a_query_may_share_a_name() -> None:
+    text = (
+        R
+        + """CREATE STREAM F AS SELECT a FROM R WHERE a = 1 WINDOW NOW;
+    REGISTER QUERY F AS SELECT a FROM F WINDOW NOW;"""
+    )
+    r = pa.table({"ts": [1, 2], "a": [1, 2], "b": [0.0, 0.0], "c": ["x", "y"]})
+    assert {name: rows_of(t) for name, t in answers(text, {"R": r}).items()} == {"F": [(1, 1, 1)]}
+
+
+def test_nothing_comes_of_nothing() -> None:
+    text = (
+        R
+        + """CREATE STREAM F AS SELECT a FROM R WINDOW NOW;
+    SELECT count(*) AS n FROM F WINDOW NOW;"""
+    )
+    empty = random_r(np.random.default_rng(0), 0)
+    assert answers(text, {"R": empty})["q0"].num_rows == 0

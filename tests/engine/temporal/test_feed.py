@@ -1,0 +1,284 @@
+"""The gate and the channels: what is refused and why, and that no bytes crash anything."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from engine.temporal.catalogue import CatalogueError, State
+from engine.temporal.channels import Malformed, MemoryChannel, decode, encode
+from engine.temporal.elements import (
+    FOREVER,
+    REMOVE,
+    STOP,
+    Element,
+    Kind,
+    boundary,
+    header,
+    insertion,
+)
+from engine.temporal.feed import Feed
+
+SCHEMA = header([["v", "INTEGER"]])
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.elements: list[Element] = []
+
+    def feed(self, stream: str, x: Element) -> None:
+        self.elements.append(x)
+
+
+def fed() -> tuple[Feed, Heard, list[tuple[str, str]]]:
+    dead: list[tuple[str, str]] = []
+    feed = Feed(dead_letter=lambda stream, reason, x: dead.append((reason, repr(x))))
+    feed.register("I")
+    heard = Heard()
+    feed.subscribe("I", heard)
+    return feed, heard, dead
+
+
+@pytest.mark.acceptance(4)
+def test_the_example_of_the_gate() -> None:
+    feed, heard, dead = fed()
+    for x in [
+        insertion(1, 3, 7), SCHEMA, insertion(1, 3, 7), insertion(2, 2, 3), Element(Kind.INSERTION, 2, 1, (3,)),
+        boundary(4), boundary(3), insertion(3, 5, 9), insertion(4, 4, 6),
+    ]:  # fmt: skip
+        feed.offer("I", x)
+    accepted = [repr(x) for x in heard.elements if x.kind.timed]
+    assert accepted == ["[1,3) 7", "[2,2) 3", "B(4)", "[4,4) 6"]
+    assert [reason for reason, _ in dead] == ["no_schema", "interval", "stale_boundary", "late"]
+    entry = feed.catalogue["I"]
+    assert entry.rejected == {"no_schema": 1, "interval": 1, "stale_boundary": 1, "late": 1}
+    assert entry.accepted == 3
+
+
+@pytest.mark.acceptance(4)
+@pytest.mark.parametrize("values", [(), (1, 2), ("1",), (1.5,), (True,), (2**63,), (None,)])
+def test_wrong_values(values: tuple[Any, ...]) -> None:
+    feed, _heard, dead = fed()
+    feed.offer("I", SCHEMA)
+    assert not feed.offer("I", Element(Kind.INSERTION, 1, 2, values))
+    assert [reason for reason, _ in dead] == ["schema"]
+    assert feed.offer("I", insertion(1, 2, 5))
+
+
+def test_a_whole_number_may_be_a_double() -> None:
+    feed, heard, _ = fed()
+    feed.offer("I", header([["v", "DOUBLE"]]))
+    feed.offer("I", insertion(1, 2, 5))
+    assert heard.elements[-1].values == (5.0,)
+    assert not feed.offer("I", Element(Kind.INSERTION, 1, 2, (10**400,)))
+
+
+@pytest.mark.acceptance(2)
+def test_headers() -> None:
+    feed, _heard, dead = fed()
+    feed.offer("I", SCHEMA)
+    for bad in ([["ts", "INTEGER"]], [["v", "INTEGER"], ["v", "DOUBLE"]], [["v", "FLOAT"]], None):
+        assert not feed.offer("I", header(bad))
+    assert feed.catalogue["I"].version == 1
+    assert feed.offer("I", header([["w", "STRING"]]))
+    assert feed.catalogue["I"].version == 2
+    assert feed.offer("I", insertion(1, 2, "x"))
+    assert [reason for reason, _ in dead] == ["header"] * 4
+
+
+@pytest.mark.acceptance(10)
+def test_stop_is_final_and_remove_frees_the_name() -> None:
+    feed, heard, _dead = fed()
+    feed.offer("I", SCHEMA)
+    feed.offer("I", STOP)
+    assert not feed.offer("I", insertion(1, 2, 3))
+    assert not feed.offer("I", SCHEMA)
+    assert feed.catalogue["I"].state is State.STOPPED
+    assert feed.offer("I", REMOVE) is False
+    feed.register("J")
+    feed.offer("J", REMOVE)
+    feed.register("J")
+    assert [x.kind for x in heard.elements] == [Kind.HEADER, Kind.STOP]
+
+
+# --- channels -----------------------------------------------------------------
+
+
+def until(what: Any) -> None:
+    """Waits for another thread; a failure is an assertion, not a time limit on the work."""
+    for _ in range(2000):
+        if what():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it never happened")
+
+
+@pytest.mark.acceptance(3)
+def test_one_channel_a_stream() -> None:
+    feed, _, _ = fed()
+    channel = MemoryChannel()
+    feed.connect("I", channel)
+    with pytest.raises(CatalogueError, match="has a channel already"):
+        feed.connect("I", MemoryChannel())
+    with pytest.raises(CatalogueError, match="no stream X"):
+        feed.connect("X", MemoryChannel())
+    feed.close()
+
+
+def test_a_lost_channel_can_resume() -> None:
+    feed, heard, _ = fed()
+    for values in (1, 2):
+        channel = MemoryChannel()
+        feed.connect("I", channel)
+        channel.send(SCHEMA)
+        channel.send(insertion(values, 9, values))
+        until(lambda: feed.catalogue["I"].state is State.CONNECTED)
+        channel.close()
+        until(lambda: "I" not in feed.channels)
+        assert feed.catalogue["I"].state is State.DISCONNECTED
+        assert feed.catalogue["I"].version == 1
+    assert [x.values for x in heard.elements if x.kind is Kind.INSERTION] == [(1,), (2,)]
+    feed.close()
+
+
+def test_over_tcp() -> None:
+    feed, heard, dead = fed()
+    port = feed.listen()
+    with socket.create_connection(("127.0.0.1", port)) as source:
+        source.sendall(encode(SCHEMA, "I"))
+        source.sendall(b'{"type": "INSERTION", "ts": 1, "values": [3]}\n')
+        source.sendall(b'{"type": "INSERTION", "ts": 1, "te": "inf", "values": [4]}\n')
+        source.sendall(b"garbage\n" + encode(boundary(7)))
+        source.sendall(encode(insertion(7, FOREVER, 5)) + encode(STOP))
+        until(lambda: feed.catalogue["I"].state is State.STOPPED)
+    assert [repr(x) for x in heard.elements[1:]] == [
+        "[1,1) 3",
+        "[1,inf) 4",
+        "B(7)",
+        "[7,inf) 5",
+        "STOP",
+    ]
+    assert [reason for reason, _ in dead] == ["malformed"]
+    feed.close()
+    assert feed.channels == {}
+
+
+def test_sources_that_are_refused() -> None:
+    notes: list[str] = []
+    feed = Feed(note=lambda event, detail: notes.append(event))
+    feed.register("I")
+    port = feed.listen()
+    for first in (encode(SCHEMA, "X"), encode(boundary(1)), b"{}\n", b""):
+        with socket.create_connection(("127.0.0.1", port)) as source:
+            source.sendall(first)
+            if first:
+                assert source.recv(1) == b""  # the other end hung up
+    until(lambda: notes.count("source refused") == 4)
+    silent = socket.create_connection(("127.0.0.1", port))
+    until(lambda: feed.unannounced)
+    feed.close()
+    silent.close()
+    assert not feed.unannounced
+
+
+@pytest.mark.acceptance(12)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_bytes_crash_nothing(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    feed, heard, _ = fed()
+    port = feed.listen()
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", port)) as source:
+            if chance.random() < 0.7:
+                source.sendall(encode(SCHEMA, "I"))
+            source.sendall(bytes(chance.randrange(256) for _ in range(chance.randint(0, 3000))))
+            source.sendall(b"\n" + encode(insertion(seed, 9, 1)))
+        until(lambda: not feed.channels and not feed.unannounced)
+    channel = MemoryChannel()
+    feed.connect("I", channel)
+    channel.send(SCHEMA)
+    channel.send(insertion(10, 11, 42))
+    until(lambda: heard.elements and heard.elements[-1].values == (42,))
+    feed.close()
+
+
+def mutated(chance: random.Random) -> bytes:
+    """A line with something wrong in it, or nothing."""
+    message: dict[str, Any] = chance.choice([
+        {"type": "INSERTION", "ts": 1, "te": 3, "values": [1]},
+        {"type": "BOUNDARY", "ts": 5},
+        {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"], ["g", [["x", "DOUBLE"]]]]},
+        {"type": "STOP"},
+    ])  # fmt: skip
+    message = json.loads(json.dumps(message))
+    for _ in range(chance.randint(0, 2)):
+        key = chance.choice([*message, "te", "ts", "schema"])
+        message[key] = chance.choice(
+            [
+                None,
+                -1,
+                2**70,
+                "inf",
+                "",
+                [],
+                {},
+                1.5,
+                True,
+                [["a", [["b", [[]]]]]],
+                "HEADER",
+                [[1, 2]],
+                float("nan"),
+            ]
+        )
+    line = json.dumps(message).encode()
+    if chance.random() < 0.2:
+        at = chance.randrange(len(line))
+        line = line[:at] + bytes([chance.randrange(256)]) + line[at + 1 :]
+    return line
+
+
+def fuzz(seed: int, count: int) -> tuple[int, int]:
+    chance = random.Random(seed)
+    good = bad = 0
+    feed = Feed()
+    feed.register("I")
+    for _ in range(count):
+        line = mutated(chance)
+        try:
+            x, _ = decode(line)
+        except Malformed:
+            bad += 1
+            continue
+        except Exception:
+            print(f"seed {seed}, line {line!r}")
+            raise
+        good += 1
+        if x.kind is not Kind.STOP:
+            feed.offer("I", x)
+    return good, bad
+
+
+@pytest.mark.acceptance(12)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_line_crashes_the_gate(seed: int) -> None:
+    good, bad = fuzz(seed, 700)
+    assert good > 100
+    assert bad > 100
+
+
+def test_a_line_without_end_is_refused() -> None:
+    feed, _, dead = fed()
+    port = feed.listen()
+    with socket.create_connection(("127.0.0.1", port)) as source:
+        source.sendall(encode(SCHEMA, "I"))
+        until(lambda: "I" in feed.channels)
+        source.sendall(b"x" * (1 << 20) + b"x")
+        until(lambda: "I" not in feed.channels)
+    assert [reason for reason, _ in dead] == ["malformed"]
+    feed.close()
