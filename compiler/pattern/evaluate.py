@@ -91,28 +91,40 @@ def _value(e: ir.Value) -> Evaluator:
     return lambda groups, at: groups[element][at[element] - offset].attrs.get(name)
 
 
+def aggregate(function: str, values: list[Any]) -> Any:
+    """An aggregate of values that are not NULL."""
+    result = _AGGREGATES[function](values)
+    return _in_range(result) if isinstance(result, int) else _real(result)
+
+
 def _aggregate(e: ir.Aggregate) -> Evaluator:
     element, before, name = e.element, e.before, e.attribute
-    of = _AGGREGATES[e.function]
-    whole = e.type.is_integer
 
     def value(groups: Groups, at: At) -> Any:
         events = groups[element][: at[element]] if before else groups[element]
         if name is None:
             return len(events)
         if name == ir.TIME:
-            return of([event.ts for event in events])
+            return aggregate(e.function, [event.ts for event in events])
         found = [event.attrs.get(name) for event in events]
-        result = of([v for v in found if v is not None])
-        return _in_range(result) if whole else _real(result)
+        return aggregate(e.function, [v for v in found if v is not None])
 
     return value
 
 
+def _sum(values: list[Any]) -> Any:
+    """From left to right, one rounding a step: the built-in `sum` compensates in some versions
+    of Python, and then differs from a sum over columns."""
+    total = 0
+    for value in values:
+        total += value
+    return total
+
+
 _AGGREGATES: Mapping[str, Callable[[list[Any]], Any]] = {
     "count": len,
-    "sum": lambda values: sum(values) if values else None,
-    "avg": lambda values: float(sum(values)) / len(values) if values else None,
+    "sum": lambda values: _sum(values) if values else None,
+    "avg": lambda values: float(_sum(values)) / len(values) if values else None,
     "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
 }
