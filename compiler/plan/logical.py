@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from compiler.catalogue import Stream
 from compiler.errors import Span
+from compiler.pattern import ir
 from compiler.plan.expressions import Expression
 from hdl.device import Window
 
@@ -61,8 +63,19 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Program:
     """What a text amounts to once all its statements have been carried out in order:
-    the streams, the queries registered at the end, and what it asks to be shown."""
+    the streams, the queries and patterns registered at the end, and what it asks to be shown.
+
+    A pattern comes after those whose results it reads. `feeds` gives the name of the query or
+    pattern that defines a derived stream some pattern reads; its results are that stream's."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
+    patterns: tuple[ir.Query, ...] = ()
+    feeds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The queries and patterns whose results are asked for."""
+        every = [*(q.name for q in self.queries), *(p.name for p in self.patterns)]
+        return [name for name in every if name not in self.feeds.values()]

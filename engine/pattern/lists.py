@@ -6,6 +6,8 @@ next than any window reaches: one search then serves all keys.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import pyarrow as pa
 
@@ -107,13 +109,20 @@ class _WholeList:
         return None
 
 
+class Columns(Protocol):
+    """Where bindings look: the columns of each element's list."""
+
+    def column(self, element: int, attribute: str) -> Column: ...
+    def alone(self, element: int, e: ir.Expression, bindings: int) -> Column | None: ...
+
+
 class Bindings:
     """Rows of a search: for each element a position in its list. `each` are members of groups,
     `owner` says which match of `groups` a row belongs to (each its own, if None)."""
 
     def __init__(
         self,
-        lists: Lists,
+        lists: Columns,
         size: int,
         at: dict[int, Array],
         each: dict[int, Array] | None = None,

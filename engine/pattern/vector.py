@@ -69,6 +69,10 @@ class ColumnSearch:
     def order(self) -> Order:
         return self._order
 
+    def events(self) -> list[Event]:
+        """What is kept, as single events."""
+        return [] if self._log is None else self._log.rows()
+
     def advance(self, batch: Batch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
         ordered, or None."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import random
 
 from compiler.catalogue import Column, Stream
-from compiler.errors import Problems, Source, Span
 from compiler.pattern import ir
-from compiler.pattern.analyse import Context, analyse
-from compiler.pattern.parse import parse_statement
-from compiler.pattern.tree import Pattern
+from compiler.pattern.bind import ParameterValue
+from compiler.pattern.statements import compile_pattern
 from compiler.plan.types import DOUBLE, INT, VARCHAR
 from engine.pattern.event import Event
 
@@ -21,17 +19,9 @@ TYPES = "ABCD"
 
 
 def query_of(
-    text: str, bounded: bool = False, stream: Stream = STREAM, **parameters: object
+    text: str, bounded: bool = False, stream: Stream = STREAM, **parameters: ParameterValue
 ) -> ir.Query:
-    """A PATTERN text as a query; raises with everything wrong."""
-    source, problems = Source(text), Problems()
-    statement = parse_statement(source, Span(0, len(text)), problems)
-    problems.raise_any(source)
-    assert isinstance(statement, Pattern)
-    context = Context(source, problems, {stream.name: stream}, parameters, bounded)  # type: ignore[arg-type]
-    query = analyse(statement, "q0", context)
-    problems.raise_any(source)
-    return query
+    return compile_pattern(text, stream, parameters=parameters, bounded=bounded)
 
 
 class Generator:
@@ -63,7 +53,6 @@ class Generator:
         while True:
             how = strategy or chance.choice(("", "ANY SUBSETS", "NEXT", "STRICT", "ANY GROUP"))
             elements = self._elements(kleene)
-            names = [name for _, name, _ in elements]
             sequence = "; ".join(f"{what} {name}" for what, name, _ in elements)
             where = self._where(elements)
             within = chance.choice((1, 2, 3, 4, 5, 6, 8, 12))
@@ -77,7 +66,6 @@ class Generator:
             if how:
                 text += f" USING {how}"
             text += " RETURN *"
-            del names
             try:
                 return query_of(text, bounded=True)
             except Exception as error:
