@@ -84,6 +84,7 @@ def parser(kind: str) -> Lark:
 
 _TOKEN_NAMES = {
     "NAME": "a name",
+    "COLUMN": "a name",
     "INT": "a number",
     "NUMBERLIT": "a number",
     "PERCENT": "a percentage",
@@ -153,7 +154,9 @@ def _name(token: Token) -> Name:
 
 
 def _names(c: list[Any]) -> tuple[Name, ...]:
-    return tuple(_name(token) for token in c if token is not None and token.type == "NAME")
+    return tuple(
+        _name(token) for token in c if token is not None and token.type in ("NAME", "COLUMN")
+    )
 
 
 _OPERATORS = {"≤": "<=", "≥": ">=", "≠": "<>", "!=": "<>", "==": "="}
