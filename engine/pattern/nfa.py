@@ -7,7 +7,7 @@ match is complete, among the events remembered for them.
 
 Two numberings of versions. `per_take`: every event taken adds a digit; no live run's version is
 a prefix of another's, so exactly one way leads back. `per_state`: a digit a state, as in the
-sources; sound where at most one of the clones ignores an event, so not under ANY with groups.
+sources; sound where a run that ignores an event does nothing else with it, so not under ANY.
 """
 
 from __future__ import annotations
@@ -78,10 +78,8 @@ class Nfa:
         reason = refusal(query)
         if reason is not None:
             raise EngineRefused(f"P016 the automaton cannot run this query: {reason}")
-        if numbering is Numbering.PER_STATE and query.strategy is Strategy.ANY and query.kleene:
-            raise EngineRefused(
-                "versions per state are ambiguous for groups under ANY", "use per_take"
-            )
+        if numbering is Numbering.PER_STATE and query.strategy is Strategy.ANY:
+            raise EngineRefused("versions per state are ambiguous under ANY", "use per_take")
         self.meaning = meaning
         self.automaton = Automaton(meaning)
         self.buffer = SharedBuffer()

@@ -113,7 +113,7 @@ def by_every_matcher(
     found: dict[str, list[Match]] = {}
     if "nfa" in can:
         found["nfa"] = with_nfa(query, events, cuts)
-        if query.strategy is not ir.Strategy.ANY or not query.kleene:
+        if query.strategy is not ir.Strategy.ANY:
             found["nfa per state"] = with_nfa(query, events, cuts, Numbering.PER_STATE)
     if "optiseq" in can:
         for order in ("paper", "cost"):
