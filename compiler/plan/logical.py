@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from compiler.catalogue import Stream
 from compiler.errors import Span
+from compiler.pattern import ir
 from compiler.plan.expressions import Expression
 from hdl.device import Window
 
@@ -64,13 +66,29 @@ class Request:
 class Program:
     """What a text amounts to once all its statements have been carried out in order:
     the streams, the queries registered at the end with the definitions of the derived streams they
-    read (each before its readers), and what it asks to be shown."""
+    read (each before its readers), the patterns, and what it asks to be shown.
+
+    A pattern comes after those whose results it reads. `feeds` gives the name of the query or
+    pattern that defines a derived stream some pattern reads; its results are that stream's."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
+    patterns: tuple[ir.Query, ...] = ()
+    feeds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Query, ...]:
         """The queries whose results somebody wants."""
-        return tuple(query for query in self.queries if query.defines is None)
+        return tuple(
+            query
+            for query in self.queries
+            if query.defines is None and query.name not in self.feeds.values()
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The queries and patterns whose results are asked for."""
+        fed = set(self.feeds.values())
+        patterns = [pattern.name for pattern in self.patterns if pattern.name not in fed]
+        return [*(query.name for query in self.asked), *patterns]

@@ -6,11 +6,12 @@ all; `stop_after` ends at a stage, for showing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compiler.catalogue import Stream
 from compiler.errors import CompileError, Problem, Problems, Source, Span
+from compiler.pattern.bind import ParameterValue
 from compiler.plan import cost, logical, thesis
 from compiler.plan.areas import allocate
 from compiler.plan.decompose import Subquery, decompose
@@ -25,9 +26,8 @@ from compiler.plan.simplify import simplify
 from compiler.plan.statistics import Estimate, Statistics
 from compiler.wjasip.codegen import with_programs
 from compiler.wjasip.image import encode
-from compiler.xsql import tree
 from compiler.xsql.analyse import Analysis
-from compiler.xsql.parse import parse, tokens
+from compiler.xsql.parse import Statement, parse, tokens
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Tables
 from hdl.isa import Instruction
@@ -42,6 +42,8 @@ class Options:
     plan: str = "cost"
     max_terms: int = DEFAULT_MAX_TERMS
     statistics: Statistics = field(default_factory=Statistics)
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)  # of patterns
+    bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Compilation:
     source: Source
     options: Options
     tokens: list[tuple[str, str, int, int]] = field(default_factory=list)
-    statements: list[tree.Statement] = field(default_factory=list)
+    statements: list[Statement] = field(default_factory=list)
     written: logical.Program = field(default_factory=logical.Program)  # conditions as written
     program: logical.Program = field(default_factory=logical.Program)  # conditions simplified
     layout: Layout = field(default_factory=lambda: Layout((), (), {}))
@@ -89,7 +91,10 @@ def _front_end(c: Compilation) -> Compilation:
     """Parsing and semantic analysis together, so that both report all their errors."""
     problems = Problems()
     statements = parse(c.source, problems)
-    program = Analysis(c.source, problems).run(statements)
+    analysis = Analysis(
+        c.source, problems, parameters=c.options.parameters, bounded=c.options.bounded
+    )
+    program = analysis.run(statements)
     problems.raise_any(c.source)
     return replace(c, statements=statements, written=program, program=program)
 

@@ -7,15 +7,24 @@ after   a `Program`: streams, queries with bound and typed expressions
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
+from compiler.pattern import ir
+from compiler.pattern import tree as pattern_tree
+from compiler.pattern.analyse import Context
+from compiler.pattern.bind import ParameterValue
+from compiler.pattern.fields import stream_of
+from compiler.pattern.statements import bind
 from compiler.plan import expressions as x
 from compiler.plan import logical
+from compiler.plan.feeds import reads, with_feeds
 from compiler.xsql import tree
 from compiler.xsql.bind import Binder, bind_type
+from compiler.xsql.parse import Statement
 from hdl.config import MAX_STREAMS
 from hdl.device import Window, WindowKind
 
@@ -40,41 +49,51 @@ class Analysis:
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, logical.Query] = field(default_factory=dict)
     requests: list[logical.Request] = field(default_factory=list)
-    derivations: dict[str, logical.Query] = field(default_factory=dict)
+    derivations: dict[str, logical.Query | ir.Query] = field(default_factory=dict)
+    patterns: dict[str, ir.Query] = field(default_factory=dict)
+    parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
+    bounded: bool = False
 
-    def run(self, statements: list[tree.Statement]) -> logical.Program:
+    def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
             self._statement(statement)
         for request in self.requests:
-            if request.verb == "explain" and request.target.lower() not in self.queries:
+            if request.verb == "explain" and request.target.lower() not in self._names():
                 self.problems.add(
                     "unknown-query",
                     f"query {request.target} is dropped later in this text",
                     request.span,
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
-        queries = (*self._definitions(), *self.queries.values())
-        return logical.Program(tuple(self.streams.values()), queries, tuple(self.requests))
+        queries, patterns, feeds = with_feeds(self.queries, self.patterns, self.derivations)
+        return logical.Program(
+            tuple(self.streams.values()),
+            (*self._definitions(queries), *queries),
+            tuple(self.requests),
+            patterns,
+            feeds,
+        )
 
-    def _definitions(self) -> list[logical.Query]:
+    def _definitions(self, queries: Iterable[logical.Query]) -> list[logical.Query]:
         """The definitions of derived streams that some query reads, in the order of the streams."""
-        used: set[str] = set()
-        waiting = list(self.queries.values())
+        used: dict[str, logical.Query] = {}
+        waiting = list(queries)
         while waiting:
             for source in waiting.pop().sources:
                 name = source.stream.name.lower()
-                if name in self.derivations and name not in used:
-                    used.add(name)
-                    waiting.append(self.derivations[name])
+                defined = self.derivations.get(name)
+                if isinstance(defined, logical.Query) and name not in used:
+                    used[name] = defined
+                    waiting.append(defined)
         found = []
         for name, query in self.derivations.items():
             if name in used:
                 # Queries and streams may share a name; # is in no name of a query.
                 own = query.name if name not in self.queries else f"{query.name}#stream"
-                found.append(replace(query, name=own, defines=query.name))
+                found.append(replace(used[name], name=own, defines=query.name))
         return found
 
-    def _statement(self, s: tree.Statement) -> None:
+    def _statement(self, s: Statement) -> None:
         match s:
             case tree.CreateStream():
                 self._create(s)
@@ -88,7 +107,10 @@ class Analysis:
                 self._register(s.name.text, s.select, s.span, s.name)
             case tree.DropQuery():
                 if self._known_query(s.name):
-                    del self.queries[s.name.text.lower()]
+                    self.queries.pop(s.name.text.lower(), None)
+                    self.patterns.pop(s.name.text.lower(), None)
+            case pattern_tree.Pattern() | pattern_tree.Recognize():
+                self._pattern(s)
             case tree.Show():
                 lines = self._streams_shown() if s.what == "streams" else self._queries_shown()
                 self.requests.append(logical.Request("show", s.what, s.span, tuple(lines)))
@@ -98,7 +120,7 @@ class Analysis:
                     self._register(name, s.target, s.span)
                     self.requests.append(logical.Request("explain", name, s.span))
                 elif self._known_query(s.target):
-                    name = self.queries[s.target.text.lower()].name
+                    name = self._names()[s.target.text.lower()]
                     self.requests.append(logical.Request("explain", name, s.span))
 
     def _streams_shown(self) -> list[str]:
@@ -108,7 +130,14 @@ class Analysis:
         ]
 
     def _queries_shown(self) -> list[str]:
-        return [f"query {q.name}: {' '.join(q.text.split())}" for q in self.queries.values()]
+        every = [(q.name, q.text) for q in self.queries.values()]
+        every += [(p.name, p.text) for p in self.patterns.values()]
+        return [f"query {name}: {' '.join(text.split())}" for name, text in every]
+
+    def _names(self) -> dict[str, str]:
+        """Every query and pattern, by its folded name."""
+        queries = {folded: query.name for folded, query in self.queries.items()}
+        return queries | {folded: pattern.name for folded, pattern in self.patterns.items()}
 
     # --- streams --------------------------------------------------------------
 
@@ -175,10 +204,9 @@ class Analysis:
         if stream is None:
             return
         users = [
-            (kind, query.name)
-            for kind, queries in (("query", self.queries), ("stream", self.derivations))
-            for query in queries.values()
-            if any(source.stream.name == stream.name for source in query.sources)
+            *(("query", q.name) for q in self.queries.values() if stream.name in reads(q)),
+            *(("query", p.name) for p in self.patterns.values() if stream.name in reads(p)),
+            *(("stream", d.name) for d in self.derivations.values() if stream.name in reads(d)),
         ]
         if users:
             self.problems.add(
@@ -206,15 +234,16 @@ class Analysis:
     # --- queries --------------------------------------------------------------
 
     def _next_name(self) -> str:
-        number = len(self.queries)
-        while f"q{number}" in self.queries:
+        names = self._names()
+        number = len(names)
+        while f"q{number}" in names:
             number += 1
         return f"q{number}"
 
     def _known_query(self, name: tree.Name) -> bool:
-        if name.text.lower() in self.queries:
+        if name.text.lower() in self._names():
             return True
-        known = [query.name for query in self.queries.values()]
+        known = list(self._names().values())
         self.problems.add(
             "unknown-query",
             f"there is no query {name.text}",
@@ -226,9 +255,12 @@ class Analysis:
     def _register(
         self, name: str, select: tree.Select, span: Span, written: tree.Name | None = None
     ) -> None:
-        at = span if written is None else written.span
-        if name.lower() in self.queries:
-            known = self.queries[name.lower()].name
+        self._check_name(name, span if written is None else written.span)
+        self.queries[name.lower()] = self._bind(name, select, span)
+
+    def _check_name(self, name: str, at: Span) -> None:
+        if name.lower() in self._names():
+            known = self._names()[name.lower()]
             self.problems.add(
                 "duplicate-name",
                 f"there is already a query {known}",
@@ -242,7 +274,22 @@ class Analysis:
                 at,
                 "use letters, digits and underscores",
             )
-        self.queries[name.lower()] = self._bind(name, select, span)
+
+    def _pattern(self, s: pattern_tree.Statement) -> None:
+        """A pattern: registered under its name or the next one, or as a stream."""
+        header = s.header
+        context = Context(self.source, self.problems, self.streams, self.parameters, self.bounded)
+        if header is not None and header.verb == "create" and header.name is not None:
+            query = bind(s, header.name.text, context)
+            if self._add_stream(header.name, stream_of(query.name, query, self.problems)):
+                self.derivations[query.name.lower()] = query
+            return
+        named = header is not None and header.name is not None
+        name = header.name.text if header and header.name else self._next_name()
+        self._check_name(name, header.name.span if named and header and header.name else s.span)
+        self.patterns[name.lower()] = bind(s, name, context)
+        if header is not None and header.verb == "explain":
+            self.requests.append(logical.Request("explain", name, s.span))
 
     def _bind(self, name: str, select: tree.Select, span: Span) -> logical.Query:
         sources = self._sources(select)
@@ -284,6 +331,13 @@ class Analysis:
                 )
             aliases[alias.lower()] = alias
             stream = self._known_stream(item.stream) or Stream(alias, (), unknown=True)
+            if isinstance(self.derivations.get(stream.name.lower()), ir.Query):
+                self.problems.add(
+                    "pattern-stream",
+                    f"stream {stream.name} is a pattern's: only patterns read it yet",
+                    item.span,
+                    "a PATTERN over it, or a run of its own over the pattern's results",
+                )
             sources.append(logical.Source(alias, stream, window, item.span, window_span))
         if len(select.sources) > MAX_STREAMS:
             extra = select.sources[MAX_STREAMS:]

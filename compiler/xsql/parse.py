@@ -2,7 +2,8 @@
 
 A file is first cut at its semicolons, then every statement is parsed by itself, so that
 a mistake in one does not hide those in the next. Everything around the statement is
-blanked out, not cut off: positions are those of the file.
+blanked out, not cut off: positions are those of the file. PATTERN statements, whose elements
+have semicolons between them, and MATCH_RECOGNIZE have parsers of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
 from compiler.errors import Problems, Source, Span
+from compiler.pattern import parse as patterns
+from compiler.pattern import tree as pattern_tree
 from compiler.xsql import tree
 from compiler.xsql.mistakes import FORMS, MISTAKES
 
@@ -28,9 +31,12 @@ MAX_NESTING = 200
 _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[;()]|'|\"|[^-'\";()]+|-")
 
 
-def parse(source: Source, problems: Problems) -> list[tree.Statement]:
+Statement = tree.Statement | pattern_tree.Statement
+
+
+def parse(source: Source, problems: Problems) -> list[Statement]:
     """Every statement of a text that could be parsed; the others are reported."""
-    statements: list[tree.Statement] = []
+    statements: list[Statement] = []
     half = re.search("[\ud800-\udfff]", source.text)
     if half is not None:
         problems.add("not-text", "half of a character", Span(*half.span()), "files are UTF-8")
@@ -47,7 +53,8 @@ def tokens(source: Source) -> list[tuple[str, str, int, int]]:
     found = []
     for span in split(source.text, Problems()):
         try:
-            for token in _parser().lex(_blanked(source.text, span), dont_ignore=False):
+            lexer = _parser_of(source.text[span.start : span.end])
+            for token in lexer.lex(_blanked(source.text, span), dont_ignore=False):
                 line, column = source.position(token.start_pos or 0)
                 found.append((token.type, str(token), line, column))
         except UnexpectedInput:
@@ -59,9 +66,15 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
     """Spans of the statements, without the semicolons; of those that can be parsed."""
     start, depth = 0, 0
     blank, too_deep = True, False
+    code = ""  # of the statement so far, without comments and strings
     for match in _PIECE.finditer(text):
         piece = match.group()
+        if piece == ";" and patterns.goes_on(code, text[match.end() :]):
+            continue
+        if not piece.startswith(("--", "'", '"')):
+            code += piece
         if piece == ";":
+            code = ""
             if not (blank or too_deep):
                 yield Span(start, match.start())
             start, depth, blank, too_deep = match.end(), 0, True, False
@@ -98,7 +111,17 @@ def _blanked(text: str, span: Span) -> str:
     return " " * span.start + text[span.start : span.end]
 
 
-def _parse_statement(source: Source, span: Span, problems: Problems) -> tree.Statement | None:
+def _parser_of(text: str) -> Lark:
+    """The parser a statement is for."""
+    if patterns.is_pattern(text):
+        return patterns.parser("pattern")
+    return patterns.parser("match_recognize") if patterns.is_recognize(text) else _parser()
+
+
+def _parse_statement(source: Source, span: Span, problems: Problems) -> Statement | None:
+    text = source.text[span.start : span.end]
+    if patterns.is_pattern(text) or patterns.is_recognize(text):
+        return patterns.parse_statement(source, span, problems)
     try:
         parsed = _parser().parse(_blanked(source.text, span))
     except UnexpectedInput as error:

@@ -152,7 +152,7 @@ class HostDriver:
         self.stages = stages_of(compilation.program, self.slice_rows)
         self.first_tick: int | None = None
         self.finished = False
-        self.report = Report(results={query.name: 0 for query in compilation.program.asked})
+        self.report = Report(results={q.name: 0 for q in queries if q.defines is None})
         if self.slots:
             device.load(compilation.image)
             device.reset()  # sequence numbers start again from 0

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from compiler.errors import nearest, suggest
 from compiler.explain import explain
+from compiler.pattern.bind import ParameterValue
 from compiler.plan.normalise import DEFAULT_MAX_TERMS
 from compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
 from compiler.plan.statistics import Statistics, StatisticsError
+from engine.pattern.explain import as_text
 from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.errors import UserError
 
@@ -43,10 +45,41 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='what is known of the streams: {"R": {"rows": 500, "distinct": {"a": 100}}}',
     )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="the value of :NAME in a pattern, a number or a text; once for each",
+    )
 
 
-def compile_file(arguments: argparse.Namespace, stop_after: str = STAGES[-1]) -> Compilation:
-    """The compilation the arguments ask for."""
+def parameters(given: Iterable[str]) -> dict[str, ParameterValue]:
+    """Values of parameters: a number if it reads as one, else a text."""
+    found: dict[str, ParameterValue] = {}
+    for argument in given:
+        name, equals, value = argument.partition("=")
+        if not equals or not name.isidentifier():
+            raise UserError([f"--param {argument}: want NAME=VALUE"])
+        if name in found:
+            raise UserError([f"--param {argument}: {name} has a value already"])
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> ParameterValue:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def compile_file(
+    arguments: argparse.Namespace, stop_after: str = STAGES[-1], bounded: bool = False
+) -> Compilation:
+    """The compilation the arguments ask for; `bounded` if its input will be files."""
     if arguments.file.suffix == ".apas":
         raise UserError(["APAS queries are not compiled by this version"], hint="write X-SQL")
     if arguments.max_terms < 1:
@@ -58,7 +91,12 @@ def compile_file(arguments: argparse.Namespace, stop_after: str = STAGES[-1]) ->
         except StatisticsError as error:
             raise UserError([f"{arguments.statistics}: {error}"]) from None
     options = Options(
-        load_config(arguments.config), arguments.plan, arguments.max_terms, statistics
+        load_config(arguments.config),
+        arguments.plan,
+        arguments.max_terms,
+        statistics,
+        parameters(arguments.param),
+        bounded,
     )
     text = read_text(arguments.file)
     c = compile_text(text, str(arguments.file), options, stop_after)
@@ -85,8 +123,8 @@ def _check_statistics(c: Compilation, path: Path) -> None:
 
 def require_queries(c: Compilation) -> None:
     """A file without queries is a mistake wherever they are to be compiled or run."""
-    if not c.program.asked:
-        hint = "SELECT ... FROM ... WINDOW ...; see the tutorial"
+    if not c.program.names:
+        hint = "SELECT ... FROM ... WINDOW ..., or PATTERN ...; see the tutorial"
         raise UserError([f"{c.source.name}: there are no queries in it"], hint=hint)
 
 
@@ -140,7 +178,11 @@ def answer_requests(c: Compilation) -> None:
     results."""
     for request in c.program.requests:
         if request.verb == "explain":
-            print(explain(c, None, "text", query=request.target), file=sys.stderr)
+            patterns = {query.name: query for query in c.program.patterns}
+            if request.target in patterns:
+                print("\n".join(as_text(patterns[request.target])), file=sys.stderr)
+            else:
+                print(explain(c, None, "text", query=request.target), file=sys.stderr)
         else:
             print("\n".join(request.lines), file=sys.stderr)
 

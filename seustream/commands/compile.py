@@ -16,6 +16,7 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.errors import UserError
 from seustream.files import write_all
 
 HELP = "compile queries to an image for the WJASIP"
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     c = compile_file(arguments)
     require_queries(c)
+    if not c.program.queries:
+        hint = "patterns run in the engine: seustream run"
+        raise UserError([f"{c.source.name}: there is nothing for a device in it"], hint=hint)
     answer_requests(c)
     stem = arguments.file.stem
     outputs = [arguments.output / f"{stem}{suffix}" for suffix in (".wjas", ".json", ".lst")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ from cosim.iss import IssDevice
 from cosim.verilated.device import VerilatedDevice
 from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
+from engine.pattern.nfa import Numbering
+from engine.pattern.planner import ENGINES
 from hdl.config import DeviceConfig
 from hdl.device import Device
 from seustream.commands.common import (
@@ -30,6 +32,14 @@ from seustream.commands.common import (
     table,
 )
 from seustream.errors import UserError
+from seustream.patterns import (
+    PatternReport,
+    base_streams,
+    joined_stream,
+    result_schemas,
+    run_patterns,
+    trace_file,
+)
 from seustream.progress import Notes, Progress
 from seustream.reading import read
 from seustream.writing import OutputSet
@@ -78,12 +88,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how far a stream's timestamps may fall back before a tuple is late (default: 0)",
     )
     parser.add_argument("--late", metavar="DIR", help="write late tuples there, a file a stream")
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        metavar="|".join(ENGINES),
+        help="the matcher of patterns (default: the planner's choice)",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="QUERY",
+        help="print the automaton's runs and buffer after every event of a pattern, and no results",
+    )
+    parser.add_argument(
+        "--versions",
+        choices=[numbering.value for numbering in Numbering],
+        default=Numbering.PER_TAKE.value,
+        help="how --trace numbers versions (default: %(default)s)",
+    )
     parser.add_argument("--quiet", action="store_true", help="no summary")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    c = compile_file(arguments)
+    c = compile_file(arguments, bounded=True)
     require_queries(c)
+    if arguments.engine not in ENGINES:
+        raise UserError(
+            [f"there is no engine {arguments.engine!r}"],
+            hint=suggest(arguments.engine, ENGINES, "engines"),
+        )
     if arguments.slack < 0:
         raise UserError([f"--slack {arguments.slack}: want 0 or more"])
     if arguments.backend not in BACKENDS:
@@ -98,6 +130,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     inputs = _inputs(c, arguments.input)
     _check_places(c, arguments, [path for _, path in inputs])
+    if arguments.trace is not None:
+        return _trace(c, inputs, arguments)
+    if not c.program.queries:
+        answer_requests(c)
+        return _run_patterns_alone(c, inputs, arguments)
     with contextlib.ExitStack() as stack:
         device = _device(c.options.config, arguments)
         if isinstance(device, VerilatedDevice):
@@ -135,25 +172,106 @@ def _run(
     answer_requests(c)
     begun = _cycles(device)
     total = 0
-    for stream, path in inputs:
-        rows = read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr))
-        total += rows.num_rows
-        driver.push(stream.name, rows)
+    tables: dict[str, pa.Table] = {}
+    read_by_patterns = base_streams(c.program.patterns)
+    read_by_queries = {s.stream.name for query in c.program.queries for s in query.sources}
+    for stream, rows in _rows(inputs):
+        if stream.name in read_by_patterns:
+            tables[stream.name] = rows
+        if stream.name in read_by_queries:
+            total += rows.num_rows
+            driver.push(stream.name, rows)
+    feeds = {name: stream for stream, name in c.program.feeds.items()}
     schemas = {query.name: result_schema(query) for query in c.program.asked}
+    joined: dict[str, list[pa.Table]] = {name: [] for name in feeds}
     total -= sum(driver.report.late.values())
     with (
-        OutputSet(arguments.output, arguments.format, schemas) as outputs,
+        OutputSet(
+            arguments.output, arguments.format, schemas | result_schemas(c.program)
+        ) as outputs,
         Progress("run", total, "tuples") as progress,
     ):
         driver.on_progress = progress.add
         for name, results in driver.finish():
-            outputs.write(name, results)
+            if name in feeds:
+                joined[name].append(results)
+            else:
+                outputs.write(name, results)
+        known = {stream.name: stream for stream in c.streams}
+        for query in c.program.queries:
+            if query.name in feeds:
+                stream_name = feeds[query.name]
+                tables[stream_name] = joined_stream(known[stream_name], joined[query.name])
+        patterns = _patterns(c, tables, outputs, arguments, keep)
         if late:
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
-        print(_summary(c, driver, arguments), file=sys.stderr)
+        print(_summary(c, driver, patterns, arguments), file=sys.stderr)
         if begun is not None:
             print(_time(driver, begun, arguments), file=sys.stderr)
+    return 0
+
+
+def _rows(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, pa.Table]]:
+    for stream, path in inputs:
+        yield (
+            stream,
+            read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr)),
+        )
+
+
+def _patterns(
+    c: Compilation,
+    tables: dict[str, pa.Table],
+    outputs: OutputSet,
+    arguments: argparse.Namespace,
+    keep: Callable[[tuple[str, pa.Table]], None],
+) -> PatternReport:
+    """Runs the patterns; late rows of streams the device reads too are written once."""
+    of_device = {s.stream.name for query in c.program.queries for s in query.sources}
+
+    def late(stream: str, rows: pa.Table) -> None:
+        if stream not in of_device:
+            keep((stream, rows))
+
+    return run_patterns(c.program, tables, outputs.write, arguments.slack, arguments.engine, late)
+
+
+def _run_patterns_alone(
+    c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace
+) -> int:
+    """Without queries for it there is no device."""
+    late: list[tuple[str, pa.Table]] = []
+    keep = late.append if arguments.late is not None else lambda found: None
+    tables = {stream.name: rows for stream, rows in _rows(inputs)}
+    with OutputSet(arguments.output, arguments.format, result_schemas(c.program)) as outputs:
+        report = _patterns(c, tables, outputs, arguments, keep)
+        if late:
+            _write_late(arguments.late, arguments.format, late)
+    if not arguments.quiet:
+        lines = [_files(_results(c, report.results), arguments), "", *_about(report, arguments)]
+        print("\n".join(lines), file=sys.stderr)
+    return 0
+
+
+def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace) -> int:
+    """The teaching view, on stdout."""
+    patterns = {query.name.lower(): query for query in c.program.patterns}
+    query = patterns.get(arguments.trace.lower())
+    if query is None:
+        known = [pattern.name for pattern in c.program.patterns]
+        raise UserError(
+            [f"there is no pattern {arguments.trace!r}"],
+            hint=suggest(arguments.trace, known, "patterns"),
+        )
+    files = {stream.name: path for stream, path in inputs}
+    if query.stream.name not in files:
+        raise UserError(
+            [f"--trace {query.name}: its stream {query.stream.name} is derived"],
+            hint="trace a pattern over a file",
+        )
+    for line in trace_file(query, read(files[query.stream.name], query.stream), arguments.versions):
+        print(line)
     return 0
 
 
@@ -179,7 +297,7 @@ def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Pa
 
     if arguments.late == "-":
         raise UserError(["--late -: stdout is for results"], hint="name a folder")
-    results = files(arguments.output, (query.name for query in c.program.asked))
+    results = files(arguments.output, c.program.names)
     late = files(arguments.late, (stream.name for stream in c.streams))
     waves = [arguments.waves] if arguments.waves is not None else []
     keep_apart([*results, *late, *waves], [*input_files(arguments), *inputs])
@@ -217,6 +335,7 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
         else:
             found[name.lower()] = Path(path)
     used = {source.stream.name for query in c.program.queries for source in query.sources}
+    used |= base_streams(c.program.patterns)
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
     if missing and not problems:
         problems.append(f"no input for stream {', '.join(missing)}")
@@ -227,21 +346,46 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
     return [(streams[name], path) for name, path in found.items()]
 
 
-def _summary(c: Compilation, driver: HostDriver, arguments: argparse.Namespace) -> str:
-    report, status = driver.report, driver.device.status()
+def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str:
     to = "stdout" if arguments.output == "-" else str(Path(arguments.output))
+    return table(
+        [
+            (name, count, to if to == "stdout" else f"{to}/{name}.{arguments.format}")
+            for name, count in results
+        ],
+        ("query", "results", "file"),
+    )
+
+
+def _results(c: Compilation, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name, counts[name]) for name in c.program.names if name in counts]
+
+
+def _about(report: PatternReport, arguments: argparse.Namespace) -> list[str]:
+    """What became of the patterns, in lines."""
+    lines = [f"{report.taken[stream]:,} events of {stream} for patterns" for stream in report.taken]
+    engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
+    lines = [f"{'; '.join(lines)}: {engines}"] if lines else []
+    for stream, count in report.late.items():
+        kept = f"written to {arguments.late}" if arguments.late else "not processed"
+        lines.append(
+            f"warning: stream {stream}: {_tuples(count, 'late ')} of patterns, {kept};"
+            " --slack MS accepts them, --late DIR keeps them"
+        )
+    return lines
+
+
+def _summary(
+    c: Compilation, driver: HostDriver, patterns: PatternReport, arguments: argparse.Namespace
+) -> str:
+    report, status = driver.report, driver.device.status()
     lines = [
-        table(
-            [
-                (name, count, to if to == "stdout" else f"{to}/{name}.{arguments.format}")
-                for name, count in report.results.items()
-            ],
-            ("query", "results", "file"),
-        ),
+        _files(_results(c, {**report.results, **patterns.results}), arguments),
         "",
         f"{sum(report.taken.values()):,} tuples in on backend {arguments.backend};"
         f" {status.pairs:,} pairs compared, {status.circulated:,} joined tuples circulated,"
         f" {report.repeats:,} repeats and {report.residual:,} residual misses dropped",
+        *_about(patterns, arguments),
     ]
     for stream, count in report.late.items():
         kept = f"written to {arguments.late}" if arguments.late else "not processed"

@@ -159,6 +159,11 @@ TESTED_ELSEWHERE = {
     "limit": "plan/test_limits.py",
     "too-deep": "xsql/test_bind.py",
     "not-text": "xsql/test_parse.py",
+    "P001": "pattern/test_mistakes.py",
+    "P011": "pattern/test_mistakes.py",
+    "P012": "pattern/test_mistakes.py",
+    "P014": "pattern/test_mistakes.py",
+    "P015": "pattern/test_mistakes.py",
 }
 
 

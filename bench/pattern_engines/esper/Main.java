@@ -1,0 +1,54 @@
+import com.espertech.esper.common.client.EPCompiled;
+import com.espertech.esper.common.client.configuration.Configuration;
+import com.espertech.esper.compiler.client.CompilerArguments;
+import com.espertech.esper.compiler.client.EPCompilerProvider;
+import com.espertech.esper.runtime.client.EPRuntime;
+import com.espertech.esper.runtime.client.EPRuntimeProvider;
+import com.espertech.esper.runtime.client.EPStatement;
+import com.espertech.esper.runtime.client.EPEventService;
+
+/** `every` before each event but the first keeps a partial match for later events of its kind. */
+public final class Main {
+    private static long matches;
+
+    public static void main(String[] arguments) throws Exception {
+        Events events = Events.read(arguments[0]);
+        String query = arguments[1];
+        long window = Long.parseLong(arguments[2]);
+        int[] kinds = Events.sequence(query);
+        Configuration configuration = new Configuration();
+        configuration.getRuntime().getThreading().setInternalTimerEnabled(false);
+        configuration.getCommon().addEventType("Tick", new String[] {"symbol", "price"},
+                new Object[] {int.class, double.class});
+        String[] conditions = {
+            "price > 60", "a.price > 1.1 * price", "",
+            query.equals("Q3") ? "c.price > 1.1 * price" : "c.price < 0.9 * price",
+        };
+        StringBuilder pattern = new StringBuilder();
+        for (int i = 0; i < 4; i++) {
+            String more = conditions[i].isEmpty() ? "" : " and " + conditions[i];
+            pattern.append(i == 0 ? "" : " -> ").append("every ").append((char) ('a' + i));
+            pattern.append("=Tick(symbol = ").append(kinds[i]).append(more).append(")");
+        }
+        // The window is inclusive; the timer is not.
+        String text = "select a.price from pattern [every a=Tick(symbol = " + kinds[0]
+                + " and price > 60) -> (" + pattern.substring(pattern.indexOf("-> ") + 3)
+                + ") where timer:within(" + (window + 1) + " milliseconds)]";
+        EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
+        CompilerArguments compile = new CompilerArguments(configuration);
+        EPCompiled compiled = EPCompilerProvider.getCompiler().compile(text, compile);
+        EPStatement statement = runtime.getDeploymentService().deploy(compiled).getStatements()[0];
+        statement.addListener((fresh, old, s, r) -> matches += fresh.length);
+        EPEventService service = runtime.getEventService();
+        service.clockExternal();
+        long cpu = Events.cpu();
+        long clock = System.nanoTime();
+        for (int i = 0; i < events.ts.length; i++) {
+            service.advanceTime(events.ts[i]);
+            service.sendEventObjectArray(
+                    new Object[] {events.symbol[i], events.price[i]}, "Tick");
+        }
+        Events.report(matches, System.nanoTime() - clock, Events.cpu() - cpu);
+        System.exit(0);
+    }
+}

@@ -1,0 +1,48 @@
+import io.siddhi.core.SiddhiAppRuntime;
+import io.siddhi.core.SiddhiManager;
+import io.siddhi.core.event.Event;
+import io.siddhi.core.stream.input.InputHandler;
+import io.siddhi.core.stream.output.StreamCallback;
+
+/** `every` before each event but the first keeps a partial match for later events of its kind. */
+public final class Main {
+    private static long matches;
+
+    public static void main(String[] arguments) throws Exception {
+        Events events = Events.read(arguments[0]);
+        String query = arguments[1];
+        long window = Long.parseLong(arguments[2]);
+        int[] kinds = Events.sequence(query);
+        String fourth = query.equals("Q3") ? "c.price > 1.1 * price" : "c.price < 0.9 * price";
+        // `within` counts from the last `every`, so the last event is held against the first too.
+        String whole = " and ts - a.ts <= " + window + "L";
+        String[] conditions = {
+            " and price > 60", " and a.price > 1.1 * price" + whole, whole, " and " + fourth + whole,
+        };
+        StringBuilder pattern = new StringBuilder();
+        for (int i = 0; i < 4; i++) {
+            pattern.append(i == 0 ? "" : " -> ").append("every ").append((char) ('a' + i));
+            pattern.append("=Ticks[symbol == ").append(kinds[i]).append(conditions[i]).append("]");
+        }
+        String app = "@app:playback define stream Ticks (symbol int, price double, ts long);"
+                + " from " + pattern + " within " + window + " milliseconds"
+                + " select a.price as price insert into Found;";
+        SiddhiManager manager = new SiddhiManager();
+        SiddhiAppRuntime runtime = manager.createSiddhiAppRuntime(app);
+        runtime.addCallback("Found", new StreamCallback() {
+            @Override
+            public void receive(Event[] found) {
+                matches += found.length;
+            }
+        });
+        InputHandler handler = runtime.getInputHandler("Ticks");
+        runtime.start();
+        long cpu = Events.cpu();
+        long clock = System.nanoTime();
+        for (int i = 0; i < events.ts.length; i++) {
+            handler.send(events.ts[i], new Object[] {events.symbol[i], events.price[i], events.ts[i]});
+        }
+        Events.report(matches, System.nanoTime() - clock, Events.cpu() - cpu);
+        System.exit(0);
+    }
+}

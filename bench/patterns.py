@@ -1,0 +1,356 @@
+"""Patterns on the stock ticker of a million events: the three experiments of the OptiSeq paper, and
+other engines.
+
+Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and lists of pending
+partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
+event by event in the paper's order. The fast path, on columns, is given beside them; it is what
+runs by default. `engines` compares it with FlinkCEP, Siddhi and Esper, which need Java 17, Maven
+and `javac`. All figures are seconds of processor time, the median of BENCH_REPEATS runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from compiler.catalogue import Column, Stream
+from compiler.pattern import ir
+from compiler.pattern.statements import compile_pattern
+from compiler.plan.types import DOUBLE, INT, VARCHAR
+from engine.pattern.batch import of_table
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from engine.pattern.meaning import Meaning
+from engine.pattern.nfa import Nfa
+from engine.pattern.operator import PatternOperator
+from engine.pattern.optiseq import OptiSeq
+from seustream.commands.bench import Measurement, folder
+from seustream.errors import UserError
+
+TITLE = "patterns: the experiments of the paper, and other engines (slow)"
+LONG = True
+PARTS = ("one", "two", "three", "memory", "engines")
+
+EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))
+REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
+EPOCH = 1 << 18  # events between watermarks, as the command line has it
+WINDOW = 120_000
+STREAM = Stream("stocks", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
+
+_AB = "a.price > (1+10%)*b.price"
+_CD = "c.price < (1-10%)*d.price"
+QUERIES = {
+    "Q1": ("A;B;C;D", f"a.price > 60 AND {_AB} AND {_CD}"),
+    "Q2": (
+        "B;C;D;E",
+        "b.price > 60 AND b.price > (1+10%)*c.price AND d.price < (1-10%)*e.price",
+    ),
+    "Q3": (
+        "E;G;H;F",
+        "e.price > 60 AND e.price > (1+10%)*g.price AND h.price > (1+10%)*f.price",
+    ),
+    "L3": ("A;B;C", f"a.price > 60 AND {_AB}"),
+    "L4": ("A;B;C;D", f"a.price > 60 AND {_AB} AND {_CD}"),
+    "L5": ("A;B;C;D;E", f"a.price > 60 AND {_AB} AND {_CD}"),
+    "L6": ("A;B;C;D;E;F", f"a.price > 60 AND {_AB} AND {_CD} AND e.price > (1+10%)*f.price"),
+}
+EXPERIMENTS = {
+    "one": [("Q1", 2), ("Q2", 2), ("Q3", 2)],
+    "two": [("L3", 2), ("L4", 2), ("L5", 2), ("L6", 2)],
+    "three": [("Q1", minutes) for minutes in (1, 2, 3, 4, 5)],
+}
+Row = tuple[object, ...]
+
+
+def query(name: str, minutes: int = 2) -> ir.Query:
+    sequence, where = QUERIES[name]
+    text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min RETURN *"
+    return compile_pattern(text, STREAM)
+
+
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
+    ticks = _generator().ticks(EVENTS)
+    table = ticks.table()
+    rows: list[Row] = []
+    ratios: dict[str, float] = {}
+    scalar = [part for part in parts if part in EXPERIMENTS]
+    events = of_table(table, STREAM, "type", ["price", "volume"], 0).rows() if scalar else []
+    for part in scalar:
+        for name, minutes in EXPERIMENTS[part]:
+            rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
+            _gains(part, f"{name} {minutes} min", rows, ratios)
+    if "memory" in parts:
+        rows += _memory(events or of_table(table, STREAM, "type", ["price"], 0).rows())
+    if "engines" in parts:
+        rows += _engines(ticks, table, ratios)
+    _plot(rows)
+    return Measurement(
+        ("part", "query", "engine", "cpu s", "events/s", "matches", "tests or entries"),
+        rows,
+        ratios,
+        f"{EVENTS:,} events, median of {REPEATS}, seconds of processor time, {_processor()}",
+    )
+
+
+# --- the paper ----------------------------------------------------------------
+
+
+def _experiment(
+    part: str, q: ir.Query, label: str, events: list[Event], table: object
+) -> list[Row]:
+    runs: dict[str, Callable[[], tuple[int, int]]] = {
+        "NFA^b (for SASE)": lambda: _nfa(q, events),
+        "pending lists (for Siddhi)": lambda: _pending(q, events),
+        "OptiSeq as printed": lambda: _optiseq(q, events),
+        "fast path": lambda: _fast(q, table),
+    }
+    rows = []
+    for name, run in runs.items():
+        seconds, (matches, tests) = timed(run)
+        rows.append((part, label, name, seconds, EVENTS / seconds, matches, tests))
+    counts = {row[5] for row in rows}
+    assert len(counts) == 1, f"{label}: the engines disagree: {counts}"
+    return rows
+
+
+def timed(run: Callable[[], tuple[int, int]]) -> tuple[float, tuple[int, int]]:
+    times, found = [], (0, 0)
+    for _ in range(REPEATS):
+        begun = time.process_time()
+        found = run()
+        times.append(time.process_time() - begun)
+    return statistics.median(times), found
+
+
+def epochs(events: list[Event]) -> Iterator[tuple[list[Event], int, int]]:
+    old = BEGIN_OF_TIME
+    for begin in range(0, len(events), EPOCH):
+        part = events[begin : begin + EPOCH]
+        new = part[-1].ts if begin + EPOCH < len(events) else END_OF_STREAM
+        yield part, old, new
+        old = new
+
+
+def _nfa(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+    nfa = Nfa(Meaning(q))
+    return sum(len(nfa.advance(*epoch)) for epoch in epochs(events)), nfa.tests
+
+
+def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+    matcher = OptiSeq(Meaning(q), "paper", tighten=False)
+    found = tests = 0
+    for epoch in epochs(events):
+        found += len(matcher.advance(*epoch))
+        tests += sum(matcher.levels)
+    return found, tests
+
+
+def _fast(q: ir.Query, table: object) -> tuple[int, int]:
+    operator = PatternOperator(q)
+    found = 0
+    for begin in range(0, EVENTS, EPOCH):
+        part = table.slice(begin, EPOCH)  # type: ignore[attr-defined]
+        operator.push_table(part)
+        last = begin + EPOCH >= EVENTS
+        rows, _ = operator.advance_table(END_OF_STREAM if last else part["ts"][-1].as_py())
+        found += rows.num_rows
+    return found, operator.stats.peak_held
+
+
+def _pending(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+    """Partial matches of each length in a list, every one tried with every event of the next
+    type; nothing is shared between them."""
+    meaning = Meaning(q)
+    window = q.window or 0
+    size = len(q.elements)
+    conditions = [
+        [c for c in meaning.conditions if c.latest == place and len(c.conjunct.refs) > 1]
+        for place in range(size)
+    ]
+    pending: list[list[list[tuple[Event, ...]]]] = [[] for _ in range(size)]
+    found: list[Match] = []
+    tests = 0
+    for event in events:
+        for place in range(size - 1, -1, -1):
+            if not meaning.fits(place, event):
+                continue
+            if place == 0:
+                pending[1].append([(event,)] + [()] * (size - 1))
+                continue
+            kept = []
+            for partial in pending[place]:
+                if event.ts - partial[0][0].ts > window:
+                    continue
+                kept.append(partial)
+                tests += 1
+                if partial[place - 1][0].ts >= event.ts:
+                    continue
+                longer = [*partial]
+                longer[place] = (event,)
+                if all(meaning.once(c, longer) for c in conditions[place]):
+                    if place + 1 == size:
+                        found.append(Match(tuple(longer), event.ts))
+                    else:
+                        pending[place + 1].append(longer)
+            pending[place] = kept
+    return len(found), tests
+
+
+def _gains(part: str, label: str, rows: list[Row], ratios: dict[str, float]) -> None:
+    """What the paper reports: how much less time OptiSeq needs than each of the others."""
+    seconds = {str(row[2]): float(str(row[3])) for row in rows if row[:2] == (part, label)}
+    own = seconds["OptiSeq as printed"]
+    for other in ("NFA^b (for SASE)", "pending lists (for Siddhi)"):
+        ratios[f"{part}, {label}: gain of OptiSeq over {other}"] = 1 - own / seconds[other]
+    ratios[f"{part}, {label}: fast path over OptiSeq"] = own / seconds["fast path"]
+
+
+# --- memory -------------------------------------------------------------------
+
+
+def _memory(events: list[Event]) -> list[Row]:
+    """Entries at most, of both numberings, and of groups against subsets."""
+    some = events[:20_000]
+    rows: list[Row] = []
+    loops = "PATTERN A; B+ k; C WHERE a.price > 1.05*c.price WITHIN 20 s USING {} RETURN *"
+    for how in ("ANY GROUP", "ANY SUBSETS", "NEXT"):
+        q = compile_pattern(loops.format(how), STREAM)
+        operator = PatternOperator(q)
+        begun = time.process_time()
+        found = 0
+        for at, event in enumerate(some):
+            operator.push(event)
+            if at % 256 == 255:
+                found += len(operator.advance(event.ts))
+        found += len(operator.advance(END_OF_STREAM))
+        seconds = time.process_time() - begun
+        label = f"A;B+;C {how.lower()}"
+        entries = operator.stats.peak_held
+        rows.append(
+            ("memory", label, operator.engine, seconds, len(some) / seconds, found, entries)
+        )
+    return rows
+
+
+# --- other engines ------------------------------------------------------------
+
+
+def _engines(ticks: object, table: object, ratios: dict[str, float]) -> list[Row]:
+    for program in ("java", "javac", "mvn"):
+        if shutil.which(program) is None:
+            raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
+    rows: list[Row] = []
+    for name in ("Q1", "Q3"):
+        seconds, (found, held) = timed(lambda name=name: _fast(query(name), table))  # type: ignore[misc]
+        rows.append(
+            ("engines", f"{name} 2 min", "fast path", seconds, EVENTS / seconds, found, held)
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        data = Path(scratch) / "events.bin"
+        _write(ticks, data)
+        for engine in ("esper", "siddhi", "flink"):
+            classes = _compiled(engine, Path(scratch))
+            for name in ("Q1", "Q3"):
+                runs = [_java(engine, classes, data, name) for _ in range(min(REPEATS, 3))]
+                seconds = statistics.median(cpu for _, cpu in runs)
+                found = runs[0][0]
+                label = f"{name} 2 min"
+                rows.append(("engines", label, engine, seconds, EVENTS / seconds, found, ""))
+    for name in ("Q1", "Q3"):
+        own = next(r for r in rows if r[1:3] == (f"{name} 2 min", "fast path"))
+        for row in rows:
+            if row[1] == own[1] and row[2] != "fast path":
+                assert row[5] == own[5], f"{row[2]} finds {row[5]} matches of {name}, not {own[5]}"
+                key = f"engines, {name}: fast path over {row[2]}"
+                ratios[key] = float(str(row[3])) / float(str(own[3]))
+    return rows
+
+
+def _write(ticks: object, path: Path) -> None:
+    layout = [("ts", "<i8"), ("symbol", "<i8"), ("price", "<f8")]
+    rows = np.empty(EVENTS, dtype=layout)
+    rows["ts"], rows["symbol"] = ticks.ts, ticks.symbol  # type: ignore[attr-defined]
+    rows["price"] = ticks.cents / 100  # type: ignore[attr-defined]
+    rows.tofile(path)
+
+
+def _compiled(engine: str, scratch: Path) -> str:
+    """The class path of an engine's program."""
+    sources = folder() / "pattern_engines"
+    jars, classes = scratch / engine / "jars", scratch / engine / "classes"
+    classes.mkdir(parents=True)
+    pom = shutil.copy(sources / engine / "pom.xml", scratch / engine)
+    _run(
+        ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+    )
+    files = [str(sources / "Events.java"), str(sources / engine / "Main.java")]
+    _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *files])
+    return f"{classes}:{jars}/*"
+
+
+def _java(engine: str, classes: str, data: Path, name: str) -> tuple[int, float]:
+    opened = ["java.lang", "java.util"] if engine == "flink" else []
+    call = ["java", "-XX:+UseSerialGC", "-Xmx4g"]
+    call += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
+    text = _run([*call, "-cp", classes, "Main", str(data), name, str(WINDOW)])
+    words = next(line for line in text.splitlines() if line.startswith("matches ")).split()
+    return int(words[1]), float(words[5])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UserError([f"{command[0]}: {done.stderr.strip() or done.stdout.strip()}"])
+    return done.stdout
+
+
+# --- around -------------------------------------------------------------------
+
+
+def _generator() -> ModuleType:
+    path = folder().parent / "examples" / "stocks" / "generate.py"
+    spec = importlib.util.spec_from_file_location("stocks_generate", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown processor"
+
+
+def _plot(rows: list[Row]) -> None:
+    """Events a second of every engine and query, as bars on a logarithmic scale."""
+    from compiler.explain.picture.draw import document, rectangle, text
+
+    speeds = [(f"{r[1]}, {r[2]}", float(str(r[4]))) for r in rows if r[0] != "memory"]
+    if not speeds:
+        return
+    body = [text(20, 26, "events a second (logarithmic)", "title")]
+    widest = max(np.log10(speed) for _, speed in speeds)
+    for number, (label, speed) in enumerate(speeds):
+        y = 56.0 + 22 * number
+        body.append(text(270, y, label, "small", "end"))
+        width = 380 * (np.log10(speed) - 3) / (widest - 3)
+        kind = "result" if "fast path" in label else "box"
+        body.append(rectangle(280, y - 7, max(width, 1), 14, kind, 2))
+        body.append(text(288 + max(width, 1), y, f"{speed:,.0f}", "small"))
+    picture = document(780, 70 + 22 * len(speeds), TITLE, body)
+    (folder() / "results").mkdir(exist_ok=True)
+    (folder() / "results" / "patterns.svg").write_text(picture + "\n", encoding="utf-8")

@@ -1,0 +1,64 @@
+"""The columns of a pattern's result, and the stream they make.
+
+A whole event is a column for its time and each of its attributes, `a.ts`, `a.price`; what goes
+over a group is a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.catalogue import Column, Stream
+from compiler.errors import Problems
+from compiler.pattern import ir
+from compiler.plan.types import BIGINT
+
+
+def fields(query: ir.Query) -> Iterator[tuple[str, ir.Expression, int | None]]:
+    """Every column: its name, its value, and the group it lists, if any."""
+    taken: set[str] = set()
+    for output in query.outputs:
+        if not isinstance(output.expression, ir.Whole):
+            yield _free(output.name, taken), output.expression, output.each
+            continue
+        element, pick = output.expression.element, output.expression.pick
+        own = {column.name.lower() for column in query.stream.columns}
+        if ir.TIME not in own:
+            value = ir.Value(element, pick, ir.TIME, BIGINT)
+            yield _free(f"{output.name}.{ir.TIME}", taken), value, output.each
+        for column in query.stream.columns:
+            value = ir.Value(element, pick, column.name.lower(), column.type)
+            yield _free(f"{output.name}.{column.name}", taken), value, output.each
+
+
+def _free(name: str, taken: set[str]) -> str:
+    distinct, number = name, 1
+    while distinct.lower() in taken:
+        number += 1
+        distinct = f"{name}_{number}"
+    taken.add(distinct.lower())
+    return distinct
+
+
+def stream_of(name: str, query: ir.Query, problems: Problems) -> Stream:
+    """The stream of a pattern's results. Its rows have one value a column, under names that can
+    be written: `a_price` for `a.price`."""
+    columns = []
+    for label, e, each in fields(query):
+        if each is not None:
+            problems.add(
+                "P015",
+                f"P015 stream {name} would have a list in column {label}",
+                query.span,
+                "return count, first or last of the group",
+            )
+        column = label.replace(".", "_")
+        if column.lower() in ("ts", "timestamp"):
+            problems.add(
+                "duplicate-name",
+                f"{column} is the implicit time of every stream",
+                query.span,
+                "name it with AS; the time of a match is that of its last event",
+            )
+        columns.append(Column(column, e.type))
+    return Stream(name, tuple(columns), query.text)

@@ -1,0 +1,306 @@
+"""What a pattern says, apart from how a matcher finds it: one representation for PATTERN and for
+MATCH_RECOGNIZE.
+
+Elements are numbered as written, negated ones included; an expression names a variable by the
+number of its element. Everything here is immutable and free of syntax.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.catalogue import Stream
+from compiler.errors import Span
+from compiler.plan.types import Type
+
+# --- expressions --------------------------------------------------------------
+
+
+class Pick(enum.Enum):
+    """Which events of a variable are meant."""
+
+    ONE = "one"  # the event of a single element
+    EACH = "each"  # every member of a group in turn; `v` and `v[i]`
+    FIRST = "first"  # `v[1]`
+    LAST = "last"
+    PREVIOUS = "previous"  # `v[i-1]`, the member before the one of EACH
+
+
+TIME = "ts"
+"""The attribute name of an event's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: int | float | str | bool | None
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An attribute, by its folded name; `ts` is the time."""
+
+    element: int
+    pick: Pick
+    attribute: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole event, or with EACH a group; in RETURN only."""
+
+    element: int
+    pick: Pick
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`count`, `sum`, `avg`, `min` or `max` over a group, or with `before` over the members
+    before the one of EACH. `count` of no attribute counts events."""
+
+    function: str
+    element: int
+    before: bool
+    attribute: str | None
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    operator: str
+    left: Expression
+    right: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    operator: str
+    left: Expression
+    right: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    operand: Expression
+    items: tuple[Expression, ...]
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Connective:
+    operator: str
+    operands: tuple[Expression, ...]
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
+
+
+Expression = (
+    Constant
+    | Value
+    | Aggregate
+    | Minus
+    | Arithmetic
+    | Comparison
+    | InList
+    | IsNull
+    | Not
+    | Connective
+    | Call
+)
+
+
+def children(e: Expression) -> tuple[Expression, ...]:
+    match e:
+        case Minus(operand) | Not(operand) | IsNull(operand):
+            return (operand,)
+        case Arithmetic(_, left, right) | Comparison(_, left, right):
+            return (left, right)
+        case InList(operand, items):
+            return (operand, *items)
+        case Connective(_, operands):
+            return operands
+        case Call(_, arguments):
+            return arguments
+        case _:
+            return ()
+
+
+def walk(e: Expression) -> Iterator[Expression]:
+    yield e
+    for child in children(e):
+        yield from walk(child)
+
+
+# --- the query ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One step. `type` None is ANY; `least` None is a single event, else a Kleene group of
+    `least` to `most` events, without a maximum if `most` is None."""
+
+    variable: str
+    type: str | None
+    negated: bool = False
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def kleene(self) -> bool:
+        return self.least is not None
+
+    @property
+    def single(self) -> bool:
+        return not self.negated and self.least is None
+
+    def __str__(self) -> str:
+        what = self.type or "ANY"
+        if self.negated:
+            what = f"!{what}"
+        if self.least is not None:
+            most = "" if self.most is None else str(self.most)
+            what += "+" if (self.least, most) == (1, "") else f"{{{self.least},{most}}}"
+        return what if self.variable == (self.type or "").lower() else f"{what} {self.variable}"
+
+
+class Class(enum.Enum):
+    """What a conjunct mentions, and so when it can be decided."""
+
+    CONSTANT = "constant"
+    PAIR = "pair"
+    MEMBER = "member"
+    FIRST = "first"
+    STEP = "step"
+    GROUP = "group"
+    NEGATED = "negated"
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunct:
+    """One condition of WHERE. `refs` are the elements it mentions, in order; `text` and `at`
+    where it stands."""
+
+    cls: Class
+    refs: tuple[int, ...]
+    expression: Expression
+    text: str
+    at: Span
+
+
+class Strategy(enum.Enum):
+    ANY = "any"
+    NEXT = "next"
+    STRICT = "strict"
+
+
+class Mode(enum.Enum):
+    GROUP = "group"
+    SUBSETS = "subsets"
+
+
+class Skip(enum.Enum):
+    NONE = "no skip"
+    NEXT = "to next event"
+    PAST_LAST = "past last event"
+    TO_FIRST = "to first"
+    TO_LAST = "to last"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of the result, or with `Whole` those of an event. `each` is the Kleene element
+    over whose members it is a list."""
+
+    name: str
+    expression: Expression | Whole
+    each: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A pattern query. `window` is in milliseconds, None without bound; `mode` matters under
+    ANY only. `empty` is set where a condition without variables is not true. `rows` marks
+    MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
+    and `skip_to` is the element of SKIP TO. `previous` are the attributes of the previous row
+    the events carry as `prev.NAME`."""
+
+    name: str
+    elements: tuple[Element, ...]
+    conjuncts: tuple[Conjunct, ...]
+    window: int | None
+    strategy: Strategy
+    mode: Mode
+    skip: Skip
+    partition: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    stream: Stream
+    type_column: str | None
+    text: str
+    span: Span
+    rows: bool = False
+    skip_to: int | None = None
+    previous: tuple[str, ...] = ()
+    empty: bool = False
+
+    @property
+    def positives(self) -> tuple[int, ...]:
+        return tuple(i for i, e in enumerate(self.elements) if not e.negated)
+
+    @property
+    def anchors(self) -> tuple[int, ...]:
+        """The single positive elements."""
+        return tuple(i for i, e in enumerate(self.elements) if e.single)
+
+    @property
+    def kleene(self) -> bool:
+        return any(e.kleene for e in self.elements)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether groups are maximal: some Kleene element under ANY GROUP."""
+        return self.kleene and self.strategy is Strategy.ANY and self.mode is Mode.GROUP
+
+    @property
+    def waits(self) -> bool:
+        """Whether a match is known only once its whole window has passed."""
+        last = self.elements[-1]
+        return last.negated or (self.grouped and last.kleene)
+
+    @property
+    def horizon(self) -> int | None:
+        """How far back a matcher must remember events: W, or 2W where the window reaches back
+        from a match whose end is known late."""
+        if self.window is None:
+            return None
+        first = self.elements[0]
+        back = first.negated or (self.grouped and first.kleene)
+        return 2 * self.window if self.waits and back else self.window

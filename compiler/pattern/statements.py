@@ -1,0 +1,39 @@
+"""Any statement of this front end to a query: the door other rooms use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.catalogue import Stream
+from compiler.errors import Problems, Source, Span
+from compiler.pattern import ir, tree
+from compiler.pattern.analyse import Context, analyse
+from compiler.pattern.bind import ParameterValue
+from compiler.pattern.parse import parse_statement
+from compiler.pattern.recognize import recognize
+
+
+def bind(statement: tree.Statement, name: str, context: Context) -> ir.Query:
+    if isinstance(statement, tree.Recognize):
+        return recognize(statement, name, context)
+    return analyse(statement, name, context)
+
+
+def compile_pattern(
+    text: str,
+    *streams: Stream,
+    name: str = "q0",
+    parameters: Mapping[str, ParameterValue] | None = None,
+    bounded: bool = False,
+) -> ir.Query:
+    """One PATTERN or MATCH_RECOGNIZE statement over some streams, as a query. Raises
+    `CompileError` with everything wrong. `bounded` allows WITHIN to be left out."""
+    source, problems = Source(text), Problems()
+    end = len(text.rstrip().removesuffix(";"))
+    statement = parse_statement(source, Span(0, end), problems)
+    problems.raise_any(source)
+    assert statement is not None
+    known = {stream.name.lower(): stream for stream in streams}
+    query = bind(statement, name, Context(source, problems, known, parameters or {}, bounded))
+    problems.raise_any(source)
+    return query

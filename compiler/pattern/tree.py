@@ -1,0 +1,215 @@
+"""Syntax tree of PATTERN and MATCH_RECOGNIZE: what was written, before any name is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from compiler.errors import Span
+from compiler.xsql.tree import Name
+
+# --- expressions --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; a number that is not an integer is exact until it is used."""
+
+    value: int | Fraction | str | bool | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`:x`, or `:x%` with `percent`."""
+
+    name: str
+    percent: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """`v`, `v.x`, `v[i].x`; the index as written, without spaces."""
+
+    name: Name
+    index: str | None
+    attribute: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`f(x, y)`, or `last(v).x` with an attribute."""
+
+    function: Name
+    arguments: tuple[Expression, ...]
+    attribute: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    operator: str
+    left: Expression
+    right: Expression
+    at: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    sign: str
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    operand: Expression
+    items: tuple[Expression, ...]
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Connective:
+    """AND or OR over two or more operands."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span
+
+
+Expression = (
+    Literal
+    | Parameter
+    | Reference
+    | Call
+    | Arithmetic
+    | Signed
+    | Comparison
+    | InList
+    | IsNull
+    | Not
+    | Connective
+)
+
+
+# --- statements ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quantifier:
+    """`least` to `most` events, None for no maximum."""
+
+    least: int
+    most: int | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One step of a sequence; `type` is None for ANY."""
+
+    type: str | None
+    quantifier: Quantifier | None
+    alias: Name | None
+    negated: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    expression: Expression
+    alias: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What becomes of the query: `verb` is register, create or explain."""
+
+    verb: str
+    name: Name | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    stream: Name
+    type_by: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    size: Fraction
+    unit: Name
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A PATTERN statement; `strategy` is any, any_group, any_subsets, next or strict, and
+    `skip` no_skip, skip_to_next or skip_past_last. `items` is None for `*`."""
+
+    header: Header | None
+    elements: tuple[Element, ...]
+    source: From | None
+    partition: tuple[Name, ...]
+    where: Expression | None
+    within: Within | None
+    strategy: tuple[str, Span] | None
+    skip: str
+    items: tuple[Item, ...] | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A part of MATCH_RECOGNIZE this version does not run."""
+
+    what: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Recognize:
+    """A SELECT over MATCH_RECOGNIZE. `skip` is past_last, to_next, to_first or to_last."""
+
+    header: Header | None
+    columns: tuple[Name, ...] | None
+    stream: Name
+    partition: tuple[Name, ...]
+    order: tuple[tuple[Name, str], ...]
+    measures: tuple[Item, ...]
+    skip: tuple[str, Name | None]
+    elements: tuple[Element, ...]
+    within: Within | None
+    definitions: tuple[tuple[Name, Expression], ...]
+    unsupported: tuple[Unsupported, ...]
+    span: Span
+
+
+Statement = Pattern | Recognize

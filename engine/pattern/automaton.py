@@ -1,0 +1,158 @@
+"""What builds the automaton: its states, its edges, and which condition each edge can decide.
+
+A single element is one state, a Kleene element two: `e[1]` for its first event and `e[i]` for
+all later ones. Negated elements are no states; they are looked for when a match is complete.
+A condition stands on the first edge at which everything it mentions is known: it is *settled*
+there.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Class, Strategy
+from engine.pattern.meaning import Condition, Groups, Meaning
+
+
+class Over(enum.Enum):
+    """What a settled condition goes over."""
+
+    ONCE = "once"
+    LATEST = "latest"  # the member just taken
+    ALL = "all"  # every member of its groups
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    condition: Condition
+    over: Over
+
+    def holds(self, meaning: Meaning, groups: Groups) -> bool:
+        if self.over is Over.ONCE:
+            return meaning.once(self.condition, groups)
+        if self.over is Over.LATEST:
+            (element,) = self.condition.kleene
+            return meaning.member(self.condition, groups, len(groups[element]) - 1)
+        return meaning.throughout(self.condition, groups)
+
+
+@dataclass(slots=True)
+class Stage:
+    """A positive element: the names of its states, and what its edges test. `begin` enters it,
+    `take` adds a member."""
+
+    element: int
+    first_state: str
+    loop_state: str | None
+    least: int
+    most: int | None
+    begin: list[Test] = field(default_factory=list)
+    take: list[Test] = field(default_factory=list)
+
+    def state(self, count: int) -> str:
+        """The state a run with `count` events in this stage stands in."""
+        return self.first_state if count == 1 or self.loop_state is None else self.loop_state
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """For showing: `kind` is begin, take, proceed or ignore."""
+
+    kind: str
+    source: str
+    target: str
+    conditions: tuple[str, ...]
+
+
+class Automaton:
+    """The stages of a query in order, and `accept`, what is tested when the last is complete."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self.meaning = meaning
+        query = meaning.query
+        self.stages = [self._stage(query, element) for element in meaning.positives]
+        self.accept: list[Test] = []
+        for condition in meaning.conditions:
+            if condition.conjunct.cls not in (Class.CONSTANT, Class.NEGATED):
+                self._settle(condition)
+
+    def _stage(self, query: ir.Query, number: int) -> Stage:
+        element = query.elements[number]
+        name = element.variable
+        # Two elements may have one name where no reference needs to tell them apart.
+        if sum(other.variable == name for other in query.elements) > 1:
+            name = f"{name}#{number + 1}"
+        if not element.kleene:
+            return Stage(number, name, None, 1, 1)
+        return Stage(number, f"{name}[1]", f"{name}[i]", element.least or 1, element.most)
+
+    def _settle(self, condition: Condition) -> None:
+        """Puts a condition on the edges that decide it."""
+        elements = self.meaning.query.elements
+        place = {stage.element: i for i, stage in enumerate(self.stages)}
+        latest = place[condition.latest]
+        stage = self.stages[latest]
+        cls = condition.conjunct.cls
+        if cls in (Class.PAIR, Class.FIRST):
+            stage.begin.append(Test(condition, Over.ONCE))
+        elif cls in (Class.MEMBER, Class.STEP):
+            if not elements[condition.latest].kleene:
+                stage.begin.append(Test(condition, Over.ALL))
+                return
+            if cls is Class.MEMBER:
+                stage.begin.append(Test(condition, Over.LATEST))
+            stage.take.append(Test(condition, Over.LATEST))
+        elif not elements[condition.latest].kleene:
+            stage.begin.append(Test(condition, Over.ALL))
+        elif latest + 1 < len(self.stages):
+            self.stages[latest + 1].begin.append(Test(condition, Over.ALL))
+        else:
+            self.accept.append(Test(condition, Over.ALL))
+
+    # --- for showing ----------------------------------------------------------
+
+    @property
+    def states(self) -> list[str]:
+        named = [s for stage in self.stages for s in (stage.first_state, stage.loop_state) if s]
+        return [*named, FINAL]
+
+    @property
+    def edges(self) -> list[Edge]:
+        """Every edge; the start is the empty name."""
+        found: list[Edge] = []
+        before: Stage | None = None
+        for stage in self.stages:
+            sources = [""] if before is None else [before.state(1)]
+            if before is not None and before.loop_state is not None:
+                sources.append(before.loop_state)
+            entering = self._conditions(stage, stage.begin)
+            found += [Edge("begin", source, stage.first_state, entering) for source in sources]
+            if stage.loop_state is not None:
+                taking = self._conditions(stage, stage.take)
+                found.append(Edge("take", stage.first_state, stage.loop_state, taking))
+                found.append(Edge("take", stage.loop_state, stage.loop_state, taking))
+            before = stage
+        assert before is not None
+        ends = [before.first_state, *([before.loop_state] if before.loop_state else [])]
+        accepting = tuple(test.condition.conjunct.text for test in self.accept)
+        found += [Edge("proceed", end, FINAL, accepting) for end in ends]
+        if self.meaning.query.strategy is not Strategy.STRICT:
+            when = ("no other edge",) if self.meaning.query.strategy is Strategy.NEXT else ()
+            waiting = [state for state in self.states[:-1] if state != ends[0] or len(ends) > 1]
+            found += [Edge("ignore", state, state, when) for state in waiting]
+        return found
+
+    def _conditions(self, stage: Stage, tests: list[Test]) -> tuple[str, ...]:
+        constants = [
+            c.conjunct.text
+            for c in self.meaning.of(Class.CONSTANT)
+            if c.conjunct.refs == (stage.element,)
+        ]
+        element = self.meaning.query.elements[stage.element]
+        kind = [] if element.type is None else [f"type = {element.type}"]
+        return (*kind, *constants, *(test.condition.conjunct.text for test in tests))
+
+
+FINAL = "final"

@@ -1,0 +1,144 @@
+"""The versioned shared buffer: every event a run has taken, stored once a state, with edges back.
+
+An entry is an event in a state. An edge leads to the event taken before it, and carries the
+version of the run that took it, so that many runs share entries and each still finds its own
+way back. Entries are kept by counting (a run that stands on one, an edge that leads to one), and
+by time: an entry shared with a live run keeps the edges of dead ones too, which only `prune`
+takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.pattern.errors import InternalError
+from engine.pattern.event import Event
+from engine.pattern.versions import Version, compatible
+
+State = Hashable
+"""An automaton's state as the buffer knows it: something to tell pages apart."""
+
+
+class Edge(NamedTuple):
+    """To the entry before, or None where a run began."""
+
+    target: Entry | None
+    version: Version
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    state: State
+    event: Event
+    edges: list[Edge] = field(default_factory=list)
+    refs: int = 0
+
+    def __repr__(self) -> str:
+        return f"{self.state}.{self.event!r}"
+
+
+Page = dict[tuple[int, int], Entry]
+Path = list[tuple[State, Event]]
+
+
+class SharedBuffer:
+    """Pages of entries, one a state; an entry's key is its event's (ts, seq), so that equal rows
+    stay apart."""
+
+    def __init__(self) -> None:
+        self.pages: dict[State, Page] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pages.values()))
+
+    def entries(self) -> Iterator[Entry]:
+        for page in self.pages.values():
+            yield from page.values()
+
+    def alive(self, entry: Entry) -> bool:
+        return self.pages.get(entry.state, {}).get(entry.event.order) is entry
+
+    def put(self, state: State, event: Event, version: Version, before: Entry | None) -> Entry:
+        """The entry of an event in a state, with one edge more."""
+        if before is not None and not self.alive(before):
+            raise InternalError(f"{before!r} is no longer in the buffer")
+        page = self.pages.setdefault(state, {})
+        entry = page.get(event.order)
+        if entry is None:
+            entry = page[event.order] = Entry(state, event)
+        entry.edges.append(Edge(before, version))
+        if before is not None:
+            self.lock(before)
+        return entry
+
+    def lock(self, entry: Entry) -> None:
+        entry.refs += 1
+
+    def release(self, entry: Entry) -> None:
+        """One reference fewer; what nothing refers to goes, and what only it referred to.
+        Without recursion: a group may be long."""
+        stack = [entry]
+        while stack:
+            one = stack.pop()
+            one.refs -= 1
+            if one.refs < 0:
+                raise InternalError(f"{one!r} was released too often")
+            if one.refs == 0:
+                self._remove(one)
+                stack.extend(edge.target for edge in one.edges if edge.target is not None)
+                one.edges = []
+
+    def _remove(self, entry: Entry) -> None:
+        page = self.pages.get(entry.state)
+        if page is None or page.get(entry.event.order) is not entry:
+            return  # pruned already
+        del page[entry.event.order]
+        if not page:
+            del self.pages[entry.state]
+
+    def prune(self, until: int) -> None:
+        """Forgets entries up to this time, and all edges that lead to them. No live run may
+        need them: runs expire first."""
+        gone: set[int] = set()
+        for state, page in list(self.pages.items()):
+            for key, entry in list(page.items()):
+                if key[0] <= until:
+                    gone.add(id(entry))
+                    del page[key]
+            if not page:
+                del self.pages[state]
+        if not gone:
+            return
+        for entry in self.entries():
+            if any(id(edge.target) in gone for edge in entry.edges):
+                entry.edges = [edge for edge in entry.edges if id(edge.target) not in gone]
+
+    def extract(self, entry: Entry, version: Version) -> list[Path]:
+        """Every way back from an entry that this version may walk, from the first event on."""
+        found: list[Path] = []
+        stack: list[tuple[Entry | None, Version, _Step | None]] = [(entry, version, None)]
+        while stack:
+            at, v, path = stack.pop()
+            if at is None:
+                found.append(_unwound(path))
+                continue
+            step = _Step(at, path)
+            stack.extend((target, w, step) for target, w in reversed(at.edges) if compatible(v, w))
+        return found
+
+
+class _Step(NamedTuple):
+    """A way through the buffer, shared between branches."""
+
+    entry: Entry
+    after: _Step | None
+
+
+def _unwound(step: _Step | None) -> Path:
+    path: Path = []
+    while step is not None:
+        path.append((step.entry.state, step.entry.event))
+        step = step.after
+    return path

@@ -1,0 +1,29 @@
+"""What can go wrong while a pattern runs."""
+
+from __future__ import annotations
+
+from engine.host.errors import HostError
+
+
+class PatternError(HostError):
+    """Base of all; `hint` says what might help."""
+
+
+class PatternBudgetExceeded(PatternError):
+    """More matches or runs than allowed: nothing of the epoch was given out."""
+
+
+class LateEvent(PatternError):
+    """An event below the watermark, where none may be dropped."""
+
+
+class EngineRefused(PatternError):
+    """The matcher asked for cannot run this query (P016)."""
+
+
+class SkipStuck(PatternError):
+    """AFTER MATCH SKIP TO leads to the row the match started at."""
+
+
+class InternalError(AssertionError):
+    """A fault of ours: an invariant does not hold."""

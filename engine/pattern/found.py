@@ -1,0 +1,127 @@
+"""Matches in columns: for every element the rows of its events, in a batch they all stand in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.pattern import ir
+from engine.pattern.batch import Batch
+from engine.pattern.columns import Array, Bools, Ints
+from engine.pattern.event import Event, Match
+
+
+@dataclass(slots=True)
+class Members:
+    """The groups of one element: `counts` a match, and their rows one group after the other."""
+
+    counts: Ints
+    rows: Array
+
+    @property
+    def ends(self) -> Ints:
+        return np.cumsum(self.counts)
+
+    @property
+    def starts(self) -> Ints:
+        return self.ends - self.counts
+
+    @property
+    def owner(self) -> Ints:
+        """For each row the match it belongs to."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def keep(self, matches: Bools) -> Members:
+        return Members(self.counts[matches], self.rows[np.repeat(matches, self.counts)])
+
+    def reorder(self, order: Array) -> Members:
+        counts = self.counts[order]
+        return Members(counts, self.rows[runs(self.starts[order], counts)])
+
+
+def runs(starts: Array, counts: Array) -> Ints:
+    """The numbers from each start on, as many as its count."""
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    offsets: Ints = np.repeat(starts - (ends - counts), counts)
+    return offsets + np.arange(total, dtype=np.int64)
+
+
+@dataclass(slots=True)
+class Found:
+    """`singles` and `groups` by element, rows of `log`; `determined` is each match's D."""
+
+    log: Batch
+    determined: Ints
+    singles: dict[int, Array]
+    groups: dict[int, Members]
+
+    def __len__(self) -> int:
+        return len(self.determined)
+
+    def keep(self, matches: Bools) -> Found:
+        return Found(
+            self.log,
+            self.determined[matches],
+            {e: rows[matches] for e, rows in self.singles.items()},
+            {e: members.keep(matches) for e, members in self.groups.items()},
+        )
+
+    def reorder(self, order: Array) -> Found:
+        return Found(
+            self.log,
+            self.determined[order],
+            {e: rows[order] for e, rows in self.singles.items()},
+            {e: members.reorder(order) for e, members in self.groups.items()},
+        )
+
+    def sorted(self, query: ir.Query) -> Found:
+        """In the order matches are given out: by D, then by the events of each element."""
+        if len(self) < 2:
+            return self
+        if self.groups:
+            keys = [match.order for match in self.matches(query)]
+            return self.reorder(np.array(sorted(range(len(keys)), key=keys.__getitem__)))
+        columns = [self.log.seq[self.singles[e]] for e in query.positives]
+        return self.reorder(np.lexsort((*reversed(columns), self.determined)))
+
+    def matches(self, query: ir.Query) -> list[Match]:
+        """The same as single matches."""
+        events: dict[int, Event] = {}
+
+        def event(row: int) -> Event:
+            if row not in events:
+                events[row] = self.log.event(row)
+            return events[row]
+
+        columns: list[list[tuple[Event, ...]]] = []
+        for element in range(len(query.elements)):
+            if element in self.singles:
+                columns.append([(event(row),) for row in self.singles[element].tolist()])
+            elif element in self.groups:
+                members = self.groups[element]
+                rows = members.rows.tolist()
+                spans = zip(members.starts.tolist(), members.ends.tolist(), strict=True)
+                columns.append([tuple(map(event, rows[a:b])) for a, b in spans])
+            else:
+                columns.append([()] * len(self))
+        cells = zip(*columns, strict=True)
+        return [Match(groups, d) for groups, d in zip(cells, self.determined.tolist(), strict=True)]
+
+
+def joined(parts: list[Found]) -> Found:
+    """Several pieces over one log."""
+    first = parts[0]
+    return Found(
+        first.log,
+        np.concatenate([part.determined for part in parts]),
+        {e: np.concatenate([p.singles[e] for p in parts]) for e in first.singles},
+        {
+            e: Members(
+                np.concatenate([p.groups[e].counts for p in parts]),
+                np.concatenate([p.groups[e].rows for p in parts]),
+            )
+            for e in first.groups
+        },
+    )

@@ -1,0 +1,187 @@
+"""What a query requires of events, ready to be asked: filters, tests, gaps and times.
+
+All matchers but the columnar one ask here, each in its own order; what they share is only the
+meaning of one condition on one binding.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from compiler.pattern import ir
+from compiler.pattern.evaluate import Evaluator, evaluator
+from compiler.pattern.ir import Class
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+
+Groups = Sequence[Sequence[Event]]
+Range = tuple[int, int]
+"""Times from the first, up to and without the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A conjunct with what evaluates it. `kleene` are the groups whose members it goes through,
+    `latest` the last positive element it mentions."""
+
+    conjunct: ir.Conjunct
+    evaluate: Evaluator
+    kleene: tuple[int, ...]
+    latest: int
+
+
+class Meaning:
+    """A query's parts by element number."""
+
+    def __init__(self, query: ir.Query) -> None:
+        self.query = query
+        self.positives = query.positives
+        self.size = len(query.elements)
+        self.conditions = tuple(self._condition(c) for c in query.conjuncts)
+        self._constants: list[list[Evaluator]] = [[] for _ in query.elements]
+        self.forbidding: dict[int, list[Condition]] = {
+            i: [] for i, element in enumerate(query.elements) if element.negated
+        }
+        for condition in self.conditions:
+            conjunct = condition.conjunct
+            if conjunct.cls is Class.CONSTANT:
+                self._constants[conjunct.refs[0]].append(condition.evaluate)
+            elif conjunct.cls is Class.NEGATED:
+                (negated,) = (i for i in conjunct.refs if query.elements[i].negated)
+                self.forbidding[negated].append(condition)
+        self._zeros = (0,) * self.size
+
+    def _condition(self, conjunct: ir.Conjunct) -> Condition:
+        elements = self.query.elements
+        each = {
+            part.element
+            for part in ir.walk(conjunct.expression)
+            if (isinstance(part, ir.Value) and part.pick in (ir.Pick.EACH, ir.Pick.PREVIOUS))
+            or (isinstance(part, ir.Aggregate) and part.before)
+        }
+        positive = [i for i in conjunct.refs if not elements[i].negated]
+        return Condition(
+            conjunct,
+            evaluator(conjunct.expression),
+            tuple(sorted(i for i in each if elements[i].kleene)),
+            max(positive, default=-1),
+        )
+
+    def of(self, *classes: Class) -> list[Condition]:
+        return [c for c in self.conditions if c.conjunct.cls in classes]
+
+    # --- one event ------------------------------------------------------------
+
+    def fits(self, element: int, event: Event) -> bool:
+        """Whether an event has an element's type and passes its constants."""
+        wanted = self.query.elements[element].type
+        if wanted is not None and event.type != wanted:
+            return False
+        constants = self._constants[element]
+        if not constants:
+            return True
+        groups: list[Sequence[Event]] = [()] * self.size
+        groups[element] = (event,)
+        return all(evaluate(groups, self._zeros) is True for evaluate in constants)
+
+    # --- bindings -------------------------------------------------------------
+
+    def once(self, condition: Condition, groups: Groups) -> bool:
+        """A condition that goes through no members."""
+        return condition.evaluate(groups, self._zeros) is True
+
+    def member(self, condition: Condition, groups: Groups, index: int) -> bool:
+        """A condition on one member of its group."""
+        at = list(self._zeros)
+        at[condition.kleene[0]] = index
+        return condition.evaluate(groups, at) is True
+
+    def throughout(self, condition: Condition, groups: Groups) -> bool:
+        """A condition on complete groups: for all members it goes through, for a step from the
+        second on."""
+        first = 1 if condition.conjunct.cls is Class.STEP else 0
+        if not condition.kleene:
+            return self.once(condition, groups)
+        at = list(self._zeros)
+        spans = [range(first, len(groups[i])) for i in condition.kleene]
+        for indices in itertools.product(*spans):
+            for element, index in zip(condition.kleene, indices, strict=True):
+                at[element] = index
+            if condition.evaluate(groups, at) is not True:
+                return False
+        return True
+
+    # --- gaps and times -------------------------------------------------------
+
+    def gap(self, element: int, groups: Groups) -> Range:
+        """Where an event would forbid a negated element: strictly between its neighbours, or at
+        an end of the sequence wherever it would still be within the window."""
+        first, last = self.ends(groups)
+        before = [i for i in self.positives if i < element]
+        after = [i for i in self.positives if i > element]
+        window = self.query.window
+        low = groups[before[-1]][-1].ts + 1 if before else BEGIN_OF_TIME
+        high = groups[after[0]][0].ts if after else END_OF_STREAM
+        if window is not None:
+            low = low if before else last - window
+            high = high if after else first + window + 1
+        return low, high
+
+    def ends(self, groups: Groups) -> tuple[int, int]:
+        """Times of the first and the last event."""
+        return groups[self.positives[0]][0].ts, groups[self.positives[-1]][-1].ts
+
+    def forbidden(self, groups: Groups, lists: Sequence[EventList]) -> bool:
+        """Whether some event of `lists` forbids this complete binding."""
+        return any(
+            self._forbids(element, groups, lists[element].between(*self.gap(element, groups)))
+            for element in self.forbidding
+        )
+
+    def _forbids(self, element: int, groups: Groups, events: Sequence[Event]) -> bool:
+        conditions = self.forbidding[element]
+        if not conditions:
+            return bool(events)
+        bound = list(groups)
+        for event in events:
+            bound[element] = (event,)
+            if all(self.throughout(condition, bound) for condition in conditions):
+                return True
+        return False
+
+    def determined(self, first: int, last: int) -> int:
+        """D: when a match between these times is certain."""
+        if not self.query.waits:
+            return last
+        return END_OF_STREAM if self.query.window is None else first + self.query.window
+
+
+class EventList:
+    """The events that fit an element, in order, with their times beside them."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.times: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def append(self, event: Event) -> None:
+        self.events.append(event)
+        self.times.append(event.ts)
+
+    def between(self, low: int, high: int) -> Sequence[Event]:
+        """Events from `low` up to and without `high`."""
+        return self.events[bisect_left(self.times, low) : bisect_left(self.times, high)]
+
+    def expire(self, before: int) -> None:
+        """Forgets events earlier than `before`."""
+        gone = bisect_left(self.times, before)
+        if gone:
+            del self.events[:gone]
+            del self.times[:gone]
+
+
+Report = Callable[[str], None]

@@ -1,0 +1,418 @@
+"""A pattern as an operator on a stream: time, keys and skipping around a matcher.
+
+Events arrive in any order above the watermark, one by one or as tables. `advance` moves the
+watermark: what it passes is handed to the matcher in order of (ts, arrival), and every match that
+is certain by then comes out, once. What arrives at or below the watermark is late.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Skip
+from engine.pattern import output
+from engine.pattern.batch import Batch, concat, needed, of_events, of_table
+from engine.pattern.compact import Compact
+from engine.pattern.errors import EngineRefused, LateEvent
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from engine.pattern.found import Found
+from engine.pattern.meaning import Meaning
+from engine.pattern.nfa import Nfa
+from engine.pattern.optiseq import OptiSeq
+from engine.pattern.planner import Order, pick
+from engine.pattern.skip import Skipper
+from engine.pattern.vector import ColumnSearch
+
+Key = tuple[Any, ...]
+_FARTHEST = 1 << 61
+"""Times beyond this, in any direction, are no times: windows could not be added to them."""
+
+MAX_MATCHES = 50_000_000
+MAX_RUNS = 1_000_000
+
+
+class Matcher(Protocol):
+    """What runs a query on the events of one key."""
+
+    @property
+    def held(self) -> int: ...
+    @property
+    def largest(self) -> int: ...
+    def advance(self, events: list[Event], old: int, new: int) -> list[Match]: ...
+
+
+@dataclass(slots=True)
+class Stats:
+    """`bad_events` had no time, `late_dropped` came too late."""
+
+    taken: int = 0
+    bad_events: int = 0
+    late_dropped: int = 0
+    matches: int = 0
+    peak_held: int = 0
+
+
+class PatternOperator:
+    """A query on a stream. `engine` is auto, columns, optiseq, nfa or compact; `late` drop or
+    error; an epoch (the time between two calls of `advance`) of more than `max_matches` matches
+    or `max_runs` runs raises `PatternBudgetExceeded`."""
+
+    def __init__(
+        self,
+        query: ir.Query,
+        engine: str = "auto",
+        late: str = "drop",
+        order: str | Order = "cost",
+        max_matches: int = MAX_MATCHES,
+        max_runs: int = MAX_RUNS,
+    ) -> None:
+        if late not in ("drop", "error"):
+            raise EngineRefused(f"late={late!r}", "late events: drop, or error")
+        self.query = query
+        self.engine, self.why = pick(query, engine)
+        self.stats = Stats()
+        self.watermark = BEGIN_OF_TIME
+        self._late = late
+        self._order = order
+        self._max_matches, self._max_runs = max_matches, max_runs
+        self._meaning = Meaning(query)
+        self._needed = needed(query) | set(query.previous)
+        self._whole = {column.name.lower() for column in query.stream.columns}
+        self._arrived = 0
+        self._heap: list[tuple[int, int, Event]] = []
+        self._tables: Batch | None = None
+        self._columns = self._new_columns() if self.engine == "columns" else None
+        self._matchers: dict[Key, Matcher] = {}
+        self._skippers: dict[Key, Skipper] = {}
+        self._before: dict[Key, Event] = {}
+        self._retained: list[Event] = []
+
+    # --- input ----------------------------------------------------------------
+
+    def push(self, event: Event) -> None:
+        """One event; its `seq` is given here, by arrival."""
+        seq = self._arrived
+        self._arrived += 1
+        ts: object = event.ts
+        if not isinstance(ts, int) or isinstance(ts, bool) or not -_FARTHEST < ts < _FARTHEST:
+            self.stats.bad_events += 1
+            return
+        if ts <= self.watermark:
+            self._refuse_late(1, ts)
+            return
+        self.stats.taken += 1
+        attrs = {n: None if v != v else v for n, v in event.attrs.items()}
+        heapq.heappush(self._heap, (ts, seq, Event(ts, seq, event.type, attrs)))
+
+    def push_table(self, rows: pa.Table) -> None:
+        """Rows of the stream, with a column ts (int64)."""
+        first = self._arrived
+        self._arrived += rows.num_rows
+        if rows["ts"].null_count:
+            self.stats.bad_events += rows["ts"].null_count
+            rows = rows.filter(rows["ts"].is_valid())
+        columns = self._needed if self._columns is not None else self._whole
+        batch = of_table(rows, self.query.stream, self.query.type_column, columns, first)
+        sane = (batch.ts > -_FARTHEST) & (batch.ts < _FARTHEST)
+        if not sane.all():
+            self.stats.bad_events += int((~sane).sum())
+            batch = batch.take(sane)
+        late = batch.ts <= self.watermark
+        if late.any():
+            self._refuse_late(int(late.sum()), int(batch.ts[late][0]))
+            batch = batch.take(~late)
+        self.stats.taken += len(batch)
+        self._tables = concat(self._tables, batch)
+
+    def _refuse_late(self, count: int, ts: int) -> None:
+        if self._late == "error":
+            raise LateEvent(
+                f"query {self.query.name}: an event at {ts}, the watermark is {self.watermark}",
+                "let the watermark trail further behind, or drop late events",
+            )
+        self.stats.late_dropped += count
+
+    # --- output ---------------------------------------------------------------
+
+    @property
+    def output_watermark(self) -> int:
+        """Every later match has a time above this."""
+        if self.watermark == END_OF_STREAM or self.query.skip is Skip.NONE:
+            return self.watermark
+        if self.query.window is None:
+            return BEGIN_OF_TIME
+        if not self.query.rows:
+            return max(self.watermark - self.query.window, BEGIN_OF_TIME)
+        held = [start[0] for s in self._skippers.values() for start in s.waiting]
+        runs = [m.oldest_start() for m in self._matchers.values() if isinstance(m, Nfa)]
+        return min([self.watermark, *(ts - 1 for ts in held), *(r[0] - 1 for r in runs if r)])
+
+    def advance(self, watermark: int) -> list[Match]:
+        """Moves the watermark; the matches certain by now, in order of (D, events)."""
+        return self._stamped(self._advance(watermark))
+
+    def advance_table(self, watermark: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+        """The same as rows of RETURN, with the time of each."""
+        found = self._advance(watermark)
+        if isinstance(found, list):
+            matches = self._stamped(found)
+            times = np.array([match.D for match in matches], np.int64)
+            return output.of_matches(self.query, matches), times
+        if found is None:
+            return output.of_found(self.query, None), np.zeros(0, np.int64)
+        if self.query.waits and self.query.window is None:
+            return self._at_the_end(found)
+        return output.of_found(self.query, found), found.determined
+
+    def _at_the_end(self, found: Found) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+        matches = self._stamped(found.matches(self.query))
+        times = np.array([match.D for match in matches], np.int64)
+        return output.of_matches(self.query, matches), times
+
+    def _stamped(self, found: list[Match] | Found | None) -> list[Match]:
+        """A match that had to wait for the end of the stream bears the time of its last event."""
+        if not isinstance(found, list):
+            found = [] if found is None else found.matches(self.query)
+        if self.query.waits and self.query.window is None:
+            found = [dataclasses.replace(m, D=m.last.ts) for m in found]
+            found.sort(key=lambda match: match.order)
+        return found
+
+    def _advance(self, watermark: int) -> list[Match] | Found | None:
+        old = self.watermark
+        if watermark < old:
+            raise ValueError(f"the watermark goes back from {old} to {watermark}")
+        found: list[Match] | Found | None
+        if self._columns is not None:
+            batch = self._released(watermark)
+            found = self._columns.advance(batch, old, watermark)
+            self.watermark = watermark
+            self._note(self._columns.held)
+            if self.query.skip is not Skip.NONE:
+                found = self._skipped(found.matches(self.query) if found else [])
+        else:
+            events = self._released_events(watermark)
+            found = self._by_key(events, old, watermark)
+        self.stats.matches += 0 if found is None else len(found)
+        return found
+
+    def _note(self, held: int) -> None:
+        self.stats.peak_held = max(self.stats.peak_held, held)
+
+    # --- in order -------------------------------------------------------------
+
+    def _released(self, watermark: int) -> Batch:
+        """Everything up to the watermark, in order, as columns."""
+        released = of_events(self._popped(watermark), self._needed)
+        waiting = self._tables
+        if waiting is None or not len(waiting):
+            return released
+        if len(waiting) > 1 and (waiting.ts[1:] < waiting.ts[:-1]).any():
+            waiting = waiting.take(np.argsort(waiting.ts, kind="stable"))
+        cut = int(np.searchsorted(waiting.ts, watermark, "right"))
+        rows = np.arange(len(waiting))
+        self._tables = waiting.take(rows[cut:]) if cut < len(waiting) else None
+        batch = waiting if cut == len(waiting) else waiting.take(rows[:cut])
+        if not len(released):
+            return batch
+        both = concat(dataclasses.replace(released, events=None), batch)
+        return both.take(np.lexsort((both.seq, both.ts)))
+
+    def _released_events(self, watermark: int) -> list[Event]:
+        events = self._popped(watermark)
+        if self._tables is not None:
+            batch = self._tables
+            now = batch.ts <= watermark
+            self._tables = None if now.all() else batch.take(~now)
+            events += batch.take(now).rows()
+            events.sort(key=lambda event: event.order)
+        return events
+
+    def _popped(self, watermark: int) -> list[Event]:
+        events = []
+        while self._heap and self._heap[0][0] <= watermark:
+            events.append(heapq.heappop(self._heap)[2])
+        return events
+
+    # --- keys -----------------------------------------------------------------
+
+    def _key(self, event: Event) -> Key:
+        names = self.query.partition
+        return tuple(event.ts if n == ir.TIME else event.attrs.get(n) for n in names)
+
+    def _by_key(self, events: list[Event], old: int, new: int) -> list[Match]:
+        parts: dict[Key, list[Event]] = {}
+        for event in events:
+            key = self._key(event)
+            if self.query.previous:
+                event = self._with_previous(key, event)
+            parts.setdefault(key, []).append(event)
+            self._retained.append(event)
+        found: list[Match] = []
+        for key in {**self._matchers, **parts}:
+            if key not in self._matchers:
+                self._matchers[key] = self._new_matcher()
+            found += self._matchers[key].advance(parts.get(key, []), old, new)
+        self._retain(new)
+        self.watermark = new
+        found.sort(key=lambda match: match.order)
+        self._note(sum(matcher.held for matcher in self._matchers.values()))
+        if self.query.skip is not Skip.NONE:
+            found = self._skipped(found)
+        for key in [key for key, matcher in self._matchers.items() if not matcher.held]:
+            del self._matchers[key]
+        return found
+
+    def _with_previous(self, key: Key, event: Event) -> Event:
+        """The event with attributes of the row before it, copied, so that rows do not hold on to
+        each other."""
+        before = self._before.get(key)
+        attrs = dict(event.attrs)
+        for name in self.query.previous:
+            own = name.removeprefix("prev.")
+            if before is None:
+                attrs[name] = None
+            else:
+                attrs[name] = before.ts if own == ir.TIME else before.attrs.get(own)
+        self._before[key] = event
+        return Event(event.ts, event.seq, event.type, attrs)
+
+    def _new_matcher(self) -> Matcher:
+        if self.engine == "nfa":
+            return Nfa(self._meaning, max_runs=self._max_runs, max_matches=self._max_matches)
+        if self.engine == "compact":
+            return Compact(self._meaning, max_matches=self._max_matches)
+        return OptiSeq(self._meaning, self._order, max_matches=self._max_matches)
+
+    def _new_columns(self) -> ColumnSearch:
+        return ColumnSearch(self._meaning, self._order, max_matches=self._max_matches)
+
+    # --- skipping -------------------------------------------------------------
+
+    def _skipped(self, found: list[Match]) -> list[Match]:
+        for match in found:
+            key = self._key(match.first)
+            self._skippers.setdefault(key, Skipper(self.query)).offer([match])
+        accepted: list[Match] = []
+        for key, skipper in list(self._skippers.items()):
+            matcher = self._matchers.get(key)
+            oldest = matcher.oldest_start() if isinstance(matcher, Nfa) else None
+            accepted += skipper.settled(self.watermark, oldest)
+            if not skipper.waiting and self._is_past(skipper):
+                del self._skippers[key]
+        accepted.sort(key=lambda match: match.order)
+        return accepted
+
+    def _is_past(self, skipper: Skipper) -> bool:
+        """Whether no later start can lie before where a skipper skipped to."""
+        if self.query.window is None:
+            return self.watermark == END_OF_STREAM
+        return skipper.after[0] + self.query.window <= self.watermark
+
+    # --- memory and state -----------------------------------------------------
+
+    @property
+    def held(self) -> int:
+        """Everything kept: waiting events, lists, runs, buffers, pending matches."""
+        matchers: Iterable[Matcher] = self._matchers.values()
+        columns = 0 if self._columns is None else self._columns.held
+        waiting = sum(len(skipper.waiting) for skipper in self._skippers.values())
+        tables = 0 if self._tables is None else len(self._tables)
+        kept = len(self._retained)
+        return len(self._heap) + tables + columns + kept + waiting + sum(m.held for m in matchers)
+
+    @property
+    def largest(self) -> int:
+        """The events in the largest list or page."""
+        if self._columns is not None:
+            return self._columns.largest
+        return max((matcher.largest for matcher in self._matchers.values()), default=0)
+
+    def _retain(self, watermark: int) -> None:
+        """The events a restored operator must see again: those of one horizon."""
+        horizon = 0 if watermark == END_OF_STREAM else self.query.horizon
+        if horizon is not None:
+            earliest = watermark + 1 - horizon
+            at = 0
+            while at < len(self._retained) and self._retained[at].ts < earliest:
+                at += 1
+            del self._retained[:at]
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain values, for JSON: what is retained is enough to build everything
+        else again."""
+        retained = self._retained
+        if self._columns is not None:
+            retained = self._columns.events()
+        waiting = [event for _, _, event in sorted(self._heap)]
+        if self._tables is not None:
+            waiting += self._tables.rows()
+        return {
+            "watermark": self.watermark,
+            "arrived": self._arrived,
+            "stats": dataclasses.asdict(self.stats),
+            "retained": [_plain(event) for event in retained],
+            "waiting": [_plain(event) for event in waiting],
+            "before": [[list(key), _plain(event)] for key, event in self._before.items()],
+            "skipping": [
+                {
+                    "key": list(key),
+                    "after": list(skipper.after),
+                    "matches": [
+                        {"D": m.D, "groups": [[_plain(e) for e in g] for g in m.groups]}
+                        for m in skipper.waiting.values()
+                    ],
+                }
+                for key, skipper in self._skippers.items()
+            ],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on where a snapshot was taken; of a fresh operator with the same query. The
+        retained events are run again, and what had been given out by then is not given again."""
+        if self._arrived:
+            raise ValueError("an operator is restored before it is used")
+        retained = [_event(plain) for plain in state["retained"]]
+        watermark = state["watermark"]
+        if self._columns is not None:
+            self._columns.advance(of_events(retained, self._needed), BEGIN_OF_TIME, watermark)
+        else:
+            parts: dict[Key, list[Event]] = {}
+            for event in retained:
+                parts.setdefault(self._key(event), []).append(event)
+            for key, events in parts.items():
+                matcher = self._matchers[key] = self._new_matcher()
+                matcher.advance(events, BEGIN_OF_TIME, watermark)
+            self._retained = retained
+        self.watermark = watermark
+        self._arrived = state["arrived"]
+        self.stats = Stats(**state["stats"])
+        for plain in state["waiting"]:
+            event = _event(plain)
+            heapq.heappush(self._heap, (event.ts, event.seq, event))
+        self._before = {tuple(key): _event(plain) for key, plain in state["before"]}
+        for one in state["skipping"]:
+            skipper = self._skippers[tuple(one["key"])] = Skipper(self.query)
+            skipper.after = tuple(one["after"])
+            matches = [
+                Match(tuple(tuple(_event(e) for e in g) for g in m["groups"]), m["D"])
+                for m in one["matches"]
+            ]
+            skipper.waiting = {match.first.order: match for match in matches}
+
+
+def _plain(event: Event) -> list[Any]:
+    return [event.ts, event.seq, event.type, dict(event.attrs)]
+
+
+def _event(plain: list[Any]) -> Event:
+    ts, seq, kind, attrs = plain
+    return Event(ts, seq, kind, attrs)

@@ -1,0 +1,289 @@
+"""OptiSeq: search over ordered event lists, from the shortest outwards, one event at a time.
+
+An event is kept in the list of every element it fits, after type and constants. Only the single
+positive elements, the anchors, are searched; the bound ones always form a block of neighbours, so
+that a new one has a range of times, found by bisection. Conditions are tested as soon as their
+events are bound. Groups and absences are looked at when all anchors are bound.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Class, Mode
+from engine.pattern.errors import PatternBudgetExceeded
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from engine.pattern.meaning import EventList, Meaning
+from engine.pattern.planner import Order, OrderChooser, check_order, sample_step
+
+Groups = list[Sequence[Event]]
+
+
+class OptiSeq:
+    """A query's lists and their search. `tighten` leaves room in a range for the elements still
+    to come on its other side; `order` is cost, paper, or anchor positions."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        order: str | Order = "cost",
+        tighten: bool = True,
+        max_matches: int | None = None,
+    ) -> None:
+        query = meaning.query
+        check_order(order, len(query.anchors))
+        self.meaning = meaning
+        self.lists = [EventList() for _ in query.elements]
+        self.chooser = OrderChooser(query, order, self._share)
+        self.levels: list[int] = []
+        self._query = query
+        self._tighten = tighten
+        self._max_matches = max_matches
+        self._anchors = query.anchors
+        self._pairs = meaning.of(Class.PAIR)
+        self._whole = meaning.of(Class.FIRST, Class.STEP, Class.GROUP)
+        self._members = meaning.of(Class.MEMBER)
+        self._order: Order = ()
+        self._bounds: list[tuple[int, int]] = []
+        self._epoch = (0, 0)
+        self._found: list[Match] = []
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self.lists))
+
+    @property
+    def largest(self) -> int:
+        return max(map(len, self.lists), default=0)
+
+    @property
+    def order(self) -> Order:
+        """The order of the last epoch."""
+        return self._order
+
+    def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
+        """Takes the events with old < ts ≤ new, in order; the matches determined since, ordered."""
+        for event in events:
+            for element, one in enumerate(self.lists):
+                if self.meaning.fits(element, event):
+                    one.append(event)
+        self._found = []
+        if not self._query.empty and all(len(self.lists[i]) for i in self._anchors):
+            self._search(old, new)
+        horizon = 0 if new == END_OF_STREAM else self._query.horizon
+        if horizon is not None:
+            for one in self.lists:
+                one.expire(new + 1 - horizon)
+        return sorted(self._found, key=lambda match: match.order)
+
+    # --- planning -------------------------------------------------------------
+
+    def _search(self, old: int, new: int) -> None:
+        lists = [self.lists[i] for i in self._anchors]
+        first = min(one.times[0] for one in lists)
+        last = max(one.times[-1] for one in lists)
+        self._order = self.chooser.choose([len(one) for one in lists], last - first)
+        self._epoch = (old, new)
+        self._bounds = self._determining(old, new)
+        self.levels = [0] * (len(self._anchors) - 1)
+        start = self._order[0]
+        element = self._anchors[start]
+        low, high = self._bounds[start]
+        groups: Groups = [()] * self.meaning.size
+        for event in self.lists[element].between(low, high):
+            groups[element] = (event,)
+            if self._settled(groups, element):
+                self._verify(groups, start, start, 1)
+        groups[element] = ()
+
+    def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
+        """For each anchor the times it may have, from and without. The one that determines D is
+        bound to the epoch, so that a match is found in the one epoch that holds its D."""
+        bounds = [(BEGIN_OF_TIME, END_OF_STREAM + 1)] * len(self._anchors)
+        query = self._query
+        if not query.waits:
+            if self._anchors[-1] == query.positives[-1]:
+                bounds[-1] = (old + 1, new + 1)
+        elif query.window is not None and self._anchors[0] == query.positives[0]:
+            bounds[0] = (old + 1 - query.window, new + 1 - query.window)
+        return bounds
+
+    def _share(self, conjunct: ir.Conjunct, first: int, second: int) -> tuple[int, int]:
+        """Sampled pairs of two anchors, and how many a condition lets through."""
+        condition = next(c for c in self._pairs if c.conjunct is conjunct)
+        a, b = self._anchors[first], self._anchors[second]
+        earlier, later = self.lists[a], self.lists[b]
+        window = END_OF_STREAM if self._query.window is None else self._query.window
+        pairs = passed = 0
+        groups: Groups = [()] * self.meaning.size
+        for event in earlier.events[:: sample_step(len(earlier))]:
+            groups[a] = (event,)
+            for partner in later.between(event.ts + 1, event.ts + window + 1):
+                groups[b] = (partner,)
+                pairs += 1
+                passed += self.meaning.once(condition, groups)
+        return pairs, passed
+
+    # --- search ---------------------------------------------------------------
+
+    def _verify(self, groups: Groups, low: int, high: int, step: int) -> None:
+        """Binds the next anchor in every way; `low` to `high` are bound."""
+        if step == len(self._order):
+            self._complete(groups)
+            return
+        place = self._order[step]
+        element = self._anchors[place]
+        one = self.lists[element]
+        begin, end = self._range(groups, low, high, place)
+        bound = (min(low, place), max(high, place))
+        for index in range(bisect_left(one.times, begin), bisect_left(one.times, end)):
+            self.levels[step - 1] += 1
+            groups[element] = (one.events[index],)
+            if self._settled(groups, element):
+                self._verify(groups, *bound, step + 1)
+        groups[element] = ()
+
+    def _range(self, groups: Groups, low: int, high: int, place: int) -> tuple[int, int]:
+        """Times an anchor next to the block may have: strictly after or before it, all within
+        the window."""
+        window = self._query.window
+        left, right = groups[self._anchors[low]][0].ts, groups[self._anchors[high]][0].ts
+        begin, end = self._bounds[place]
+        if place > high:
+            begin = max(begin, right + 1)
+            if window is not None:
+                end = min(end, left + window + 1 - self._missing(low, before=True))
+            return begin, min(end, self._first_absence(high, right))
+        end = min(end, left)
+        if window is not None:
+            begin = max(begin, right - window + self._missing(high, before=False))
+        return max(begin, self._last_absence(low, left)), end
+
+    def _missing(self, place: int, before: bool) -> int:
+        """How many ticks the positives beyond an anchor need at the least."""
+        if not self._tighten:
+            return 0
+        element = self._anchors[place]
+        return sum((i < element) if before else (i > element) for i in self._query.positives)
+
+    def _plain_absences(self, left: int, right: int) -> list[EventList]:
+        """Lists of absences between two neighbouring anchors with nothing else between, that
+        depend on constants only."""
+        between = range(self._anchors[left] + 1, self._anchors[right])
+        if any(not self._query.elements[i].negated for i in between):
+            return []
+        return [self.lists[i] for i in between if not self.meaning.forbidding[i]]
+
+    def _first_absence(self, high: int, after: int) -> int:
+        """The next anchor may be no later than the first forbidding event after this one."""
+        end = END_OF_STREAM + 1
+        for one in self._plain_absences(high, high + 1):
+            index = bisect_right(one.times, after)
+            if index < len(one):
+                end = min(end, one.times[index] + 1)
+        return end
+
+    def _last_absence(self, low: int, before: int) -> int:
+        begin = BEGIN_OF_TIME
+        for one in self._plain_absences(low - 1, low):
+            index = bisect_left(one.times, before)
+            if index:
+                begin = max(begin, one.times[index - 1])
+        return begin
+
+    def _settled(self, groups: Groups, element: int) -> bool:
+        """Whether the conditions hold that this anchor completes."""
+        return all(
+            self.meaning.once(condition, groups)
+            for condition in self._pairs
+            if element in condition.conjunct.refs
+            and all(groups[i] for i in condition.conjunct.refs)
+        )
+
+    # --- groups and absences --------------------------------------------------
+
+    def _complete(self, groups: Groups) -> None:
+        filled = self._maximal(groups) if self._query.grouped else self._subsets(groups)
+        old, new = self._epoch
+        for whole in filled:
+            if not all(self.meaning.throughout(c, whole) for c in self._whole):
+                continue
+            determined = self.meaning.determined(*self.meaning.ends(whole))
+            if not old < determined <= new or self.meaning.forbidden(whole, self.lists):
+                continue
+            self._found.append(Match(tuple(map(tuple, whole)), determined))
+            if self._max_matches is not None and len(self._found) > self._max_matches:
+                raise PatternBudgetExceeded(
+                    f"query {self._query.name}: more than {self._max_matches:,} matches at once",
+                    "narrow WITHIN, add conditions, or raise max_matches",
+                )
+
+    def _maximal(self, groups: Groups) -> Iterator[Groups]:
+        """GROUP: every Kleene element takes all that fits its gap."""
+        whole = list(groups)
+        for element in self._query.positives:
+            of = self._query.elements[element]
+            if not of.kleene:
+                continue
+            begin, end = self._gap(element, groups)
+            members = self._fitting(element, groups, begin, end)
+            if len(members) < (of.least or 1) or (of.most is not None and len(members) > of.most):
+                return
+            whole[element] = members
+        yield whole
+
+    def _gap(self, element: int, groups: Groups) -> tuple[int, int]:
+        """Where a group may be: between the singles beside it, or at an end of the sequence
+        within the window of the singles."""
+        window = self._query.window
+        before = [i for i in self._anchors if i < element]
+        after = [i for i in self._anchors if i > element]
+        begin, end = BEGIN_OF_TIME, END_OF_STREAM + 1
+        if before:
+            begin = groups[before[-1]][0].ts + 1
+        elif window is not None:
+            begin = groups[self._anchors[-1]][0].ts - window
+        if after:
+            end = groups[after[0]][0].ts
+        elif window is not None:
+            end = groups[self._anchors[0]][0].ts + window + 1
+        return begin, end
+
+    def _fitting(self, element: int, groups: Groups, begin: int, end: int) -> Sequence[Event]:
+        """The events of a gap that pass the conditions on single members."""
+        events = self.lists[element].between(begin, end)
+        conditions = [c for c in self._members if c.kleene == (element,)]
+        if not conditions:
+            return events
+        trial = list(groups)
+        found = []
+        for event in events:
+            trial[element] = (event,)
+            if all(self.meaning.member(c, trial, 0) for c in conditions):
+                found.append(event)
+        return found
+
+    def _subsets(self, groups: Groups) -> Iterator[Groups]:
+        """SUBSETS: every choice of members, each group strictly after the one before."""
+        loops = [i for i in self._query.positives if self._query.elements[i].kleene]
+        fitting = {i: self._fitting(i, groups, *self._gap(i, groups)) for i in loops}
+
+        def fill(whole: Groups, rest: list[int], after: int) -> Iterator[Groups]:
+            if not rest:
+                yield whole
+                return
+            element, *others = rest
+            of = self._query.elements[element]
+            events = [event for event in fitting[element] if event.ts > after]
+            most = len(events) if of.most is None else min(of.most, len(events))
+            for size in range(of.least or 1, most + 1):
+                for members in itertools.combinations(events, size):
+                    chosen = list(whole)
+                    chosen[element] = members
+                    yield from fill(chosen, others, members[-1].ts)
+
+        if self._query.mode is Mode.SUBSETS or not loops:
+            yield from fill(list(groups), loops, BEGIN_OF_TIME)

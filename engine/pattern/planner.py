@@ -1,0 +1,234 @@
+"""Which matcher runs a query, and in which order the lists are searched.
+
+The anchors are the single positive elements; a search binds them one by one, so that those bound
+are always neighbours. An order is a list of anchor positions, such as (1, 2, 3, 0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Class, Mode, Skip, Strategy
+from engine.pattern.errors import EngineRefused
+
+ENGINES = ("auto", "columns", "optiseq", "nfa", "compact")
+Order = tuple[int, ...]
+SAMPLE = 2_000
+
+# Measured per range candidate, in one run (bench/patterns): what the column-wise search takes is
+# far below what an event tested against a run takes.
+COST_NFA = 1.0
+COST_OPTISEQ = 0.55
+
+
+# --- orders -------------------------------------------------------------------
+
+
+def paper_order(counts: Sequence[int]) -> Order:
+    """The order of the paper: the shortest list first (leftmost of equals), then the side whose
+    lists are shorter on average; the right one if they are equal."""
+    start = min(range(len(counts)), key=lambda i: (counts[i], i))
+    left, right = list(range(start - 1, -1, -1)), list(range(start + 1, len(counts)))
+    if not left or not right:
+        return (start, *left, *right)
+    before = sum(counts[i] for i in left) / len(left)
+    after = sum(counts[i] for i in right) / len(right)
+    return (start, *right, *left) if before >= after else (start, *left, *right)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What is known of the lists: their lengths, the time they span, the window, and for each
+    condition on anchors its positions and how often it holds."""
+
+    counts: tuple[int, ...]
+    span: float
+    window: float
+    selectivities: tuple[tuple[tuple[int, ...], float], ...] = ()
+
+    def raw(self, low: int, high: int) -> float:
+        """How many combinations of neighbours low..high there are within the window, whatever
+        the conditions say."""
+        span = max(self.span, 1.0)
+        windows = max(span / self.window, 1.0) if self.window else 1.0
+        rate = [count / windows for count in self.counts]
+        return windows * math.prod(rate[low : high + 1]) / math.factorial(high - low)
+
+    def passing(self, low: int, high: int) -> float:
+        """The share of them that all conditions inside let through."""
+        inside = [
+            share
+            for places, share in self.selectivities
+            if all(low <= place <= high for place in places)
+        ]
+        return math.prod(inside)
+
+
+def cost_order(estimate: Estimate) -> tuple[float, Order]:
+    """The cheapest order, by dynamic programming over blocks of neighbours whose last anchor is
+    at either end. Of equally cheap ones the smaller sequence of positions."""
+    size = len(estimate.counts)
+    best: dict[tuple[int, int], tuple[float, Order]] = {
+        (i, i): (float(estimate.counts[i]), (i,)) for i in range(size)
+    }
+    for length in range(2, size + 1):
+        for low in range(size - length + 1):
+            high = low + length - 1
+            raw = estimate.raw(low, high)
+            ways = []
+            for block, added in (((low, high - 1), high), ((low + 1, high), low)):
+                cost, order = best[block]
+                ways.append((cost + raw * estimate.passing(*block), (*order, added)))
+            best[low, high] = min(ways)
+    return best[0, size - 1]
+
+
+def prefix_cost(estimate: Estimate) -> float:
+    """What an automaton tests: the same sum, always from the left."""
+    cost = float(estimate.counts[0])
+    for high in range(1, len(estimate.counts)):
+        cost += estimate.raw(0, high) * estimate.passing(0, high - 1)
+    return cost
+
+
+def sample_step(length: int) -> int:
+    """Every how many events of the earlier list are sampled for a selectivity."""
+    return max(1, length // SAMPLE)
+
+
+class OrderChooser:
+    """The order for each epoch; estimated anew when a list has grown or shrunk by more than two.
+
+    `share` gives for a pair of anchors and a conjunct how many sampled pairs there are and how
+    many of them it lets through.
+    """
+
+    def __init__(
+        self,
+        query: ir.Query,
+        order: str | Order,
+        share: Callable[[ir.Conjunct, int, int], tuple[int, int]],
+    ) -> None:
+        self.query = query
+        self.order = order
+        self._share = share
+        self._place = {element: i for i, element in enumerate(query.anchors)}
+        self._pairs = [
+            c
+            for c in query.conjuncts
+            if c.cls is Class.PAIR and all(i in self._place for i in c.refs)
+        ]
+        self._measured: tuple[int, ...] = ()
+        self._shares: tuple[tuple[tuple[int, ...], float], ...] = ()
+        self.estimate: Estimate | None = None
+
+    def choose(self, counts: Sequence[int], span: float) -> Order:
+        if isinstance(self.order, tuple):
+            return self.order
+        if self.order == "paper":
+            return paper_order(counts)
+        if self._stale(counts):
+            self._measured = tuple(counts)
+            self._shares = tuple(self._selectivity(c) for c in self._pairs)
+        window = float(self.query.window) if self.query.window is not None else max(span, 1.0)
+        self.estimate = Estimate(tuple(counts), span, window, self._shares)
+        return cost_order(self.estimate)[1]
+
+    def _stale(self, counts: Sequence[int]) -> bool:
+        if len(self._measured) != len(counts):
+            return True
+        return any(
+            max(a, b) > 2 * max(min(a, b), 1) for a, b in zip(self._measured, counts, strict=True)
+        )
+
+    def _selectivity(self, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:
+        places = tuple(self._place[i] for i in conjunct.refs)
+        if len(places) != 2:
+            return places, 1.0
+        pairs, passed = self._share(conjunct, *places)
+        return places, max(passed, 1) / pairs if pairs else 1.0
+
+
+def check_order(order: str | Order, anchors: int) -> None:
+    """An order given by hand must grow a block of neighbours over all anchors."""
+    if isinstance(order, str):
+        if order not in ("paper", "cost"):
+            raise EngineRefused(f"there is no order {order!r}", "orders: cost, paper")
+        return
+    low = high = order[0] if order else -1
+    for place in order[1:]:
+        if place not in (low - 1, high + 1):
+            raise EngineRefused(f"order {order} leaves a hole", "neighbours follow each other")
+        low, high = min(low, place), max(high, place)
+    if (low, high) != (0, anchors - 1):
+        raise EngineRefused(f"order {order} is not of {anchors} anchors")
+
+
+# --- engines ------------------------------------------------------------------
+
+
+def supports(query: ir.Query) -> Mapping[str, str | None]:
+    """For every matcher why it cannot run a query; None if it can."""
+    positive = [query.elements[i] for i in query.positives]
+    lists: str | None = None
+    if query.strategy is not Strategy.ANY:
+        lists = f"it searches for any match, not USING {query.strategy.value.upper()}"
+    elif query.rows:
+        lists = "rows of MATCH_RECOGNIZE are contiguous"
+    elif (
+        query.kleene and query.mode is Mode.SUBSETS and (positive[0].kleene or positive[-1].kleene)
+    ):
+        lists = "a group under SUBSETS has no single element on both sides"
+    columns = lists
+    if columns is None and query.kleene and query.mode is Mode.SUBSETS:
+        columns = "subsets of a group are no columns"
+    automaton = "its groups are the largest there are" if query.grouped else None
+    return {
+        "columns": columns,
+        "optiseq": lists,
+        "nfa": automaton,
+        "compact": _not_compact(query),
+    }
+
+
+def _not_compact(query: ir.Query) -> str | None:
+    if query.strategy is not Strategy.ANY or query.grouped:
+        return "it enumerates ANY SUBSETS"
+    if any(c.cls is not Class.CONSTANT for c in query.conjuncts):
+        return "it knows no conditions between events"
+    if any(element.most is not None for element in query.elements):
+        return "it knows no maximum"
+    if query.elements[0].negated or query.elements[-1].negated:
+        return "it knows absences only between events"
+    return None
+
+
+def pick(query: ir.Query, engine: str = "auto") -> tuple[str, str]:
+    """The matcher for a query, and why; a forced one that cannot is P016."""
+    if engine not in ENGINES:
+        raise EngineRefused(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")
+    reasons = supports(query)
+    if engine != "auto":
+        reason = reasons[engine]
+        if reason is not None:
+            can = ", ".join(name for name, why in reasons.items() if why is None)
+            raise EngineRefused(
+                f"P016 engine {engine} cannot run this query: {reason}", f"can: {can}"
+            )
+        return engine, "asked for"
+    if reasons["columns"] is None:
+        return "columns", "ordered lists searched as whole columns"
+    if reasons["compact"] is None and query.kleene:
+        return "compact", "only constants: every step leads to a match"
+    if reasons["optiseq"] is None:
+        return "optiseq", "groups between single events, searched by ordered lists"
+    assert reasons["nfa"] is None, "every query has a matcher"
+    return "nfa", f"only the automaton can: {reasons['optiseq']}"
+
+
+def holds_back(query: ir.Query) -> bool:
+    """Whether matches wait until their start is settled."""
+    return query.skip is not Skip.NONE

@@ -1,0 +1,36 @@
+"""Dewey numbers: which way through the shared buffer an edge belongs to.
+
+A version is a tuple of digits, written 1.0.2. An edge may be walked with version `v` if its own
+version `w` is an ancestor of `v`: `compatible(v, w)`.
+"""
+
+from __future__ import annotations
+
+Version = tuple[int, ...]
+
+
+def root(number: int) -> Version:
+    return (number,)
+
+
+def increase(version: Version, by: int = 1) -> Version:
+    """The last digit greater by `by`."""
+    return (*version[:-1], version[-1] + by)
+
+
+def add_stage(version: Version) -> Version:
+    """A digit more."""
+    return (*version, 0)
+
+
+def compatible(v: Version, w: Version) -> bool:
+    """Whether `w` is a prefix of `v`, or of equal length, differing at most in the last digit,
+    where that of `v` is not the smaller. Greater *or equal*: the edges of a loop repeat a
+    version."""
+    if len(v) > len(w):
+        return v[: len(w)] == w
+    return len(v) == len(w) and v[:-1] == w[:-1] and v[-1] >= w[-1]
+
+
+def show(version: Version) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,152 @@
+"""Patterns of a `run`: rows of files, or results of other queries, through pattern operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.catalogue import Stream
+from compiler.pattern import ir
+from compiler.plan.logical import Program
+from engine.host.driver import stream_schema
+from engine.pattern.batch import of_table
+from engine.pattern.event import END_OF_STREAM
+from engine.pattern.nfa import Numbering
+from engine.pattern.operator import PatternOperator
+from engine.pattern.output import schema
+from engine.pattern.trace import trace
+from seustream.errors import UserError
+
+ROWS_AT_ONCE = 1 << 18
+"""Rows between two watermarks: many enough for columns, few enough for memory."""
+
+
+@dataclass(slots=True)
+class PatternReport:
+    """What became of the patterns, by name; `late` by stream."""
+
+    results: dict[str, int] = field(default_factory=dict)
+    engines: dict[str, str] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+
+
+def run_patterns(
+    program: Program,
+    streams: Mapping[str, pa.Table],
+    write: Callable[[str, pa.Table], None],
+    slack: int = 0,
+    engine: str = "auto",
+    on_late: Callable[[str, pa.Table], None] = lambda stream, rows: None,
+) -> PatternReport:
+    """Runs every pattern of a program, those that feed others first. `streams` are the rows of
+    base streams in order of arrival, and the results of queries that patterns read, by stream."""
+    report = PatternReport()
+    rows = {name: _on_time(name, table, slack, report, on_late) for name, table in streams.items()}
+    fed = {name: stream for stream, name in program.feeds.items()}
+    known = {stream.name: stream for stream in program.streams}
+    for query in program.patterns:
+        operator = PatternOperator(query, engine)
+        report.engines[query.name] = operator.engine
+        feeds = fed.get(query.name)
+        parts = []
+        for results, times in _results(operator, rows[query.stream.name]):
+            report.results[query.name] = report.results.get(query.name, 0) + results.num_rows
+            if feeds is not None:
+                parts.append(_as_stream(known[feeds], results, times))
+            else:
+                write(query.name, results)
+        report.results.setdefault(query.name, 0)
+        report.taken[query.stream.name] = operator.stats.taken
+        if feeds is not None:
+            rows[feeds] = pa.concat_tables([stream_schema(known[feeds]).empty_table(), *parts])
+    return report
+
+
+def _results(
+    operator: PatternOperator, rows: pa.Table
+) -> list[tuple[pa.Table, np.ndarray[tuple[int], np.dtype[np.int64]]]]:
+    """The results of all rows, an epoch at a time."""
+    found = []
+    times = rows["ts"].to_numpy()
+    highest = np.maximum.accumulate(times) if len(times) else times
+    # A watermark may only be where no later row falls at or below it.
+    lowest = np.minimum.accumulate(times[::-1])[::-1] if len(times) else times
+    for begin in range(0, rows.num_rows, ROWS_AT_ONCE):
+        end = min(begin + ROWS_AT_ONCE, rows.num_rows)
+        operator.push_table(rows.slice(begin, end - begin))
+        if end < rows.num_rows:
+            watermark = min(int(highest[end - 1]), int(lowest[end])) - 1
+            found.append(operator.advance_table(max(watermark, operator.watermark)))
+    found.append(operator.advance_table(END_OF_STREAM))
+    return found
+
+
+def _on_time(
+    name: str,
+    table: pa.Table,
+    slack: int,
+    report: PatternReport,
+    on_late: Callable[[str, pa.Table], None],
+) -> pa.Table:
+    """The rows that fall back no further than promised; as the host driver decides it."""
+    times = table["ts"].to_numpy()
+    if not len(times):
+        return table
+    late = times < np.maximum.accumulate(times) - slack
+    if late.any():
+        report.late[name] = int(late.sum())
+        on_late(name, table.filter(pa.array(late)))
+        table = table.filter(pa.array(~late))
+    return table
+
+
+def _as_stream(
+    stream: Stream, results: pa.Table, times: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> pa.Table:
+    """Rows of a pattern as rows of the stream it defines: its time is that of the match."""
+    columns = [pa.array(times, pa.int64()), *results.columns]
+    return pa.Table.from_arrays(columns, names=["ts", *(c.name for c in stream.columns)]).cast(
+        stream_schema(stream)
+    )
+
+
+def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:
+    """Rows of a query on the device as rows of the stream it defines: a result is of the time
+    of its newest tuple, and comes in that order."""
+    target = stream_schema(stream)
+    parts = []
+    for table in results:
+        columns = [table["ts_newest"], *table.columns[: len(stream.columns)]]
+        parts.append(pa.Table.from_arrays(columns, names=target.names).cast(target))
+    whole = pa.concat_tables([target.empty_table(), *parts])
+    order = np.argsort(whole["ts"].to_numpy(), kind="stable")
+    return whole.take(pa.array(order))
+
+
+def trace_file(query: ir.Query, rows: pa.Table, versions: str) -> Iterator[str]:
+    """The teaching view of a pattern over the rows of a file."""
+    if query.partition:
+        hint = "leave out PARTITION BY, and give the rows of one key"
+        raise UserError([f"--trace {query.name}: a trace is of one key"], hint=hint)
+    names = {column.name.lower() for column in query.stream.columns}
+    batch = of_table(rows, query.stream, query.type_column, names, 0)
+    events = sorted(batch.rows(), key=lambda event: event.order)
+    if query.previous:
+        hint = "a trace shows PATTERN statements"
+        raise UserError([f"--trace {query.name}: rows with PREV"], hint=hint)
+    yield from trace(query, events, Numbering(versions))
+
+
+def result_schemas(program: Program) -> dict[str, pa.Schema]:
+    """The columns of each pattern whose results are asked for."""
+    fed = set(program.feeds.values())
+    return {query.name: schema(query) for query in program.patterns if query.name not in fed}
+
+
+def base_streams(patterns: tuple[ir.Query, ...]) -> set[str]:
+    """The streams patterns read from files."""
+    return {query.stream.name for query in patterns if query.stream.defined_by is None}

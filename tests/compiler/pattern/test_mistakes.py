@@ -1,0 +1,139 @@
+"""Everything that can be wrong with a pattern, each with its code and its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.catalogue import Column, Stream
+from compiler.errors import CompileError
+from compiler.pattern.statements import compile_pattern
+from compiler.plan.types import BIGINT, DOUBLE, INT, VARCHAR
+
+S = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("name", VARCHAR)))
+T = Stream("t", (Column("kind", BIGINT), Column("price", DOUBLE)))
+
+# code, the offending text (from `«` on in the statement), the statement
+PATTERNS = [
+    ("P001", "PATTERN «;B FROM s RETURN *"),
+    ("P001", "PATTERN A; B FROM s WITHIN 1 s RETURN *«, a"),
+    ("P001", "PATTERN A FROM s WHERE a.x «b.x WITHIN 1 s RETURN *"),
+    ("P001", "PATTERN A«- FROM s WITHIN 1 s RETURN *"),
+    ("P001", "PATTERN A FROM s WITHIN 1 s RETURN a.x «§"),
+    ("P002", "«PATTERN A WITHIN 1 s RETURN *"),
+    ("P002", "PATTERN A FROM «r WITHIN 1 s RETURN *"),
+    ("P002", "PATTERN A FROM «t WITHIN 1 s RETURN *"),
+    ("P002", "PATTERN A FROM t TYPE BY «kind WITHIN 1 s RETURN *"),
+    ("P002", "PATTERN A FROM s TYPE BY «nope WITHIN 1 s RETURN *"),
+    ("P003", "PATTERN A FROM s WHERE a.«z > 1 WITHIN 1 s RETURN *"),
+    ("P003", "PATTERN A FROM s PARTITION BY «z WITHIN 1 s RETURN *"),
+    ("P003", "PATTERN A FROM s WITHIN 1 s RETURN a.«z"),
+    ("P004", "PATTERN A v; B «v FROM s WITHIN 1 s RETURN *"),
+    ("P005", "PATTERN A; A b FROM s WHERE «a.x > 1 WITHIN 1 s RETURN *"),
+    ("P006", "PATTERN A FROM s WHERE «q.x > 1 WITHIN 1 s RETURN *"),
+    ("P006", "PATTERN A FROM s WHERE «cube(a.x) > 1 WITHIN 1 s RETURN *"),
+    ("P007", "«PATTERN !A; !B FROM s WITHIN 1 s RETURN *"),
+    ("P008", "PATTERN A; !B«+; C FROM s WITHIN 1 s RETURN *"),
+    ("P008", "PATTERN A; !B«{2}; C FROM s WITHIN 1 s RETURN *"),
+    ("P009", "PATTERN A; B«{0} FROM s WITHIN 1 s RETURN *"),
+    ("P009", "PATTERN A; B«{3,2} FROM s WITHIN 1 s RETURN *"),
+    ("P010", "PATTERN A; B FROM s RETURN «*"),
+    ("P010", "PATTERN A; B FROM s «WITHIN 0 s RETURN *"),
+    ("P011", "PATTERN A; B FROM s WITHIN 3 «parsecs RETURN *"),
+    ("P011", "PATTERN A; B FROM s «WITHIN 0.5 ms RETURN *"),
+    ("P012", "PATTERN A; !B; !C; D FROM s WHERE «b.x > c.x WITHIN 1 s RETURN *"),
+    ("P013", "PATTERN A; !B; C FROM s WITHIN 1 s RETURN «b.x"),
+    ("P013", "PATTERN A; !B; C FROM s WITHIN 1 s RETURN «b"),
+    ("P013", "PATTERN A; !B; C FROM s WHERE sum(«b.x) > 1 WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A FROM s WHERE «a[1].x > 1 WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A; B+ FROM s WHERE «b[0].x > 1 WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A; B+ FROM s WHERE «b[i-1].x > last(b).x WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A; B+ FROM s WHERE «b[..i-1].x > 1 WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A; B+ FROM s WITHIN 1 s RETURN «b[i-1].x"),
+    ("P014", "PATTERN A FROM s WHERE sum(«a.x) > 1 WITHIN 1 s RETURN *"),
+    ("P014", "PATTERN A; B+; C; D+; E FROM s WHERE «b[i-1].x > d.x WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «a.x WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «a.x > 'z' WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «a.name + 1 > 2 WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «a > 2 WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE NOT «a.x WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE lower(«a.x) = 'q' WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «mod(a.x) = 1 WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A; B+; C; D+; E FROM s WITHIN 1 s RETURN «b.x + d.x"),
+    ("P016", "PATTERN A; B+; C+ FROM s WITHIN 1 s «RETURN *"),
+    ("P016", "PATTERN A+ FROM s WITHIN 1 s USING «ANY GROUP RETURN *"),
+    ("P016", "PATTERN A+; B; C+ FROM s WITHIN 1 s USING «ANY RETURN *"),
+    ("P018", "PATTERN A FROM s WHERE a.x > «:k WITHIN 1 s RETURN *"),
+    ("P019", "PATTERN A FROM s WHERE a.x «% 2 = 1 WITHIN 1 s RETURN *"),
+    ("P020", "PATTERN A; B+ FROM s WHERE sum(«avg(b.x)) > 1 WITHIN 1 s RETURN *"),
+]
+
+
+def place_of(statement: str) -> tuple[str, int]:
+    return statement.replace("«", ""), statement.index("«")
+
+
+@pytest.mark.parametrize(("code", "statement"), PATTERNS)
+def test_05_code_and_place(code: str, statement: str) -> None:
+    text, at = place_of(statement)
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text, S, T)
+    found = {(problem.kind, problem.span.start) for problem in error.value.problems}
+    if (code, at) not in found and "USING" not in text and code == "P016":
+        at = 0  # without USING the whole statement is meant
+    assert (code, at) in found, str(error.value)
+    assert all(str(p.message).startswith(p.kind) for p in error.value.problems)
+
+
+RECOGNIZE = "SELECT * FROM t MATCH_RECOGNIZE ({})"
+ROWS = [
+    ("P017", "ORDER BY ts PATTERN (A B«* C) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A B«? C) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A «| C) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A «(B C)+) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A «{- B -} C) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN («PERMUTE(A, B)) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A B+«? C) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts «ALL ROWS PER MATCH PATTERN (A B) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A B) DEFINE B AS «CLASSIFIER() = 'B'"),
+    ("P017", "ORDER BY «price PATTERN (A B) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY «ts DESC PATTERN (A B) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts, «price PATTERN (A B) DEFINE A AS TRUE"),
+    ("P017", "ORDER BY ts PATTERN (A B) DEFINE A AS «B.price > 1"),
+    ("P017", "ORDER BY ts PATTERN (A B) DEFINE B AS «PREV(A.price) > 1"),
+    ("P017", "ORDER BY ts PATTERN (A B) DEFINE B AS «PREV(B.price, 2) > 1"),
+    ("P017", "ORDER BY ts PATTERN (A B+) DEFINE B AS «SUM(B.price) > 1"),
+    ("P017", "ORDER BY ts PATTERN (A B) DEFINE B AS «NEXT(B.price) > 1"),
+    ("P006", "ORDER BY ts PATTERN (A B) DEFINE «Q AS TRUE"),
+    ("P006", "ORDER BY ts AFTER MATCH SKIP TO LAST «Q PATTERN (A B) DEFINE A AS TRUE"),
+    ("P004", "ORDER BY ts PATTERN (A B «A) DEFINE A AS TRUE"),
+    ("P003", "ORDER BY ts PATTERN (A B) DEFINE A AS A.«q > 1"),
+    ("P007", "ORDER BY ts PATTERN () DEFINE A AS TRUE"),
+]
+
+
+@pytest.mark.parametrize(("code", "inside"), ROWS)
+def test_05_match_recognize(code: str, inside: str) -> None:
+    statement = RECOGNIZE.format(inside)
+    at = statement.find("«")
+    with pytest.raises(CompileError) as error:
+        compile_pattern(statement.replace("«", ""), T, bounded=True)
+    found = {(problem.kind, problem.span.start) for problem in error.value.problems}
+    assert (code, at) in found or at < 0, str(error.value)
+    assert code in {kind for kind, _ in found}
+
+
+def test_all_mistakes_are_reported_together() -> None:
+    text = "PATTERN A; !B+; C{0} FROM s WHERE q.x > 1 AND a.z > 1 WITHIN 3 parsecs RETURN b"
+    with pytest.raises(CompileError) as error:
+        compile_pattern(text, S, T)
+    kinds = [problem.kind for problem in error.value.problems]
+    assert kinds == ["P008", "P009", "P006", "P003", "P011", "P013"]
+
+
+def test_each_has_a_hint_or_says_enough() -> None:
+    """A hint is there wherever the message alone does not say what to write instead."""
+    for code, statement in PATTERNS:
+        with pytest.raises(CompileError) as error:
+            compile_pattern(place_of(statement)[0], S, T)
+        for problem in error.value.problems:
+            assert problem.hint or problem.kind in ("P013", "P014", "P015", "P011"), (code, problem)

@@ -1,0 +1,92 @@
+"""One random case: a query and a stream, through every matcher and the operator, against the
+oracle. A failure names the seed and shows the case."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Mode, Strategy
+from engine.pattern.event import Event, Ids
+from tests.engine.pattern.generate import Generator
+from tests.engine.pattern.oracle import Oracle
+from tests.engine.pattern.running import by_every_matcher, operate
+
+
+def check(seed: int) -> int:
+    """Runs a case; gives how many matches it has."""
+    chance = random.Random(seed)
+    generator = Generator(chance)
+    keyed = chance.random() < 0.2
+    query = generator.query(keys=keyed)
+    events = generator.events(keys=keyed)
+    cuts = [chance.randint(0, 24) for _ in range(chance.choice((0, 1, 2, 5, 25)))]
+    want = Oracle(query).matches(events)
+    if not keyed:
+        for name, matches in by_every_matcher(query, events, cuts).items():
+            got = [match.ids for match in matches]
+            agree(seed, name, query, events, cuts, got, want)
+    shuffled = list(events)
+    found = operate(query, shuffled, cuts=cuts)
+    agree(seed, "operator", query, events, cuts, [match.ids for match in found], want)
+    if query.window is not None:
+        times = {match.ids: match.D for match in found}
+        assert times == want, case(seed, "D", query, events, cuts)
+    laws(seed, query, events, want)
+    return len(want)
+
+
+def agree(
+    seed: int,
+    name: str,
+    query: ir.Query,
+    events: list[Event],
+    cuts: list[int],
+    got: list[Ids],
+    want: dict[Ids, int],
+) -> None:
+    about = case(seed, name, query, events, cuts)
+    assert set(got) == set(want), (
+        f"{about}\nmissing {set(want) - set(got)}\nextra {set(got) - set(want)}"
+    )
+    assert len(got) == len(want), f"{about}\na match twice"
+
+
+def case(seed: int, name: str, query: ir.Query, events: list[Event], cuts: list[int]) -> str:
+    rows = "\n".join(f"  {e!r} {dict(e.attrs)}" for e in events)
+    return f"seed {seed}, {name}, epochs {sorted(set(cuts))}\n{query.text}\n{rows}"
+
+
+def laws(seed: int, query: ir.Query, events: list[Event], want: dict[Ids, int]) -> None:
+    """What holds between strategies and modes, whatever the query."""
+    if query.strategy is not Strategy.ANY:
+        # 24: NEXT and STRICT choose among the matches of ANY SUBSETS.
+        every = Oracle(dataclasses.replace(query, strategy=Strategy.ANY)).matches(events)
+        assert set(want) <= set(every), f"seed {seed}: {query.text}"
+    elif query.grouped and _plain(query) and not query.partition:
+        # 23: a group is the union of the subsets with the same single events.
+        subsets = Oracle(dataclasses.replace(query, mode=Mode.SUBSETS)).matches(events)
+        unions: dict[Ids, list[set[int]]] = {}
+        for ids in subsets:
+            key = tuple(() if query.elements[i].kleene else g for i, g in enumerate(ids))
+            known = unions.setdefault(key, [set() for _ in ids])
+            for one, group in zip(known, ids, strict=True):
+                one.update(group)
+        order = {event.seq: event.order for event in events}
+        united = {
+            tuple(tuple(sorted(group, key=order.__getitem__)) for group in groups)
+            for groups in unions.values()
+        }
+        assert united == set(want), f"seed {seed}: {query.text}"
+
+
+def _plain(query: ir.Query) -> bool:
+    """No absences, no maximum, and conditions on single events and members only."""
+    kinds = {c.cls for c in query.conjuncts}
+    return (
+        not any(e.negated or e.most is not None for e in query.elements)
+        and kinds <= {ir.Class.CONSTANT, ir.Class.PAIR, ir.Class.MEMBER}
+        and not query.elements[0].kleene
+        and not query.elements[-1].kleene
+    )

@@ -1,0 +1,141 @@
+"""Runs a query over events with every matcher that can, with any epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from compiler.pattern import ir
+from engine.pattern.batch import needed, of_events
+from engine.pattern.compact import Compact
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
+from engine.pattern.meaning import Meaning
+from engine.pattern.nfa import Nfa, Numbering
+from engine.pattern.operator import PatternOperator
+from engine.pattern.optiseq import OptiSeq
+from engine.pattern.planner import Order, supports
+from engine.pattern.vector import ColumnSearch
+
+Names = dict[str, str]
+
+
+def events_of(text: str, attribute: str = "price") -> list[Event]:
+    """`a1@3=310 b1@4`: events named by their type in lower case and a number, with one attribute."""
+    found = []
+    for seq, word in enumerate(text.split()):
+        name, _, rest = word.partition("@")
+        at, _, value = rest.partition("=")
+        attrs = {"type": name[0].upper()} | ({attribute: float(value)} if value else {})
+        found.append(Event(int(at), seq, name[0].upper(), attrs))
+    return found
+
+
+def named(text: str, matches: Iterable[Ids]) -> set[str]:
+    """Matches as the names their events have in such a text."""
+    names = [word.partition("@")[0] for word in text.split()]
+    return {" ".join(names[seq] for group in ids for seq in group) for ids in matches}
+
+
+def epochs(cuts: Sequence[int]) -> list[int]:
+    return [*sorted({c for c in cuts if c < END_OF_STREAM}), END_OF_STREAM]
+
+
+def with_nfa(
+    query: ir.Query,
+    events: Sequence[Event],
+    cuts: Sequence[int] = (),
+    numbering: Numbering = Numbering.PER_TAKE,
+) -> list[Match]:
+    nfa = Nfa(Meaning(query), numbering)
+    found, old = [], BEGIN_OF_TIME
+    for cut in epochs(cuts):
+        found += nfa.advance(between(events, old, cut), old, cut)
+        nfa.check()
+        old = cut
+    assert not nfa.held
+    return found
+
+
+def with_optiseq(
+    query: ir.Query,
+    events: Sequence[Event],
+    cuts: Sequence[int] = (),
+    order: str | Order = "cost",
+    tighten: bool = True,
+) -> list[Match]:
+    matcher = OptiSeq(Meaning(query), order, tighten)
+    found, old = [], BEGIN_OF_TIME
+    for cut in epochs(cuts):
+        found += matcher.advance(between(events, old, cut), old, cut)
+        old = cut
+    assert not matcher.held
+    return found
+
+
+def with_columns(
+    query: ir.Query,
+    events: Sequence[Event],
+    cuts: Sequence[int] = (),
+    order: str | Order = "cost",
+    tighten: bool = True,
+    limit: int = 1000,
+) -> list[Match]:
+    matcher = ColumnSearch(Meaning(query), order, tighten, limit)
+    found, old = [], BEGIN_OF_TIME
+    for cut in epochs(cuts):
+        batch = of_events(between(events, old, cut), needed(query))
+        part = matcher.advance(batch, old, cut)
+        found += [] if part is None else part.matches(query)
+        old = cut
+    assert not matcher.held
+    return found
+
+
+def with_compact(query: ir.Query, events: Sequence[Event], cuts: Sequence[int] = ()) -> list[Match]:
+    matcher = Compact(Meaning(query))
+    found, old = [], BEGIN_OF_TIME
+    for cut in epochs(cuts):
+        found += matcher.advance(between(events, old, cut), old, cut)
+        old = cut
+    assert not matcher.held
+    return found
+
+
+def between(events: Sequence[Event], old: int, new: int) -> list[Event]:
+    """The events of one epoch, in order."""
+    return sorted((e for e in events if old < e.ts <= new), key=lambda event: event.order)
+
+
+def by_every_matcher(
+    query: ir.Query, events: Sequence[Event], cuts: Sequence[int] = ()
+) -> dict[str, list[Match]]:
+    """What each matcher that supports the query finds; without PARTITION BY."""
+    can = {name for name, reason in supports(query).items() if reason is None}
+    found: dict[str, list[Match]] = {}
+    if "nfa" in can:
+        found["nfa"] = with_nfa(query, events, cuts)
+        if query.strategy is not ir.Strategy.ANY:
+            found["nfa per state"] = with_nfa(query, events, cuts, Numbering.PER_STATE)
+    if "optiseq" in can:
+        for order in ("paper", "cost"):
+            found[f"optiseq {order}"] = with_optiseq(query, events, cuts, order)
+    if "columns" in can:
+        found["columns"] = with_columns(query, events, cuts)
+        found["columns in pieces"] = with_columns(query, events, cuts, limit=2)
+    if "compact" in can:
+        found["compact"] = with_compact(query, events, cuts)
+    return found
+
+
+def operate(
+    query: ir.Query,
+    events: Iterable[Event],
+    engine: str = "auto",
+    cuts: Sequence[int] = (),
+) -> list[Match]:
+    """An operator that is given everything at once, and then moved on step by step."""
+    operator = PatternOperator(query, engine)
+    for event in events:
+        operator.push(event)
+    found = [match for cut in epochs(cuts) for match in operator.advance(cut)]
+    assert not operator.held
+    return found

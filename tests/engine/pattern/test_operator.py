@@ -1,0 +1,395 @@
+"""The operator: time, order of arrival, memory, state. The number of a test is that of the
+acceptance statement."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from compiler.pattern import ir
+from engine.pattern.errors import EngineRefused, LateEvent, PatternBudgetExceeded
+from engine.pattern.event import END_OF_STREAM, Event, Match
+from engine.pattern.operator import PatternOperator
+from engine.pattern.optiseq import OptiSeq
+from engine.pattern.planner import supports
+from tests.engine.pattern.generate import Generator, query_of
+from tests.engine.pattern.oracle import Oracle
+from tests.engine.pattern.running import operate
+
+ENGINES = ("columns", "optiseq", "nfa", "compact")
+
+
+def engines_for(query: ir.Query) -> list[str]:
+    return [name for name in ENGINES if supports(query)[name] is None]
+
+
+def event(ts: int, kind: str | None, **attrs: object) -> Event:
+    return Event(ts, 0, kind, {"type": kind, **attrs})
+
+
+def ids(matches: list[Match]) -> set[object]:
+    return {match.ids for match in matches}
+
+
+def everywhere(text: str, events: list[Event], want: set[object]) -> None:
+    query = query_of(text)
+    for engine in engines_for(query):
+        assert ids(operate(query, events, engine)) == want, engine
+
+
+# --- 25 to 30: what a match is ------------------------------------------------
+
+
+def test_25_equal_times_are_not_in_sequence() -> None:
+    everywhere("PATTERN A; B WITHIN 5 ms RETURN *", [event(1, "A"), event(1, "B")], set())
+
+
+def test_25_tied_events_share_a_group() -> None:
+    events = [event(0, "A"), event(1, "B"), event(1, "B"), event(2, "C")]
+    everywhere("PATTERN A; B+; C WITHIN 5 ms RETURN *", events, {((0,), (1, 2), (3,))})
+
+
+@pytest.mark.parametrize("strategy", ["", "USING ANY SUBSETS", "USING NEXT", "USING STRICT"])
+def test_26_the_window_is_inclusive(strategy: str) -> None:
+    query = query_of(f"PATTERN A; B WITHIN 10 ms {strategy} RETURN *")
+    for engine in engines_for(query):
+        for cuts in ((), (4, 5, 9, 10, 11, 12)):
+            for last, count in ((10, 1), (11, 0)):
+                found = operate(query, [event(0, "A"), event(last, "B")], engine, cuts)
+                assert len(found) == count, (engine, cuts, last)
+
+
+@pytest.mark.parametrize(
+    ("stream", "order"),
+    [
+        ("ABBCC", (0, 1, 2)),  # the first list is the shortest
+        ("AABBC", (2, 1, 0)),  # the last
+        ("ABC", (0, 1, 2)),  # all equal: leftmost, then forward
+        ("AABCC", (1, 2, 0)),  # equal means on both sides: forward
+        ("AABCCC", (1, 0, 2)),
+        ("AAABCC", (1, 2, 0)),
+    ],
+)
+def test_27_direction_of_the_paper(stream: str, order: tuple[int, ...]) -> None:
+    query = query_of("PATTERN A; B; C WITHIN 50 ms RETURN *")
+    operator = PatternOperator(query, "optiseq", order="paper")
+    for at, kind in enumerate(stream):
+        operator.push(event(at, kind))
+    found = operator.advance(len(stream))
+    (matcher,) = operator._matchers.values()
+    assert isinstance(matcher, OptiSeq)
+    assert matcher.order == order
+    assert ids(found) == set(Oracle(query).matches(events_in_order(stream)))
+
+
+def events_in_order(stream: str) -> list[Event]:
+    return [Event(at, at, kind, {}) for at, kind in enumerate(stream)]
+
+
+def test_28_one_element_alone() -> None:
+    events = [event(1, "A"), event(2, "B"), event(3, "A")]
+    everywhere("PATTERN A WITHIN 5 ms RETURN *", events, {((0,),), ((2,),)})
+
+
+def test_29_one_type_twice_with_different_constants() -> None:
+    text = "PATTERN A low; A high WHERE low.x < 2 AND high.x > 3 WITHIN 5 ms RETURN *"
+    events = [event(1, "A", x=1), event(2, "A", x=4), event(3, "A", x=1), event(4, "A", x=5)]
+    everywhere(text, events, {((0,), (1,)), ((0,), (3,)), ((2,), (3,))})
+
+
+def test_30_equal_rows_are_two_events() -> None:
+    events = [event(1, "A", x=1), event(1, "A", x=1), event(2, "B", x=1)]
+    everywhere("PATTERN A; B WITHIN 5 ms RETURN *", events, {((0,), (2,)), ((1,), (2,))})
+
+
+# --- 31 to 33: arrival --------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_31_order_of_arrival_does_not_matter(seed: int) -> None:
+    chance = random.Random(seed)
+    generator = Generator(chance)
+    query = generator.query("ANY SUBSETS")
+    events = generator.events(20)
+    shuffled = list(events)
+    chance.shuffle(shuffled)
+
+    def found(given: list[Event]) -> list[list[tuple[int, int]]]:
+        numbered = [dataclasses.replace(e, attrs={**e.attrs, "id": e.seq}) for e in given]
+        matches = operate(query, numbered, cuts=(4, 8))
+        return sorted(sorted((e.ts, e.attrs["id"]) for g in m.groups for e in g) for m in matches)
+
+    assert found(shuffled) == found(events)
+
+
+def test_32_a_late_event_is_dropped_and_counted() -> None:
+    query = query_of("PATTERN A; B WITHIN 5 ms RETURN *")
+    for engine in engines_for(query):
+        operator = PatternOperator(query, engine)
+        operator.push(event(3, "A"))
+        operator.advance(3)
+        operator.push(event(3, "A"))
+        operator.push(event(1, "A"))
+        operator.push(event(4, "B"))
+        assert ids(operator.advance(4)) == {((0,), (3,))}
+        assert operator.stats.late_dropped == 2
+
+
+def test_32_or_refused() -> None:
+    operator = PatternOperator(query_of("PATTERN A; B WITHIN 5 ms RETURN *"), late="error")
+    operator.advance(3)
+    with pytest.raises(LateEvent):
+        operator.push(event(3, "A"))
+    with pytest.raises(LateEvent):
+        operator.push_table(rows([(2, "A")]))
+
+
+@pytest.mark.parametrize("ts", [None, "7", 1.5, True, 1 << 62])
+def test_33_no_time_is_counted(ts: object) -> None:
+    operator = PatternOperator(query_of("PATTERN A; B WITHIN 5 ms RETURN *"))
+    operator.push(Event(ts, 0, "A", {}))  # type: ignore[arg-type]
+    operator.push(event(1, "A"))
+    operator.push(event(2, "B"))
+    assert len(operator.advance(END_OF_STREAM)) == 1
+    assert operator.stats.bad_events == 1
+
+
+def rows(given: list[tuple[int | None, str]]) -> pa.Table:
+    return pa.table(
+        {
+            "ts": pa.array([ts for ts, _ in given], pa.int64()),
+            "type": [kind for _, kind in given],
+            "x": pa.array([1] * len(given), pa.int32()),
+            "y": pa.nulls(len(given), pa.float64()),
+            "k": pa.nulls(len(given), pa.string()),
+        }
+    )
+
+
+def test_33_null_times_in_a_table() -> None:
+    operator = PatternOperator(query_of("PATTERN A; B WITHIN 5 ms RETURN *"))
+    operator.push_table(rows([(None, "A"), (1, "A"), (2, "B")]))
+    table, times = operator.advance_table(END_OF_STREAM)
+    assert (table.num_rows, times.tolist(), operator.stats.bad_events) == (1, [2], 1)
+
+
+# --- 34 to 36: when matches come out ------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["PATTERN A; B; !N WITHIN 5 ms", "PATTERN A; B+ WITHIN 5 ms"])
+def test_34_not_before_their_time(text: str) -> None:
+    query = query_of(f"{text} RETURN *")
+    for engine in engines_for(query):
+        operator = PatternOperator(query, engine)
+        operator.push(event(1, "A"))
+        operator.push(event(3, "B"))
+        assert operator.advance(5) == []
+        (match,) = operator.advance(6)
+        assert match.D == 6
+        assert operator.advance(7) == []
+        again = PatternOperator(query, engine)
+        again.push(event(1, "A"))
+        again.push(event(3, "B"))
+        assert len(again.advance(END_OF_STREAM)) == 1
+
+
+def test_34_without_a_window_at_the_end() -> None:
+    query = query_of("PATTERN A; B; !N RETURN *", bounded=True)
+    for engine in engines_for(query):
+        operator = PatternOperator(query, engine)
+        operator.push(event(1, "A"))
+        operator.push(event(3, "B"))
+        assert operator.advance(1000) == []
+        (match,) = operator.advance(END_OF_STREAM)
+        assert match.D == 3
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize(
+    "skip", ["", "AFTER MATCH SKIP TO NEXT EVENT ", "AFTER MATCH SKIP PAST LAST EVENT "]
+)
+def test_35_36_times_order_and_repetition(seed: int, skip: str) -> None:
+    generator = Generator(random.Random(seed))
+    text = generator.query().text.replace("RETURN", f"{skip}RETURN")
+    query = query_of(text, bounded=True)
+    events = generator.events(16)
+    runs = []
+    for _ in range(2):
+        operator = PatternOperator(query)
+        for one in events:
+            operator.push(one)
+        out: list[tuple[int, object]] = []
+        forwarded = operator.output_watermark
+        for cut in (*range(0, 30, 3), END_OF_STREAM):
+            found = operator.advance(cut)
+            assert all(forwarded < match.D for match in found)
+            assert [m.order for m in found] == sorted(m.order for m in found)
+            forwarded = operator.output_watermark
+            out += [(match.D, match.ids) for match in found]
+        runs.append(out)
+    assert runs[0] == runs[1]
+
+
+# --- 37, 38: memory -----------------------------------------------------------
+
+
+STEADY = [
+    "PATTERN A; B; C WITHIN 20 ms RETURN *",
+    "PATTERN A; !N; B+; C WITHIN 20 ms RETURN *",
+    "PATTERN A; B+; C WITHIN 6 ms USING ANY SUBSETS RETURN *",
+    "PATTERN A; B+ k; C WHERE k[i].x >= k[i-1].x WITHIN 20 ms USING NEXT RETURN *",
+    "PATTERN !N; A; B; !N m WITHIN 20 ms RETURN *",
+    "PATTERN A; B WITHIN 20 ms USING STRICT RETURN *",
+]
+
+
+@pytest.mark.parametrize("text", STEADY)
+def test_37_38_memory_is_bounded_by_the_window(text: str) -> None:
+    query = query_of(text)
+    horizon = query.horizon
+    assert horizon is not None
+    chance = random.Random(37)
+    for engine in engines_for(query):
+        operator = PatternOperator(query, engine)
+        held = []
+        for now in range(10 * (query.window or 0)):
+            operator.push(event(now, chance.choice("ABCN"), x=chance.randint(0, 3)))
+            operator.advance(now)
+            assert operator.largest <= horizon, engine  # one event a tick
+            held.append(operator.held)
+        # Flat: the second half needs no more than the first.
+        half = len(held) // 2
+        assert max(held[half:]) <= 2 * max(held[:half]), engine
+        operator.advance(now + 2 * (query.window or 0))
+        assert operator.held == 0, engine
+
+
+# --- 42: budgets --------------------------------------------------------------
+
+
+def test_42_a_budget_overrun_raises() -> None:
+    text = "PATTERN A; B+; C WITHIN 100 ms USING ANY SUBSETS RETURN *"
+    events = [event(0, "A"), *(event(t, "B") for t in range(1, 15)), event(20, "C")]
+    for engine in engines_for(query_of(text)):
+        operator = PatternOperator(query_of(text), engine, max_matches=100)
+        for one in events:
+            operator.push(one)
+        with pytest.raises(PatternBudgetExceeded):
+            operator.advance(END_OF_STREAM)
+    operator = PatternOperator(query_of(text), "nfa", max_runs=50)
+    for one in events:
+        operator.push(one)
+    with pytest.raises(PatternBudgetExceeded):
+        operator.advance(END_OF_STREAM)
+    operator = PatternOperator(query_of("PATTERN A; B WITHIN 9 ms RETURN *"), max_matches=3)
+    operator.push_table(rows([(1, "A"), (1, "A"), (2, "B"), (3, "B")]))
+    with pytest.raises(PatternBudgetExceeded):
+        operator.advance(END_OF_STREAM)
+
+
+# --- 43: the horizon ----------------------------------------------------------
+
+
+def test_43_a_leading_group_needs_two_windows() -> None:
+    """k at 1 belongs to the group, which reaches back to last.ts − W, and D is first.ts + W."""
+    query = query_of("PATTERN A+; B; C; !N WITHIN 10 ms RETURN *")
+    assert query.horizon == 20
+    events = [event(t, k) for t, k in ((1, "A"), (2, "A"), (9, "B"), (11, "C"))]
+    for engine in engines_for(query):
+        found = operate(query, events, engine, tuple(range(12)))
+        assert ids(found) == {((0, 1), (2,), (3,), ())}
+    # The absence before a match known one window later reaches back two windows.
+    late = query_of("PATTERN !N; A; B; !M m WITHIN 10 ms RETURN *".replace("!M", "!C"))
+    stream = [event(0, "N"), event(9, "A"), event(10, "B")]
+    for engine in engines_for(late):
+        assert operate(late, stream, engine, tuple(range(25))) == []
+
+
+# --- 48: state ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_48_a_restored_operator_goes_on_alike(seed: int) -> None:
+    chance = random.Random(seed)
+    generator = Generator(chance)
+    text = generator.query(keys=seed % 3 == 0).text
+    if seed % 4 == 0:
+        text = text.replace("RETURN", "AFTER MATCH SKIP PAST LAST EVENT RETURN")
+    query = query_of(text, bounded=True)
+    events = generator.events(20, keys=True)
+    cut = chance.randint(0, 20)
+
+    def rest(operator: PatternOperator) -> list[tuple[int, object]]:
+        found = [m for now in (cut + 2, cut + 5, END_OF_STREAM) for m in operator.advance(now)]
+        return [(match.D, match.ids) for match in found]
+
+    operator = PatternOperator(query)
+    for one in events:
+        operator.push(one)
+    operator.advance(cut)
+    state = json.loads(json.dumps(operator.snapshot()))
+    restored = PatternOperator(query)
+    restored.restore(state)
+    assert restored.stats == operator.stats
+    assert rest(restored) == rest(operator), text
+
+
+# --- tables -------------------------------------------------------------------
+
+
+def test_tables_and_events_come_to_the_same() -> None:
+    for seed in range(40):
+        generator = Generator(random.Random(seed))
+        query = generator.query(keys=seed % 2 == 0)
+        events = generator.events(16, keys=True)
+        table = pa.table(
+            {
+                "ts": pa.array([e.ts for e in events], pa.int64()),
+                "type": pa.array([e.type for e in events], pa.string()),
+                "x": pa.array([e.attrs["x"] for e in events], pa.int32()),
+                "y": pa.array([e.attrs.get("y") for e in events], pa.float64()),
+                "k": pa.array([e.attrs["k"] for e in events], pa.string()),
+            }
+        )
+        by_table = PatternOperator(query)
+        by_table.push_table(table)
+        one_by_one = PatternOperator(query)
+        for one in events:
+            one_by_one.push(one)
+        for cut in (5, END_OF_STREAM):
+            found, times = by_table.advance_table(cut)
+            again, times_again = one_by_one.advance_table(cut)
+            assert found.to_pylist() == again.to_pylist(), query.text
+            assert times.tolist() == times_again.tolist()
+
+
+def test_watermarks_only_rise() -> None:
+    operator = PatternOperator(query_of("PATTERN A WITHIN 1 ms RETURN *"))
+    operator.advance(5)
+    with pytest.raises(ValueError, match="goes back"):
+        operator.advance(4)
+
+
+def test_what_is_not_known_is_refused() -> None:
+    query = query_of("PATTERN A WITHIN 1 ms RETURN *")
+    for arguments in (
+        {"engine": "warp"},
+        {"late": "never"},
+        {"order": "random"},
+        {"order": (0, 2)},
+    ):
+        with pytest.raises(EngineRefused):
+            PatternOperator(query, **arguments).advance(1)  # type: ignore[arg-type]
+
+
+def test_times_are_consecutive_pairs() -> None:
+    """Emission is by D over several epochs too."""
+    query = query_of("PATTERN A; B+ WITHIN 4 ms RETURN *")
+    events = [event(t, k) for t, k in enumerate("ABABAB")]
+    found = operate(query, events, cuts=(2, 4, 6, 8))
+    assert all(a.D <= b.D for a, b in pairwise(found))
