@@ -98,6 +98,7 @@ class Node:
                 retry_limit=layout.retry_limit,
                 max_pending=layout.max_pending,
             )
+        self._told: Callable[[Delta, Plan], None] = lambda delta, plan: None
         if number in layout.candidates:
             self.centre = self._new_centre(attempt)
         if number == layout.query_node:
@@ -105,7 +106,7 @@ class Node:
 
     def _new_centre(self, attempt: int) -> Centre:
         layout = self.layout
-        return Centre(
+        centre = Centre(
             layout.join,
             self.number,
             self.outbox,
@@ -117,6 +118,14 @@ class Node:
             kind=layout.kind,
             attempt=attempt,
         )
+        centre.on_accept = self._told
+        return centre
+
+    def on_accept(self, told: Callable[[Delta, Plan], None]) -> None:
+        """Tells someone of each plan the centre makes, also after it crashed here."""
+        self._told = told
+        if self.centre is not None:
+            self.centre.on_accept = told
 
     def crash_centre(self, attempt: int) -> None:
         """The centre of this node forgets everything; a site beside it does not."""
