@@ -71,7 +71,7 @@ class Layout:
 
 class Node:
     """One of the layout's nodes, with the roles it gives it. `attempt` counts its lives: a node
-    that starts again is handed another one."""
+    that starts again is handed another one, and has forgotten everything."""
 
     def __init__(
         self,
@@ -97,6 +97,7 @@ class Node:
                 kind=layout.kind,
                 retry_limit=layout.retry_limit,
                 max_pending=layout.max_pending,
+                forgot=attempt > 0,
             )
         self._told: Callable[[Delta, Plan], None] = lambda delta, plan: None
         if number in layout.candidates:
@@ -159,9 +160,14 @@ class Node:
         match message:
             case Ack():
                 self.outbox.answered(message.ref, by=sender)
-            case Stale() if self.centre is None:
+            case Stale():
+                # Somebody is further than the epoch this node wanted to end.
                 self.outbox.forget(Takeover)
-            case Delta() | Expire() | Standing() | Stale() | Takeover():
+                if self.centre is not None:
+                    self.centre.on_stale(message)
+                if self.site is not None:
+                    self.site.on_stale(message)
+            case Delta() | Expire() | Standing() | Takeover():
                 if self.centre is not None:
                     self._to_centre(self.centre, sender, message)
             case Deliver() | Lost():
@@ -175,7 +181,7 @@ class Node:
                     self._to_site(self.site, sender, message)
 
     def _to_centre(
-        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Stale | Takeover
+        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Takeover
     ) -> None:
         match message:
             case Delta():
@@ -184,10 +190,6 @@ class Node:
                 centre.on_expire(sender, message)
             case Standing():
                 centre.on_standing(sender, message)
-            case Stale():
-                # Somebody is further than the epoch this node wanted to end.
-                self.outbox.forget(Takeover)
-                centre.on_stale(message)
             case Takeover():
                 centre.on_takeover(sender, message)
 
