@@ -220,6 +220,10 @@ class Centre:
     # --- changing places --------------------------------------------------------
 
     def on_takeover(self, sender: int, message: Takeover) -> None:
+        """Leads, unless somebody is further, or the sender is being asked already."""
+        asked = self.standings is not None and sender not in self.standings
+        if asked and message.epoch <= self.epoch:
+            return
         if message.epoch >= self.epoch:
             self.lead(message.epoch)
         else:

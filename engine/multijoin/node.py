@@ -71,7 +71,7 @@ class Layout:
 
 class Node:
     """One of the layout's nodes, with the roles it gives it. `attempt` counts its lives: a node
-    that starts again is handed another one."""
+    that starts again is handed another one, and has forgotten everything."""
 
     def __init__(
         self,
@@ -97,7 +97,9 @@ class Node:
                 kind=layout.kind,
                 retry_limit=layout.retry_limit,
                 max_pending=layout.max_pending,
+                forgot=attempt > 0,
             )
+        self._told: Callable[[Delta, Plan], None] = lambda delta, plan: None
         if number in layout.candidates:
             self.centre = self._new_centre(attempt)
         if number == layout.query_node:
@@ -105,7 +107,7 @@ class Node:
 
     def _new_centre(self, attempt: int) -> Centre:
         layout = self.layout
-        return Centre(
+        centre = Centre(
             layout.join,
             self.number,
             self.outbox,
@@ -117,6 +119,14 @@ class Node:
             kind=layout.kind,
             attempt=attempt,
         )
+        centre.on_accept = self._told
+        return centre
+
+    def on_accept(self, told: Callable[[Delta, Plan], None]) -> None:
+        """Tells someone of each plan the centre makes, also after it crashed here."""
+        self._told = told
+        if self.centre is not None:
+            self.centre.on_accept = told
 
     def crash_centre(self, attempt: int) -> None:
         """The centre of this node forgets everything; a site beside it does not."""
@@ -150,9 +160,14 @@ class Node:
         match message:
             case Ack():
                 self.outbox.answered(message.ref, by=sender)
-            case Stale() if self.centre is None:
+            case Stale():
+                # Somebody is further than the epoch this node wanted to end.
                 self.outbox.forget(Takeover)
-            case Delta() | Expire() | Standing() | Stale() | Takeover():
+                if self.centre is not None:
+                    self.centre.on_stale(message)
+                if self.site is not None:
+                    self.site.on_stale(message)
+            case Delta() | Expire() | Standing() | Takeover():
                 if self.centre is not None:
                     self._to_centre(self.centre, sender, message)
             case Deliver() | Lost():
@@ -166,7 +181,7 @@ class Node:
                     self._to_site(self.site, sender, message)
 
     def _to_centre(
-        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Stale | Takeover
+        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Takeover
     ) -> None:
         match message:
             case Delta():
@@ -175,10 +190,6 @@ class Node:
                 centre.on_expire(sender, message)
             case Standing():
                 centre.on_standing(sender, message)
-            case Stale():
-                # Somebody is further than the epoch this node wanted to end.
-                self.outbox.forget(Takeover)
-                centre.on_stale(message)
             case Takeover():
                 centre.on_takeover(sender, message)
 

@@ -150,45 +150,41 @@ def branch_and_bound(task: Task, on_node: Callable[[], None] = lambda: None) -> 
 
 def subset_dp(task: Task) -> Order:
     """The best order of each set by its last site, from smaller sets to larger ones."""
-    if not task.others:
-        return Order(task.delivery(task.source), ())
-    layer = {
-        (1 << k, k): Order(task.step(0, task.source, k), (k,))
-        for k in task.others
-        if task.allows(0, k)
-    }
-    for _ in range(len(task.others) - 1):
-        grown: dict[tuple[int, int], Order] = {}
-        for (visited, at), order in layer.items():
-            for k in task.others:
-                if visited >> k & 1 or not task.allows(visited, k):
-                    continue
-                found = Order(order.cost + task.step(visited, at, k), (*order.sites, k))
-                cell = (visited | 1 << k, k)
-                if cell not in grown or found < grown[cell]:
-                    grown[cell] = found
-        layer = grown
-    return min(Order(o.cost + task.delivery(o.sites[-1]), o.sites) for o in layer.values())
+    return _layers(task, keep=lambda visited, k: (visited, k))
 
 
 def smjh(task: Task) -> Order:
     """One survivor for each last site, lengthened step by step."""
+    return _layers(task, keep=lambda visited, k: k)
+
+
+def _layers(task: Task, keep: Callable[[int, int], object]) -> Order:
+    """Orders lengthened by a site at a time; of those that `keep` maps to the same cell the best
+    survives. The inner loop of every plan: plain tuples, and each size asked for once."""
     if not task.others:
         return Order(task.delivery(task.source), ())
-    cells = {k: Order(task.step(0, task.source, k), (k,)) for k in task.others if task.allows(0, k)}
+    w, inf = task.costs.w, math.inf
+    first = task.size(0)
+    layer: dict[object, tuple[float, tuple[int, ...], int]] = {
+        keep(1 << k, k): (times(first, w[task.source][k]), (k,), 1 << k)
+        for k in task.others
+        if task.allows(0, k)
+    }
     for _ in range(len(task.others) - 1):
-        grown: dict[int, Order] = {}
-        for order in cells.values():
-            visited = sum(1 << k for k in order.sites)
+        grown: dict[object, tuple[float, tuple[int, ...], int]] = {}
+        for cost, sites, visited in layer.values():
+            size, row = task.size(visited), w[sites[-1]]
             for k in task.others:
                 if visited >> k & 1 or not task.allows(visited, k):
                     continue
-                cost = order.cost + task.step(visited, order.sites[-1], k)
-                found = Order(cost, (*order.sites, k))
-                if k not in grown or found < grown[k]:
-                    grown[k] = found
-        cells = grown
-    return min(Order(o.cost + task.delivery(o.sites[-1]), o.sites) for o in cells.values())
+                after = visited | 1 << k
+                total = cost + size * row[k] if row[k] != inf else inf
+                cell = keep(after, k)
+                best = grown.get(cell)
+                if best is None or total < best[0] or (total == best[0] and (*sites, k) < best[1]):
+                    grown[cell] = (total, (*sites, k), after)
+        layer = grown
+    return min(Order(cost + task.delivery(sites[-1]), sites) for cost, sites, _ in layer.values())
 
 
 def two_pass(task: Task) -> Order:

@@ -79,7 +79,7 @@ class Site:
         store: Store | None = None,
         retry_limit: int = RETRY_LIMIT,
         max_pending: int = MAX_PENDING,
-        deliver: bool = True,
+        forgot: bool = False,
     ) -> None:
         self.join, self.stream, self.outbox = join, stream, outbox
         self.epoch, self.attempt = epoch, 0
@@ -87,7 +87,7 @@ class Site:
         self.kind = kind or Exact()
         self.store: Store = store or RowStore(join, stream)
         self.retry_limit, self.max_pending = retry_limit, max_pending
-        self.deliver = deliver
+        self.forgot = forgot
         self.open: dict[int, _Open] = {}
         self.next, self.next_expire, self.planned = 0, 0, -1
         self.tau = self.watermark = -math.inf
@@ -114,6 +114,8 @@ class Site:
 
     def submit(self, block: BlockRows) -> None:
         """Takes a block whole or not at all; one with a number it had before is ignored."""
+        if self.forgot and block.no is not None:
+            self._resume(block.no)
         no = self.next if block.no is None else block.no
         if no < self.next:
             self.counters["repeated blocks"] += 1
@@ -327,6 +329,17 @@ class Site:
         self.outbox.forget(Takeover)
         self.outbox.insist(to, Takeover(self.epoch))
         self.outbox.calm()
+
+    def on_stale(self, message: Stale) -> None:
+        """This site missed an epoch, which no centre will ask it about again."""
+        if message.epoch > self.epoch:
+            self.outbox.insist(message.epoch[1], Takeover(message.epoch))
+
+    def _resume(self, no: int) -> None:
+        """The first block after a start without memory says where the numbers are."""
+        self.forgot, self.next = False, no
+        if no:
+            self.lose_store()
 
     def lose_store(self) -> None:
         """The rows are gone, and what was under way with them; says so to everyone concerned."""

@@ -1,7 +1,7 @@
 """`seustream bench`: the measurements in `bench/`, ratios within one run.
 
 Each module there has `TITLE` and `measure() -> Measurement`; the figures are printed and written
-to `bench/results/NAME.json` with the conditions they were taken under. One with `LONG = True`
+to `bench/results/NAME.json` with the conditions they were taken under, charts beside them. One with `LONG = True`
 runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
 `measure` takes their names.
 """
@@ -13,8 +13,8 @@ import importlib.util
 import json
 import os
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -32,13 +32,26 @@ HELP = "measure, with ratios within one run"
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """More figures of one measurement."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
-    """A table of figures, and what they say: ratios by name."""
+    """A table of figures, and what they say: ratios by name. Perhaps more tables, remarks in
+    words, and charts by name, as SVG."""
 
     head: tuple[str, ...]
     rows: list[tuple[object, ...]]
     ratios: dict[str, float]
     conditions: str
+    more: tuple[Table, ...] = ()
+    remarks: tuple[str, ...] = ()
+    charts: Mapping[str, str] = field(default_factory=dict)
 
 
 def folder() -> Path:
@@ -75,8 +88,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{title}\n", flush=True)
         found = cast(Measurement, module.measure() if parts is None else module.measure(parts))
         print(table([tuple(map(_shown, row)) for row in found.rows], found.head))
+        for other in found.more:
+            print(f"\n{other.title}\n")
+            print(table([tuple(map(_shown, row)) for row in other.rows], other.head))
         for what, ratio in found.ratios.items():
             print(f"{what}: {ratio:.3g}")
+        for remark in found.remarks:
+            print(remark)
         print(f"({found.conditions})\n", flush=True)
         data = {
             "title": title,
@@ -91,8 +109,14 @@ def run(arguments: argparse.Namespace) -> int:
             "rows": found.rows,
             "ratios": found.ratios,
         }
+        if found.more:
+            data["more"] = [asdict(other) for other in found.more]
+        if found.remarks:
+            data["remarks"] = found.remarks
         text = json.dumps(data, indent=2) + "\n"
-        write_all(folder() / "results", {f"{name}.json": text.encode()})
+        files = {f"{name}.json": text.encode()}
+        files |= {f"{name}-{chart}.svg": svg.encode() for chart, svg in found.charts.items()}
+        write_all(folder() / "results", files)
     return 0
 
 

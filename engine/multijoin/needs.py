@@ -1,0 +1,129 @@
+"""What a tuple needs to meet if it is to be in any result: for each query and alias, partners.
+
+before  SELECT * FROM R, S WHERE R.a = S.d AND R.b > 3 WINDOW RANGE 100
+after   R needs an S with d = a, S needs an R with a = d; no older than 100, no newer than 100
+
+An equality counts if the condition implies it. A query gives no need for a stream if nothing
+equates that stream's columns with another's; then the stream's tuples may all be in results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler.catalogue import TIME_COLUMN
+from compiler.plan import expressions as x
+from compiler.plan.logical import Program, Query
+from compiler.plan.types import Kind, Type
+from engine.multijoin.model import span
+from hdl.device import Window, WindowKind
+from hdl.isa import Condition
+
+Pair = tuple[tuple[int, str], tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """A tuple of `stream` whose `column` equals ours, `before` older than ours at most, or
+    `after` newer."""
+
+    ours: str
+    stream: str
+    column: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """By stream: the ways a tuple can be in a result, each a set of partners it needs, all of
+    them. A stream that is not here is needed whole."""
+
+    ways: dict[str, tuple[tuple[Partner, ...], ...]]
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """By stream, the columns others look their partners up in."""
+        found: dict[str, set[str]] = {}
+        for ways in self.ways.values():
+            for way in ways:
+                for partner in way:
+                    found.setdefault(partner.stream, set()).add(partner.column)
+        return {stream: tuple(sorted(columns)) for stream, columns in found.items()}
+
+
+def needs(program: Program) -> Needs:
+    """The needs of a query set, of a program with simplified conditions."""
+    ways: dict[str, list[tuple[Partner, ...]]] = {}
+    whole: set[str] = set()
+    for query in program.queries:
+        streams = [source.stream.name for source in query.sources]
+        if query.aggregated or len(streams) == 1:
+            whole.update(streams)
+            continue
+        for source in query.sources:
+            # ROWS counts a stream's tuples, also those that join nothing.
+            if source.window.kind is WindowKind.ROWS or source.stream.defined_by is not None:
+                whole.add(source.stream.name)
+        pairs = implied(query.where)
+        for at, stream in enumerate(streams):
+            partners = tuple(sorted(set(_partners(query, at, pairs)), key=_order))
+            if partners:
+                ways.setdefault(stream, []).append(partners)
+            else:
+                whole.add(stream)
+    return Needs({stream: tuple(found) for stream, found in ways.items() if stream not in whole})
+
+
+def _order(partner: Partner) -> tuple[str, str, str]:
+    return partner.ours, partner.stream, partner.column
+
+
+def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
+    found = []
+    for group in _groups(pairs):
+        mine = sorted(name for source, name in group if source == at)
+        for source, column in sorted(group):
+            if source != at:
+                other = query.sources[source]
+                before, after = reach(other.window), reach(query.sources[at].window)
+                found += [Partner(name, other.stream.name, column, before, after) for name in mine]
+    return found
+
+
+def reach(window: Window) -> float:
+    """How far back a window sees, in time; one that counts tuples may see any."""
+    return math.inf if window.kind is WindowKind.ROWS else span(window, "")
+
+
+def implied(condition: x.Expression) -> set[Pair]:
+    """Equalities of columns of different aliases that hold whenever the condition does."""
+    match condition:
+        case x.And():
+            return set().union(*map(implied, condition.terms))
+        case x.Or():
+            return set.intersection(*map(implied, condition.terms))
+        case x.Compare(Condition.EQ, x.Column() as a, x.Column() as b):
+            timed = TIME_COLUMN.name in (a.name, b.name)
+            if a.source != b.source and not timed and _comparable(a.type, b.type):
+                first, second = sorted(((a.source, a.name), (b.source, b.name)))
+                return {(first, second)}
+    return set()
+
+
+def _comparable(a: Type, b: Type) -> bool:
+    """Whether equal values of these types hash alike here."""
+    if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
+        return True
+    return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
+
+
+def _groups(pairs: set[Pair]) -> Sequence[set[tuple[int, str]]]:
+    """Columns that are all equal to each other."""
+    groups: list[set[tuple[int, str]]] = []
+    for a, b in sorted(pairs):
+        touched = [group for group in groups if a in group or b in group]
+        groups = [group for group in groups if group not in touched]
+        groups.append({a, b}.union(*touched))
+    return groups
