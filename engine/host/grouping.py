@@ -115,12 +115,13 @@ class Grouping:
         last = np.full(len(oldest), count)
         for clock, end in zip(arrivals.clocks, ends, strict=True):
             last = np.minimum(last, np.searchsorted(clock, end, side="right"))
-        group = self._groups(table)
+        group = self._groups(table, len(oldest))
         answer = self._answer(arrivals, table, group, oldest, first, last, held)
         stays = last >= count
         if not stays.all():
             kept = pa.array(np.flatnonzero(stays))
-            table, oldest = table.take(kept), oldest[stays]
+            table = table.take(kept) if table.num_columns else table
+            oldest = oldest[stays]
             ends = [end[stays] for end in ends]
         self.table, self.ends, self.oldest = table, ends, oldest
         return answer
@@ -165,9 +166,10 @@ class Grouping:
         over = dataclasses.replace(self.query, items=self.items)
         return selected(over, rows, since.astype(np.int64), time)
 
-    def _groups(self, table: pa.Table) -> Ints:
-        """A number for each member's group, NULL being a value like others."""
-        code = np.zeros(table.num_rows, np.int64)
+    def _groups(self, table: pa.Table, count: int) -> Ints:
+        """A number for each member's group, NULL being a value like others. A table without columns
+        does not know how many rows it has."""
+        code = np.zeros(count, np.int64)
         for number in range(len(self.query.group_by)):
             column = _whole(table.column(number))
             if pa.types.is_floating(column.type):

@@ -20,6 +20,7 @@ from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from hdl.config import DeviceConfig
 from hdl.device import Device
+from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
@@ -46,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts; once for each stream",
+        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te);"
+        " once for each stream",
     )
     parser.add_argument(
         "--backend",
@@ -82,6 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_apas(arguments):
+        return run_apas(arguments)
     c = compile_file(arguments)
     require_queries(c)
     if arguments.slack < 0:
