@@ -95,7 +95,8 @@ def extremes(
     found = np.full(n, nothing, values.dtype)
     if not len(values):
         return found
-    level = np.frexp((last - first).astype(np.float64))[1] - 1
+    # A few distinct levels, as small numbers: they are sorted by their digits.
+    level = (np.frexp((last - first).astype(np.float64))[1] - 1).astype(np.int8)
     order = np.argsort(level, kind="stable")
     values, first, last, level = values[order], first[order], last[order], level[order]
     top = int(level[-1])
