@@ -64,6 +64,7 @@ class Builder:
     partials: list[x.Partial] = field(default_factory=list)
     structures: dict[str, Structure] = field(default_factory=dict)
     bare_reads: list[tuple[str, Span]] = field(default_factory=list)  # outside aggregates
+    unconnected: set[str] = field(default_factory=set)
     within: str = "select"
     _chain: Structure | None = None  # the last temporary of the expression being compiled
     _in_aggregate: bool = False
@@ -142,11 +143,19 @@ class Builder:
                     pick.span,
                 )
             elif not node.children:
-                hint = "source not connected" if not place.path else "nothing is in it yet"
-                message = f"{self._shown(place)} has no attributes to copy"
-                self.problems.add("UnknownAttribute", message, pick.span, hint)
+                self._nothing_to_copy(place, pick.span)
             else:
                 self._copy_children(place, into, pick.span)
+
+    def _nothing_to_copy(self, place: Context, span: Span) -> None:
+        if place.name in self.unconnected:
+            hint = "source not connected"
+        elif place.name == self.name or place.name.isdigit():
+            hint = "nothing is in it yet"
+        else:
+            return  # a definition that failed, already reported
+        message = f"{self._shown(place)} has no attributes to copy"
+        self.problems.add("UnknownAttribute", message, span, hint)
 
     def _copy_children(self, source: Context, into: Context, span: Span) -> None:
         node = source.node
@@ -253,6 +262,8 @@ class Builder:
         if found is None:
             return None
         name, tree, connected = found
+        if not connected:
+            self.unconnected.add(name)
         if not connected and len(names.parts) > 1:
             self.problems.add(
                 "UnknownAttribute", f"${root} has no attributes", names.span, "source not connected"
@@ -276,6 +287,8 @@ class Builder:
             hint = "give the result another name than its input"
             self.problems.add("NameConflict", message, names.span, hint)
             return
+        if absolute and base.name not in self.structures and not base.structure.tree.children:
+            return  # a definition that failed, already reported
         what = f"${names}" if absolute else str(names)
         self.problems.add("UnknownAttribute", f"there is no attribute {what}", names.span, hint)
 

@@ -91,12 +91,12 @@ def same_shape(a: Node, b: Node) -> bool:
 
 
 def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
-    """Where two schemas first differ, below their roots."""
+    """Where two schemas first differ, below their roots; what has failed differs from nothing."""
     where = ".".join(under) or "the root"
     for one, other in zip(a.children, b.children, strict=False):
         if one.label != other.label:
             return f"under {where}: {one.label} against {other.label}"
-        if one.type is not other.type:
+        if one.type is not other.type and ERROR not in (one.type, other.type):
             names = [each.type.value if each.type else "a group" for each in (one, other)]
             return f"{'.'.join((*under, one.label))}: {names[0]} against {names[1]}"
         if found := first_difference(one, other, (*under, one.label)):
@@ -146,7 +146,3 @@ def _children(lists: object, under: Path, depth: int) -> list[Node]:
         else:
             found.append(Node(label, children=_children(what, path, depth + 1)))
     return found
-
-
-def has_error(node: Node) -> bool:
-    return any(each.type is ERROR for _, each in node.leaves())

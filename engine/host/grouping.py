@@ -115,12 +115,13 @@ class Grouping:
         last = np.full(len(oldest), count)
         for clock, end in zip(arrivals.clocks, ends, strict=True):
             last = np.minimum(last, np.searchsorted(clock, end, side="right"))
-        group = self._groups(table)
+        group = self._groups(table, len(oldest))
         answer = self._answer(arrivals, table, group, oldest, first, last, held)
         stays = last >= count
         if not stays.all():
             kept = pa.array(np.flatnonzero(stays))
-            table, oldest = table.take(kept), oldest[stays]
+            table = table.take(kept) if table.num_columns else table
+            oldest = oldest[stays]
             ends = [end[stays] for end in ends]
         self.table, self.ends, self.oldest = table, ends, oldest
         return answer
@@ -138,26 +139,38 @@ class Grouping:
         held: int,
     ) -> pa.Table:
         width = len(arrivals.time) + 1
-        # A point is a group at an arrival that adds to it; points are sorted by group, so that a
-        # member's span is a range of its group's points.
-        points, member = np.unique(group[held:] * width + first[held:], return_index=True)
-        lo = np.searchsorted(points, group * width + first)
+        # Members of a group side by side, in the order in which they came: what follows goes
+        # through memory from front to back.
+        by = _by_small_numbers(group)
+        group, first, last, oldest = group[by], first[by], last[by], oldest[by]
+        # A point is a group at an arrival that adds to it; a member's span is a range of points.
+        key = group * width + first
+        new = np.flatnonzero(by >= held)
+        begins = np.ones(len(new), np.bool_)
+        begins[1:] = key[new[1:]] != key[new[:-1]]
+        points = key[new[begins]]
+        lo = np.searchsorted(points, key)
         hi = np.searchsorted(points, group * width + last)
-        at, who = points % width, member + held
         # Rows come by arrival; of one arrival, in the order of its members.
-        order = np.argsort(who, kind="stable")
+        who = by[new[begins]]
+        place = np.full(len(by), -1)
+        place[who] = np.arange(len(who))
+        order = place[place >= 0]
         rows: dict[tuple[int, str], pa.Array] = {}
-        places = pa.array(who[order])
         keys = len(self.query.group_by)
         for number in range(keys):
-            rows[0, f"g{number}"] = _whole(table.column(number).take(places))
+            rows[0, f"g{number}"] = _whole(table.column(number).take(pa.array(who[order])))
+        results = _Results(lo, hi, len(points))
+        sorted_by = pa.array(by)
+        values = [
+            _whole(table.column(keys + i).take(sorted_by)) for i in range(len(self.arguments))
+        ]
         for number, e in enumerate(self.aggregates):
-            column = None if e.argument is None else self.arguments.index(e.argument) + keys
-            values = None if column is None else _whole(table.column(column))
-            with_all = _aggregate(e, values, lo, hi, len(points))
-            rows[0, f"a{number}"] = with_all.take(pa.array(order))
-        time = arrivals.time[at][order]
-        since = spans.extremes(oldest, lo, hi, len(points), greatest=False)[order]
+            place_of = None if e.argument is None else self.arguments.index(e.argument)
+            one = results.of(e, None if place_of is None else values[place_of], place_of)
+            rows[0, f"a{number}"] = one.take(pa.array(order))
+        time = arrivals.time[points[order] % width]
+        since = _least(oldest, group, lo, hi, len(points))[order]
         if self.having is not None:
             kept = np.flatnonzero(holds(self.having, rows, len(time)))
             rows = {key: column.take(pa.array(kept)) for key, column in rows.items()}
@@ -165,9 +178,10 @@ class Grouping:
         over = dataclasses.replace(self.query, items=self.items)
         return selected(over, rows, since.astype(np.int64), time)
 
-    def _groups(self, table: pa.Table) -> Ints:
-        """A number for each member's group, NULL being a value like others."""
-        code = np.zeros(table.num_rows, np.int64)
+    def _groups(self, table: pa.Table, count: int) -> Ints:
+        """A number for each member's group, NULL being a value like others. A table without columns
+        does not know how many rows it has."""
+        code = np.zeros(count, np.int64)
         for number in range(len(self.query.group_by)):
             column = _whole(table.column(number))
             if pa.types.is_floating(column.type):
@@ -205,32 +219,64 @@ class Grouping:
                 return e
 
 
-def _aggregate(
-    e: x.Aggregate, values: pa.Array | None, lo: Ints, hi: Ints, points: int
-) -> pa.Array:
-    """One aggregate at every point; NULLs do not count, and of nothing there is only a count."""
-    if values is None:
-        return pa.array(spans.counts(lo, hi, points))
-    if values.null_count:
-        valid = np.asarray(values.is_valid())
-        values, lo, hi = values.drop_null(), lo[valid], hi[valid]
-    counts = spans.counts(lo, hi, points)
-    if e.function == "count":
-        return pa.array(counts)
-    empty = counts == 0
-    if e.function in ("min", "max"):
-        return _extreme(values, lo, hi, points, empty, e.function == "max")
-    if e.function == "sum" and pa.types.is_integer(values.type):
-        numbers = np.asarray(values.cast(pa.int64()))
-        try:
-            return pa.array(spans.integer_sums(numbers, lo, hi, points), mask=empty)
-        except spans.Overflow as error:
-            raise EvaluationError(f"{x.show(e)}: {error}") from None
-    doubles = np.asarray(pc.cast(values, pa.float64(), safe=False))
-    found = spans.sums(doubles, lo, hi, points)
-    if e.function == "avg":
-        found = found / np.where(empty, 1, counts)
-    return pa.array(found, mask=empty | np.isnan(found))
+class _Results:
+    """Aggregates at all points; sums and counts of one argument are computed once. NULLs do not
+    count, and of nothing there is only a count."""
+
+    def __init__(self, lo: Ints, hi: Ints, points: int) -> None:
+        self.lo, self.hi, self.points = lo, hi, points
+        self.spans: dict[int | None, tuple[pa.Array | None, Ints, Ints, Ints]] = {}
+        self.sums: dict[int | None, npt.NDArray[np.float64]] = {}
+
+    def of(self, e: x.Aggregate, values: pa.Array | None, argument: int | None) -> pa.Array:
+        """One aggregate, of the values of the argument with this number."""
+        values, lo, hi, counts = self._valid(values, argument)
+        if values is None or e.function == "count":
+            return pa.array(counts)
+        empty = counts == 0
+        if e.function in ("min", "max"):
+            return _extreme(values, lo, hi, self.points, empty, e.function == "max")
+        if e.function == "sum" and pa.types.is_integer(values.type):
+            numbers = np.asarray(values.cast(pa.int64()))
+            try:
+                return pa.array(spans.integer_sums(numbers, lo, hi, self.points), mask=empty)
+            except spans.Overflow as error:
+                raise EvaluationError(f"{x.show(e)}: {error}") from None
+        if argument not in self.sums:
+            doubles = np.asarray(pc.cast(values, pa.float64(), safe=False))
+            self.sums[argument] = spans.sums(doubles, lo, hi, self.points)
+        found = self.sums[argument]
+        if e.function == "avg":
+            found = found / np.where(empty, 1, counts)
+        return pa.array(found, mask=empty | np.isnan(found))
+
+    def _valid(
+        self, values: pa.Array | None, argument: int | None
+    ) -> tuple[pa.Array | None, Ints, Ints, Ints]:
+        """The values that are not NULL, their spans, and how many there are at each point."""
+        if argument not in self.spans:
+            lo, hi = self.lo, self.hi
+            if values is not None and values.null_count:
+                valid = np.asarray(values.is_valid())
+                values, lo, hi = values.drop_null(), lo[valid], hi[valid]
+            self.spans[argument] = (values, lo, hi, spans.counts(lo, hi, self.points))
+        return self.spans[argument]
+
+
+def _least(values: Ints, group: Ints, lo: Ints, hi: Ints, points: int) -> Ints:
+    """The least value at each point. Where values and ends both rise, as with one window over one
+    stream, it is that of the first member that still counts."""
+    falls = (values[1:] < values[:-1]) & (group[1:] == group[:-1])
+    if falls.any() or np.any(hi[1:] < hi[:-1]):
+        found: Ints = spans.extremes(values, lo, hi, points, greatest=False)
+        return found
+    return values[np.searchsorted(hi, np.arange(points), side="right")]
+
+
+def _by_small_numbers(numbers: Ints) -> Ints:
+    """A stable order; small numbers are sorted by their digits, which takes a few passes."""
+    small = len(numbers) and int(numbers.max()) < 1 << 16
+    return np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
 
 
 def _extreme(

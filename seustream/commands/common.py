@@ -19,7 +19,7 @@ from seustream.errors import UserError
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="Q.xsql", help="the queries")
+    parser.add_argument("file", type=Path, metavar="Q.xsql|Q.apas", help="the queries")
     parser.add_argument(
         "--plan",
         choices=PLANS,
@@ -81,7 +81,10 @@ def compile_file(
 ) -> Compilation:
     """The compilation the arguments ask for; `bounded` if its input will be files."""
     if arguments.file.suffix == ".apas":
-        raise UserError(["APAS queries are not compiled by this version"], hint="write X-SQL")
+        raise UserError(
+            [f"{arguments.file}: an APAS query has no image"],
+            hint="it runs in the engine: seustream run",
+        )
     if arguments.max_terms < 1:
         raise UserError([f"--max-terms {arguments.max_terms}: want 1 or more"])
     statistics = Statistics()

@@ -11,6 +11,7 @@ from compiler.explain import explain
 from compiler.plan.pipeline import STAGES, Compilation
 from engine.pattern import explain as patterns
 from engine.pattern.picture import picture
+from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.errors import UserError
 from seustream.files import write_all
@@ -24,12 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage", metavar="|".join((*STAGES, *patterns.STAGES)), help="one stage only"
     )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="STREAM=FILE",
+        help="for APAS: a file whose columns are the stream's, or its schema as .json",
+    )
     parser.add_argument("--format", choices=FORMATS, default="text")
     parser.add_argument("--query", metavar="NAME", help="one query only")
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="into a file")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_apas(arguments):
+        return explain_apas(arguments)
+    if arguments.input:
+        raise UserError(["--input is for APAS"], hint="X-SQL streams say their columns themselves")
     stage = arguments.stage
     known = (*STAGES, *patterns.STAGES)
     if stage is not None and stage not in known:

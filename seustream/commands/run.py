@@ -22,6 +22,7 @@ from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
 from hdl.config import DeviceConfig
 from hdl.device import Device
+from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
@@ -56,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts; once for each stream",
+        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te);"
+        " once for each stream",
     )
     parser.add_argument(
         "--backend",
@@ -109,6 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_apas(arguments):
+        return run_apas(arguments)
     c = compile_file(arguments, bounded=True)
     require_queries(c)
     if arguments.engine not in ENGINES:

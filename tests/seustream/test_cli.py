@@ -168,7 +168,6 @@ def test_user_errors(case: str, capfd: pytest.CaptureFixture[str]) -> None:
     ("text", "message"),
     [
         (STREAMS + "SELECT * FROM R, T WINDOW 5;", "q.xsql:3:18: there is no stream T"),
-        (STREAMS + "SELECT count(*) FROM R WINDOW 5;", "q.xsql:3:1: query q0 groups or aggregates"),
         ("", "q.xsql: there are no queries in it"),
         (STREAMS, "q.xsql: there are no queries in it"),
     ],
@@ -236,12 +235,6 @@ def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[
     assert [query["name"] for query in manifest["queries"]] == ["q0"]
     assert "30080  CMP 0,R0,=,0" in Path("image/q.lst").read_text()
     assert "1 queries, 1 with joins in the device" in capfd.readouterr().out
-
-
-def test_compile_says_what_will_not_run(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("q.xsql").write_text(STREAMS + "SELECT count(*) FROM R WINDOW 5;")
-    assert main(["compile", "q.xsql"]) == 0
-    assert "note: query q0 groups or aggregates" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("stage", STAGES)

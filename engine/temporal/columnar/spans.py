@@ -30,26 +30,23 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
 
 def integer_sums(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
     """Exact: sums modulo 2^64 are right wherever the sum itself fits, which its double tells."""
-    change = np.zeros(n + 1, np.int64)
-    np.add.at(change, first, values)
-    np.subtract.at(change, last, values)
-    with np.errstate(over="ignore"):
-        found: Ints = np.cumsum(change[:n])
+    found = _running(values, first, last, n)
     if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
-        about = _running(values.astype(np.float64), first, last, n)
-        wrong = np.abs(about - found.astype(np.longdouble)) > 2.0**62
+        about = sums(values.astype(np.float64), first, last, n)
+        wrong = np.abs(about - found.astype(np.float64)) > 2.0**62
         if wrong.any():
             raise Overflow("a sum does not fit 64 bits")
     return found
 
 
 def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
-    """Sums of doubles, carried with more digits than the result has, so that they do not drift.
-    What is not finite counts for itself: it must not spoil the points it does not count at."""
+    """Sums of doubles, exact to about 2^-80 of the greatest value: in between they are whole numbers,
+    so that what has gone leaves nothing behind. What is not finite counts for itself: it must not spoil
+    the points at which it does not count."""
     finite = np.isfinite(values)
     if finite.all():
-        return _running(values, first, last, n).astype(np.float64)
-    found = _running(np.where(finite, values, 0.0), first, last, n).astype(np.float64)
+        return _fixed_point(values, first, last, n)
+    found = _fixed_point(np.where(finite, values, 0.0), first, last, n)
     for special in (np.inf, -np.inf, np.nan):
         mine = np.isnan(values) if np.isnan(special) else values == special
         if mine.any():
@@ -58,9 +55,29 @@ def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
     return found
 
 
-def _running(values: Floats, first: Ints, last: Ints, n: int) -> npt.NDArray[np.longdouble]:
-    change = np.bincount(first, values, n + 1) - np.bincount(last, values, n + 1)
-    return np.cumsum(change[:n].astype(np.longdouble))
+def _fixed_point(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
+    """Each value as two numbers of `bits` bits below the greatest's exponent; sums of them fit."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not largest:
+        return np.zeros(n)
+    exponent = int(np.frexp(largest)[1])
+    bits = min(40, 61 - len(values).bit_length())
+    scaled = np.ldexp(values, bits - exponent)
+    high = np.floor(scaled)
+    low = np.rint(np.ldexp(scaled - high, bits))
+    whole = _running(high.astype(np.int64), first, last, n).astype(np.longdouble)
+    whole += np.ldexp(_running(low.astype(np.int64), first, last, n).astype(np.longdouble), -bits)
+    found: Floats = np.ldexp(whole, exponent - bits).astype(np.float64)
+    return found
+
+
+def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
+    """Sums modulo 2^64."""
+    change = np.zeros(n + 1, np.int64)
+    np.add.at(change, first, values)
+    np.subtract.at(change, last, values)
+    found: Ints = np.cumsum(change[:n])
+    return found
 
 
 def extremes(
@@ -78,7 +95,8 @@ def extremes(
     found = np.full(n, nothing, values.dtype)
     if not len(values):
         return found
-    level = np.frexp((last - first).astype(np.float64))[1] - 1
+    # A few distinct levels, as small numbers: they are sorted by their digits.
+    level = (np.frexp((last - first).astype(np.float64))[1] - 1).astype(np.int8)
     order = np.argsort(level, kind="stable")
     values, first, last, level = values[order], first[order], last[order], level[order]
     top = int(level[-1])

@@ -210,6 +210,13 @@ def test_of_nothing_there_is_only_a_count() -> None:
     assert rows_of(answers(text, {"R": r})["q0"]) == [(0, None, None, None, None, 1, 1)]
 
 
+def test_counts_alone() -> None:
+    """Such a query reads no column at all."""
+    r = random_r(np.random.default_rng(1), 9, distinct=True)
+    found = answers(R + "SELECT count(*) AS n FROM R WINDOW ROWS 3;", {"R": r}, pushes=4)["q0"]
+    assert [row[0] for row in rows_of(found)] == [1, 2, 3, 3, 3, 3, 3, 3, 3]
+
+
 def test_types_of_extremes() -> None:
     text = """CREATE STREAM T (d date, t time, f boolean, r real);
     SELECT min(d) AS a, max(t) AS b, min(f) AS c, max(f) AS e, min(r) AS g FROM T WINDOW UNBOUNDED;"""

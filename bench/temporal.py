@@ -1,0 +1,251 @@
+"""The temporal engine: grouped sliding aggregates against Polars, DuckDB and the reference; the
+aggregate index by structure; operators tuple at a time and on columns. One process, one core."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
+
+import itertools
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from compiler.apas.compile import Compiled, compile_query
+from compiler.apas.functions import Average, Greatest, Least, Sum
+from compiler.apas.symbols import Schema
+from compiler.apas.tree import from_lists
+from compiler.plan.pipeline import compile_text
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+from engine.temporal.aggregates.index import Index, ListIndex, Piece
+from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
+from engine.temporal.aggregates.suffix import SuffixIndex
+from engine.temporal.columnar.run import ColumnarRun
+from engine.temporal.elements import STOP, insertion
+from engine.temporal.network import Network
+from seustream.commands.bench import Measurement
+
+TITLE = "temporal: sliding aggregates and operators"
+
+TUPLES, KEYS, SIZE = 1_000_000, 1_000, 100_000
+BY_REFERENCE = 100_000
+COMPARED = 1e-9
+
+TEXT = f"""
+CREATE STREAM R (k int NOT NULL, v double precision NOT NULL);
+SELECT R.k, sum(v) AS s, avg(v) AS a, min(v) AS lo, max(v) AS hi FROM R GROUP BY R.k
+WINDOW RANGE {SIZE};
+"""
+OPERATORS = {
+    "filter": "where $A.v > 50 select [$A[T]]",
+    "map": "select [x = $A.v * 2 + 1, y = $A.k]",
+    "union": "where util.union($A, $B) select [$new[T]]",
+    "hash join": "where window.range($A, 200), window.range($B, 200), $A.k == $B.k"
+    " select [x = $A.v, y = $B.v]",
+    "aggregate": "where window.range($A, 200) select [s = agg.sum($A.v), m = agg.max($A.v)]",
+}
+
+
+def measure() -> Measurement:
+    rows: list[tuple[object, ...]] = []
+    ratios: dict[str, float] = {}
+    _grouped(rows, ratios)
+    _indexes(rows, ratios)
+    _operators(rows, ratios)
+    text = "from " + "".join(f"d{i}[x = $A.v + {i}];" for i in range(100)) + " select [x = $d99.x]"
+    catalogue = {"A": Schema(from_lists("A", [["v", "INTEGER"]]))}
+    seconds = _best(lambda: compile_query(text, catalogue), 3)
+    rows.append(("compile", "100 definitions", "", 100, seconds * 1e6 / 100))
+    return Measurement(
+        ("what", "how", "size", "tuples", "µs a tuple"),
+        rows,
+        ratios,
+        f"{KEYS:,} keys, RANGE {SIZE:,} of one tuple a tick; Polars and DuckDB with one thread;"
+        f" the reference on {BY_REFERENCE:,} tuples; list and structures with all ends alive",
+    )
+
+
+def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
+    chance = np.random.default_rng(1)
+    data = pa.table(
+        {
+            "ts": np.arange(TUPLES),
+            "k": chance.integers(0, KEYS, TUPLES).astype(np.int32),
+            "v": chance.normal(50, 10, TUPLES),
+        }
+    )
+    ways: dict[str, Callable[[], pa.Table]] = {
+        "seustream": lambda: _seustream(data),
+        "polars": lambda: _polars(data),
+        "duckdb": lambda: _duckdb(data),
+    }
+    seconds, answers = {}, {}
+    for name, way in ways.items():
+        answers[name] = way()
+        seconds[name] = _best(way, 3)
+    began = time.perf_counter()
+    _reference(data.slice(0, BY_REFERENCE))
+    seconds["reference"] = (time.perf_counter() - began) * TUPLES / BY_REFERENCE
+    for name in ("polars", "duckdb"):
+        for column in ("s", "a", "lo", "hi"):
+            one, other = (np.asarray(answers[n].column(column)) for n in ("seustream", name))
+            assert np.allclose(one, other, rtol=COMPARED), f"{name} disagrees on {column}"
+    for name, taken in seconds.items():
+        rows.append(("sum, avg, min, max by key", name, SIZE, TUPLES, taken * 1e6 / TUPLES))
+    for name in ("reference", "polars", "duckdb"):
+        ratios[f"grouped: {name} over seustream"] = seconds[name] / seconds["seustream"]
+
+
+def _seustream(data: pa.Table) -> pa.Table:
+    c = compile_text(TEXT)
+    driver = HostDriver(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
+    driver.push("R", data)
+    return pa.concat_tables([rows for _, rows in driver.finish()])
+
+
+def _polars(data: pa.Table) -> pa.Table:
+    found = (
+        pl.DataFrame(data)
+        .rolling("ts", period=f"{SIZE}i", group_by="k", closed="both")
+        .agg(s=pl.col("v").sum(), a=pl.col("v").mean(), lo=pl.col("v").min(), hi=pl.col("v").max())
+        .sort("ts")
+    )
+    return found.to_arrow()
+
+
+def _duckdb(data: pa.Table) -> pa.Table:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("r", data)
+        return connection.sql(
+            f"""SELECT k, sum(v) OVER w AS s, avg(v) OVER w AS a, min(v) OVER w AS lo,
+                max(v) OVER w AS hi, ts FROM r WINDOW w AS (PARTITION BY k ORDER BY ts
+                RANGE BETWEEN {SIZE} PRECEDING AND CURRENT ROW) ORDER BY ts"""
+        ).to_arrow_table()
+
+
+def _reference(data: pa.Table) -> None:
+    """An aggregate list for each key, tuple at a time."""
+    lists: dict[int, ListIndex] = {}
+    functions = [Sum(), Average(), Least(), Greatest()]
+    columns = (data.column(name).to_pylist() for name in ("ts", "k", "v"))
+    for ts, k, v in zip(*columns, strict=True):
+        index = lists.get(k)
+        if index is None:
+            index = lists[k] = ListIndex(functions)
+        index.reorganise(ts)
+        index.change(((v,),) * 4, ts, ts + SIZE + 1)
+
+
+def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
+    of: dict[str, Callable[[], Live]] = {
+        "running total": lambda: RunningTotal(Sum()),
+        "staircase": lambda: Staircase(Least()),
+        "heap": lambda: MergeHeap(Sum()),
+        "two stacks": lambda: TwoStacks(Sum()),
+    }
+    for live in (100, 1_000, 10_000, 100_000):
+        found: dict[str, float] = {}
+        if live <= 10_000:
+            # Ends far apart and in no order: each tuple overlaps half the elements.
+            found["list"] = _per_tuple(ListIndex([Sum()]), live, max(20, 200_000 // live))
+        for name, make in of.items():
+            found[name] = _per_tuple(
+                SuffixIndex([make()]), live, 20_000, in_order=name == "two stacks"
+            )
+        for name, micros in found.items():
+            rows.append(("aggregate index", name, live, "", micros))
+        if live == 10_000:
+            for name in of:
+                ratios[f"10,000 live ends: list over {name}"] = found["list"] / found[name]
+
+
+def _per_tuple(index: Index, live: int, tuples: int, in_order: bool = False) -> float:
+    """Microseconds a tuple with so many ends alive."""
+    chance = np.random.default_rng(2)
+    filled = np.sort(chance.permutation(4 * live)[:live]) + 10 * live
+    index.reorganise(0)
+    if isinstance(index, ListIndex):
+        # Filling it tuple by tuple would take longer than measuring.
+        edges = [0, *filled.tolist()]
+        index.pieces = [
+            Piece(a, b, (float(live - i),), live - i)
+            for i, (a, b) in enumerate(itertools.pairwise(edges))
+        ]
+    else:
+        for te in filled.tolist():
+            index.change(((1.0,),), 0, te)
+    steps = chance.integers(10 * live, 14 * live, tuples)
+    ends = (14 * live + np.arange(tuples) if in_order else steps).tolist()
+    values = chance.normal(0, 1, tuples).tolist()
+    began = time.perf_counter()
+    for te, v in zip(ends, values, strict=True):
+        index.reorganise(0)
+        index.change(((v,),), 0, te)
+    return (time.perf_counter() - began) * 1e6 / tuples
+
+
+def _operators(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
+    lists = [["k", "INTEGER"], ["v", "INTEGER"]]
+    catalogue = {name: Schema(from_lists(name, lists)) for name in "AB"}
+    trees = {name: schema.tree for name, schema in catalogue.items()}
+    chance = np.random.default_rng(3)
+    for title, text in OPERATORS.items():
+        c = compile_query(text, catalogue)
+        for how, tuples in (("inline", 20_000), ("threads", 20_000), ("columnar", 400_000)):
+            streams = {
+                name: pa.table(
+                    {
+                        "ts": np.arange(tuples // len(c.network.sources)),
+                        "te": np.arange(tuples // len(c.network.sources)) + 1,
+                        "k": chance.integers(0, 100, tuples // len(c.network.sources)),
+                        "v": chance.integers(0, 100, tuples // len(c.network.sources)),
+                    }
+                )
+                for name in c.network.sources
+            }
+            began = time.perf_counter()
+            if how == "columnar":
+                run = ColumnarRun(c, trees)
+                for name, table in streams.items():
+                    run.push(name, table)
+                for _ in run.finish():
+                    pass
+            else:
+                _tuples(c, trees, streams, how)
+            micros = (time.perf_counter() - began) * 1e6 / tuples
+            rows.append((title, how, "", tuples, micros))
+            if how == "inline":
+                inline = micros
+            elif how == "columnar":
+                ratios[f"{title}: inline over columnar"] = inline / micros
+
+
+def _tuples(c: Compiled, trees: dict[str, object], streams: dict[str, pa.Table], how: str) -> None:
+    network = Network(c.network, c.tree, trees, scheduler=how)  # type: ignore[arg-type]
+    network.start()
+    rows = {
+        name: zip(*(column.to_pylist() for column in table.columns), strict=True)
+        for name, table in streams.items()
+    }
+    for together in zip(*rows.values(), strict=True):
+        for name, (ts, te, *values) in zip(rows, together, strict=True):
+            network.feed(name, insertion(ts, te, *values))
+    for name in rows:
+        network.feed(name, STOP)
+    network.drain()
+    network.stop()
+
+
+def _best(what: Callable[[], object], times: int) -> float:
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        what()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)

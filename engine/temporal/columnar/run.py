@@ -1,0 +1,196 @@
+"""An APAS network a batch at a time, over Arrow tables.
+
+    run = ColumnarRun(compiled, trees)
+    run.push("I", rows)                 # ts, te, leaves in order, as `seustream.intervals` reads them
+    for results in run.finish(): ...
+
+Rows go through the gate first: what the feed would reject is rejected here, for the same reasons,
+counted and kept. Each step takes all streams up to a time; memory is that of what lives in windows
+and of one step. Nodes that have no columnar form (time-tables, aggregates of users) run tuple at a
+time inside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compiler.apas import network as n
+from compiler.apas.compile import Compiled
+from compiler.apas.tree import Node
+from compiler.apas.types import DATETIME, DOUBLE, INTEGER, STRING, Type
+from engine.host.errors import HostError
+from engine.temporal.columnar import operators as o
+from engine.temporal.columnar.batch import Batch, concatenated, empty
+from engine.temporal.columnar.tuples import TupleOperator
+from engine.temporal.elements import FOREVER
+
+Ints = npt.NDArray[np.int64]
+
+
+class NodeFailed(HostError):
+    """A tuple has no value in a node."""
+
+
+class ColumnarRun:
+    """One run of a query over whole streams; `step_rows` is about how many go through at a time."""
+
+    def __init__(self, c: Compiled, trees: Mapping[str, Node], step_rows: int = 1 << 15) -> None:
+        self.plan, self.tree, self.trees = c.network, c.tree, trees
+        self.step_rows = step_rows
+        self.operators: list[o.Operator | None] = [_operator(node) for node in c.network.nodes]
+        self.waiting: dict[str, list[Batch]] = {name: [] for name in c.network.sources}
+        self.last: dict[str, tuple[int, int]] = {}
+        self.accepted: Counter[str] = Counter()
+        self.reasons: dict[str, Counter[str]] = {}
+        self.rejected: dict[str, list[pa.Table]] = {}
+        self.held: list[list[list[Batch]]] = [[[] for _ in node.edges] for node in c.network.nodes]
+
+    @property
+    def bad_keys(self) -> int:
+        """Tuples with a time-table's key 0."""
+        return sum(op.bad_keys for op in self.operators if isinstance(op, TupleOperator))
+
+    def push(self, stream: str, rows: pa.Table) -> None:
+        """Rows of a stream in the order they come."""
+        rows = self._gate(stream, rows)
+        node = self.plan.nodes[self.plan.sources[stream]]
+        assert isinstance(node, n.Source)
+        columns = tuple(
+            _column(rows.column(".".join(path)), type)
+            for path, (_, type) in zip(node.paths, node.leaves, strict=True)
+        )
+        self.accepted[stream] += rows.num_rows
+        self.waiting[stream].append(Batch(_ints(rows, "ts"), _ints(rows, "te"), columns))
+
+    def finish(self) -> Iterator[pa.Table]:
+        """All results; the streams end."""
+        sources = {name: concatenated(b) for name, b in self.waiting.items() if b}
+        every = np.concatenate([np.empty(0, np.int64), *(b.ts for b in sources.values())])
+        every.sort()
+        bounds = np.unique(every[self.step_rows :: self.step_rows])
+        for bound in bounds.tolist():
+            step = {}
+            for name, batch in sources.items():
+                cut = int(np.searchsorted(batch.ts, bound))
+                step[name], sources[name] = batch.take(slice(0, cut)), batch.take(slice(cut, None))
+            yield from self._results(self._step(step, bound, False))
+        yield from self._results(self._step(sources, FOREVER, True))
+
+    # --- one step -------------------------------------------------------------
+
+    def _step(self, sources: dict[str, Batch], bound: int, last: bool) -> Batch:
+        outputs: list[Batch] = []
+        promises: list[int] = []
+        for number, (node, operator) in enumerate(
+            zip(self.plan.nodes, self.operators, strict=True)
+        ):
+            if isinstance(node, n.Source):
+                outputs.append(sources.get(node.stream, empty(node.leaves)))
+                promises.append(bound)
+                continue
+            assert operator is not None
+            mine = min(promises[edge.node] for edge in node.edges)
+            inputs = []
+            for source, edge in enumerate(node.edges):
+                held = self.held[number][source]
+                whole = concatenated([*held, outputs[edge.node].picked(edge.columns)])
+                cut = len(whole) if last else int(np.searchsorted(whole.ts, mine))
+                inputs.append(whole.take(slice(0, cut)))
+                self.held[number][source] = [whole.take(slice(cut, None))]
+            try:
+                out, promise = operator.process(inputs, mine, last)
+            except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+                raise NodeFailed(
+                    f"node {self.plan.titles[number]}: {error}",
+                    "exclude such tuples with where, in a definition before this one",
+                ) from error
+            outputs.append(out)
+            promises.append(promise)
+        return outputs[-1]
+
+    def _results(self, batch: Batch) -> Iterator[pa.Table]:
+        if not len(batch):
+            return
+        columns = [
+            pa.array(column.tolist() if type is STRING else column, _ARROW.get(type))
+            for column, (_, type) in zip(batch.columns, self.plan.nodes[-1].leaves, strict=True)
+        ]
+        names = ["ts", "te", *(name for name, _ in self.plan.nodes[-1].leaves)]
+        yield pa.table([batch.ts, batch.te, *columns], names=names)
+
+    # --- the gate -------------------------------------------------------------
+
+    def _gate(self, stream: str, rows: pa.Table) -> pa.Table:
+        """The rows the feed's gate accepts."""
+        ts, te = _ints(rows, "ts"), _ints(rows, "te")
+        whole = np.ones(len(ts), np.bool_)
+        for column in rows.columns[2:]:
+            if column.null_count:
+                whole &= np.asarray(pc.is_valid(column))
+        interval = te < ts
+        bad = interval | ~whole
+        # Of the others a row is late if its key is below the greatest before it.
+        good = np.flatnonzero(~bad)
+        keys = np.stack((ts[good], te[good]), axis=1)
+        if stream in self.last and len(keys):
+            keys = np.concatenate((np.array([self.last[stream]], np.int64), keys))
+        rank = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        highest = np.maximum.accumulate(rank) if len(rank) else rank
+        below = (rank < highest)[len(keys) - len(good) :]
+        late = np.zeros(len(ts), np.bool_)
+        late[good[below]] = True
+        accepted = ~bad & ~late
+        if accepted.any():
+            where = int(np.flatnonzero(accepted)[-1])
+            self.last[stream] = (int(ts[where]), int(te[where]))
+        if accepted.all():
+            return rows
+        reasons = np.where(interval, "interval", np.where(~whole, "schema", "late"))[~accepted]
+        self.reasons.setdefault(stream, Counter()).update(reasons.tolist())
+        rejected = rows.filter(pa.array(~accepted))
+        rejected = rejected.append_column("rejected", pa.array(reasons.tolist(), pa.string()))
+        self.rejected.setdefault(stream, []).append(rejected)
+        return rows.filter(pa.array(accepted))
+
+
+_ARROW: dict[Type, pa.DataType] = {STRING: pa.string(), DATETIME: pa.timestamp("ms")}
+
+
+def _operator(node: n.Node) -> o.Operator | None:
+    match node:
+        case n.Source():
+            return None
+        case n.SetEnd():
+            return o.SetEnd(node)
+        case n.Merge():
+            return o.Merge()
+        case n.Select():
+            return o.Select(node)
+        case n.Join() if node.left.key is None and node.right.key is None:
+            return o.Join(node)
+        case n.Aggregate() if o.Aggregate.can(node):
+            return o.Aggregate(node)
+        case _:
+            return TupleOperator(node)
+
+
+def _ints(rows: pa.Table, name: str) -> Ints:
+    return np.asarray(rows.column(name).combine_chunks(), dtype=np.int64)
+
+
+def _column(column: pa.ChunkedArray, type: Type) -> npt.NDArray[np.generic]:
+    if type is STRING:
+        found = np.empty(len(column), np.object_)
+        found[:] = column.to_pylist()
+        return found
+    if type in (INTEGER, DATETIME):
+        column = column.cast(pa.int64())
+    elif type is DOUBLE:
+        column = column.cast(pa.float64())
+    return np.asarray(column.combine_chunks())

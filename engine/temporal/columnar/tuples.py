@@ -1,0 +1,74 @@
+"""Nodes that have no columnar form, tuple at a time inside a columnar network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from compiler.apas import network as n
+from compiler.apas.values import NoValue
+from engine.temporal.aggregates.choose import choose
+from engine.temporal.columnar.batch import Batch, empty
+from engine.temporal.columnar.evaluate import DTYPES
+from engine.temporal.elements import STOP, Element, Kind, boundary
+from engine.temporal.operators import Aggregate, Join, Operator, Profile
+
+
+class TupleOperator:
+    """A join or aggregation of the reference, fed from batches."""
+
+    def __init__(self, node: n.Node) -> None:
+        self.leaves = node.leaves
+        profile = Profile(derived_boundaries=False)
+        self.operator: Operator
+        if isinstance(node, n.Join):
+            self.operator = Join(node, 0, profile, _failed)
+        else:
+            assert isinstance(node, n.Aggregate)
+            functions = [partial.aggregate for partial in node.partials]
+            index = choose(functions, node.side.key is not None, False)
+            self.operator = Aggregate(node, 0, profile, _failed, index)
+        self.out: list[Element] = []
+        self.operator.emit = self.out.append
+        self.reached: int | None = None
+
+    @property
+    def bad_keys(self) -> int:
+        return self.operator.bad_keys
+
+    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> tuple[Batch, int]:
+        sync = self.operator.sync
+        for source, batch in enumerate(inputs):
+            for ts, te, *values in batch.elements():
+                assert isinstance(ts, int)
+                assert isinstance(te, int)
+                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))  # type: ignore[arg-type]
+        aggregates = isinstance(self.operator, Aggregate)
+        for source in range(len(inputs)):
+            if last:
+                sync.put(source, STOP)
+            elif not aggregates:
+                # A mark for the other side. It would cut an aggregate's intervals at the step.
+                sync.put(source, boundary(bound))
+        if aggregates:
+            # The interval that runs began no earlier than the last tuple.
+            (batch,) = inputs
+            self.reached = int(batch.ts[-1]) if len(batch) else self.reached
+            bound = bound if self.reached is None else min(bound, self.reached)
+        rows = [x for x in self.out if x.kind is Kind.INSERTION]
+        self.out.clear()
+        if not rows:
+            return empty(self.leaves), bound
+        columns = zip(*(x.values for x in rows), strict=True)
+        typed = tuple(
+            np.array(column, DTYPES[type])
+            for column, (_, type) in zip(columns, self.leaves, strict=True)
+        )
+        ts = np.array([x.ts for x in rows], np.int64)
+        te = np.array([x.te for x in rows], np.int64)
+        return Batch(ts, te, typed), bound
+
+
+def _failed(number: int, x: Element, text: str) -> None:
+    raise NoValue(f"{text.strip().splitlines()[-1]} in {x!r}")

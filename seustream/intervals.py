@@ -1,0 +1,143 @@
+"""Input files of APAS queries: columns ts, te and one for each leaf, by dotted path.
+
+There is no CREATE STREAM in the language: a file tells its stream's schema, as a source's HEADER
+does. `te` may be missing, in the file or in a row; it is ts then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
+from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from engine.temporal.elements import FOREVER
+from seustream.errors import InputError
+
+ARROW: dict[Type, pa.DataType] = {
+    INTEGER: pa.int64(),
+    DOUBLE: pa.float64(),
+    STRING: pa.string(),
+    BOOLEAN: pa.bool_(),
+    DATETIME: pa.timestamp("ms"),
+}
+
+
+def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:
+    """The schema of a file, and its rows: ts, te as integers, then the leaves in order. Raises
+    `InputError`."""
+    try:
+        reader = _READERS.get(path.suffix.lower())
+        if reader is None:
+            known = ", ".join(_READERS)
+            raise InputError(f"{path}: unknown format, the known suffixes are {known}")
+        table = reader(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: {error}") from None
+    if "ts" not in table.column_names:
+        raise InputError(f"{path}: no time column, expected one named ts")
+    if len(set(table.column_names)) < table.num_columns:
+        raise InputError(f"{path}: two columns of one name")
+    ts = _time(path, "ts", table.column("ts"))
+    te = _time(path, "te", table.column("te")) if "te" in table.column_names else ts
+    if ts.null_count:
+        row = int(np.flatnonzero(np.asarray(ts.is_null()))[0])
+        raise InputError(f"{path}: row {row + 1}: no ts")
+    te = pc.coalesce(te, ts)
+    names = [name for name in table.column_names if name not in RESERVED]
+    lists: list[list[object]] = []
+    for name in names:
+        _place(path, lists, name.split("."), _type(path, name, table.column(name).type))
+    try:
+        tree = from_lists(stream, lists)
+    except SchemaRefused as error:
+        raise InputError(f"{path}: {error}") from None
+    # Leaves of one group stand together in the tree, wherever the file has them.
+    columns = [
+        table.column(".".join(leaf)).cast(ARROW[type])
+        for leaf, type in zip(tree.paths, tree.types, strict=True)
+    ]
+    return tree, pa.table([ts, te, *columns], names=["ts", "te", *map(".".join, tree.paths)])
+
+
+def read_schema(path: Path, stream: str) -> Node:
+    """A schema alone: of a file of rows, or of a .json of nested lists."""
+    if path.suffix.lower() != ".json":
+        return read_intervals(path, stream)[0]
+    try:
+        return from_lists(stream, json.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def result_schema(tree: Node) -> pa.Schema:
+    """The columns of a query's results."""
+    times = [pa.field(name, pa.int64(), nullable=False) for name in RESERVED]
+    leaves = [
+        pa.field(".".join(path), ARROW[type])
+        for path, type in zip(tree.paths, tree.types, strict=True)
+    ]
+    return pa.schema([*times, *leaves])
+
+
+def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) -> None:
+    """Enters a leaf into nested lists."""
+    label, *rest = parts
+    found = next((entry for entry in lists if entry[0] == label), None)
+    if not rest:
+        lists.append([label, type.value])
+        return
+    if found is None:
+        found = [label, []]
+        lists.append(found)
+    inside = found[1]
+    if not isinstance(inside, list):
+        raise InputError(f"{path}: {label} is a column and a group of columns")
+    _place(path, inside, rest, type)
+
+
+def _type(path: Path, name: str, type: pa.DataType) -> Type:
+    if pa.types.is_integer(type):
+        return INTEGER
+    if pa.types.is_floating(type) or pa.types.is_decimal(type):
+        return DOUBLE
+    if pa.types.is_boolean(type):
+        return BOOLEAN
+    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+        return DATETIME
+    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_null(type):
+        return STRING
+    raise InputError(f"{path}: column {name}: {type} is none of the types of a leaf")
+
+
+def _time(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Milliseconds; inf is never."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return column.cast(pa.timestamp("ms")).cast(pa.int64())
+    if pa.types.is_floating(column.type) and name == "te":
+        whole = pc.if_else(pc.equal(column, float("inf")), None, column).cast(pa.int64())
+        return pc.if_else(pc.equal(column, float("inf")), FOREVER, whole)
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    raise InputError(f"{path}: column {name}: {column.type}, want milliseconds or a timestamp")
+
+
+_READERS: dict[str, Callable[[Path], pa.Table]] = {
+    ".csv": lambda path: pa_csv.read_csv(path),
+    ".jsonl": lambda path: pa_json.read_json(path).flatten(),
+    ".parquet": lambda path: pq.read_table(path).flatten(),
+}

@@ -1,0 +1,34 @@
+"""EXPLAIN says what is there: the facts agree with the compiled query."""
+
+from __future__ import annotations
+
+from compiler.apas.explain import explain, facts
+from tests.compiler.apas.schemas import SECTION_5, compiled
+
+
+def test_ids_and_what_lies_above() -> None:
+    c = compiled("select O[a.b = [z = 1, k = $I.a], w = a.b.z * $I.b, $I.c[T]]", SECTION_5)
+    (select,) = facts(c)["subqueries"]
+    shown = "O{a{b{z INTEGER 2, k INTEGER 3}}, w DOUBLE 4, p STRING 5, q INTEGER 6}"
+    assert select["layout"] == {
+        "tree": shown, "temporaries": ["$1.z 7", "$1.k 8"], "width": 7, "length": 9,
+    }  # fmt: skip
+    assert "above: $1.z 7, $1.k 8; length 9, cut to 7" in explain(c)
+
+
+def test_every_node_says_what_it_does() -> None:
+    text = """from where window.range($I, 5), $I.a > 1 select s[n = agg.count($I)];
+    where $s.n == $I.a, $I.b < 2.0 select [n = $s.n, p = $I.c.p]"""
+    found = facts(compiled(text, SECTION_5))
+    does = {node["title"]: node["does"] for node in found["network"]}
+    assert does["window range 5 of I"] == ["te := ts + 5"]
+    assert does["join s, I"][:2] == ["right: where ($I.b < 2.0)", "hash: $s.n == $I.a"]
+    carried = {n["title"]: [edge["carries"] for edge in n["inputs"]] for n in found["network"]}
+    assert carried["join s, I"] == [["n"], ["a", "b", "c.p"]]
+
+
+def test_the_picture_has_every_node_and_edge() -> None:
+    c = compiled("where $I.a == $K.a select [a = $I.a]", {**SECTION_5, "K": SECTION_5["I"]})
+    drawn = explain(c, "svg")
+    assert drawn.count('id="node-') == len(c.network.nodes) == 3
+    assert drawn.count('class="edge"') == 2

@@ -1,0 +1,206 @@
+"""The columnar engine gives the insertions of the reference, in its order, whatever the steps.
+
+Queries cover every node and every expression form; numbers are such that sums of doubles are exact.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from compiler.apas.functions import Aggregate, Libraries, Overload, Scalar
+from compiler.apas.symbols import Schema
+from compiler.apas.types import DOUBLE
+from engine.temporal.columnar.run import ColumnarRun, NodeFailed
+from engine.temporal.elements import FOREVER, Element, Kind, header, insertion
+from engine.temporal.feed import Feed
+from engine.temporal.operators import Profile
+from seustream.intervals import ARROW
+from tests.engine.temporal.running import compiled, random_stream, run, schemas
+
+REFERENCE = Profile(derived_boundaries=False, reference=True)
+CATALOGUE = schemas(
+    A=[
+        ["k", "INTEGER"],
+        ["v", "INTEGER"],
+        ["d", "DOUBLE"],
+        ["g", [["s", "STRING"], ["f", "BOOLEAN"]]],
+    ],
+    B=[
+        ["k", "INTEGER"],
+        ["v", "INTEGER"],
+        ["d", "DOUBLE"],
+        ["g", [["s", "STRING"], ["f", "BOOLEAN"]]],
+    ],
+)
+
+
+class Median(Aggregate):
+    """Neither merges nor removes."""
+
+    overloads = (Overload((DOUBLE,), DOUBLE),)
+
+    def init(self, v: tuple[Any, ...]) -> Any:
+        return (v[0],)
+
+    def add(self, state: Any, v: tuple[Any, ...]) -> Any:
+        return tuple(sorted((*state, v[0])))
+
+    def final(self, state: Any) -> tuple[Any, ...]:
+        return (state[len(state) // 2],)
+
+
+class Mean(Scalar):
+    names = ("one", "other")
+    overloads = (Overload((DOUBLE, DOUBLE), DOUBLE),)
+
+    def call(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return ((values[0] + values[1]) / 2,)
+
+
+LIBRARIES = Libraries()
+LIBRARIES.register("mine", {"median": Median(), "mean": Mean()})
+
+QUERIES = [
+    "where $A.v > 2, $A.g.s != 'x' or 6 / $A.v > 1 select [$A[T], w = $A.v * 2 - $A.k, h = $A.v / 3]",
+    "select [a = -$A.d, b = $A.g.f xor $A.v > 4, c = $A.g.s + $A.v, d = $A.d / 0.0, e = not $A.k, t = $A.ts, u = $A.te]",
+    "select [a = mine.mean($A.v, [x = $A.d]), b = [y = $A.k, z = y + 1], c = util.millis($A.ts)]",
+    "where util.union($A, $B) select [$new[T]]",
+    "where window.range($A, 4), $A.k == $B.k, $A.v <= $B.v + 2 select [a = $A.v, b = $B.v, t = $B.te]",
+    "where $A.g.s == $B.g.s, $A.d + 1 == $B.v / 2, $A.v > 0 select [a = $A.k, s = $A.g.s]",
+    "select [a = $A.k, b = $B.k]",
+    """select [n = agg.count($A), s = agg.sum($A.v), a = agg.avg($A.d), lo = agg.min($A.v), hi = agg.max($A.d),
+               first = agg.min($A.g.s), last = agg.max($A.g.s), t = agg.max($A.ts)]""",
+    "where window.range($A, 6), $A.v > 3 select [s = agg.sum($A.d) + agg.count($A.k), m = agg.max($A.v - $A.k)]",
+    "where window.unbounded($A) select [s = agg.sum($A.d)]",
+    "where window.now($A), $A.k == $B.k select [s = agg.sum($A.v), n = agg.count($B)]",
+    """from where util.union($A, $B) select u[$new[T]];
+            where window.range($u, 3) select x[s = agg.sum($u.v)];
+            where $u.v > 5 select y[s = $u.v];
+       where util.union($x, $y) select [$new[T]]""",
+    "where window.table($A, $A.k), $A.v > 2 select [s = agg.sum($A.v), n = agg.count($A)]",
+    "where window.table($A, $A.k), $A.k == $B.v select [a = $A.v, b = $B.k]",
+    "where window.range($A, 5) select [m = mine.median($A.d)]",
+]  # fmt: skip
+
+
+def make(chance: random.Random) -> tuple[Any, ...]:
+    s = chance.choice(("x", "y", "zz", ""))
+    return (
+        chance.randint(-3, 4),
+        chance.randint(0, 9),
+        chance.randint(-8, 8) / 4,
+        s,
+        chance.random() < 0.5,
+    )
+
+
+def table(stream: list[Element], catalogue: dict[str, Schema], name: str) -> pa.Table:
+    tree = catalogue[name].tree
+    columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
+    arrays = [
+        pa.array(column, pa.int64()).cast(ARROW[type])
+        if type.name == "DATETIME"
+        else pa.array(column, ARROW[type])
+        for column, type in zip(columns, tree.types, strict=True)
+    ]
+    times = [
+        pa.array(each, pa.int64()) for each in ([x.ts for x in stream], [x.te for x in stream])
+    ]
+    return pa.table([*times, *arrays], names=["ts", "te", *map(".".join, tree.paths)])
+
+
+def columnar(
+    query: str, streams: dict[str, list[Element]], step_rows: int
+) -> list[tuple[Any, ...]]:
+    c = compiled(query, CATALOGUE, libraries=LIBRARIES)
+    one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()}, step_rows)
+    for name in c.network.sources:
+        rows = table(streams[name], CATALOGUE, name)
+        half = rows.num_rows // 2
+        one.push(name, rows.slice(0, half))
+        one.push(name, rows.slice(half))
+    found = []
+    for part in one.finish():
+        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in part.columns]
+        found += list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_the_reference(query: str, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    streams = {name: random_stream(chance, make, 30, boundaries=False) for name in "AB"}
+    if "table" in query and "$B.v" in query:
+        streams["A"] = [x for x in streams["A"] if x.values[0] != 0]
+    c = compiled(query, CATALOGUE, libraries=LIBRARIES)
+    used = {name: streams[name] for name in c.network.sources}
+    want = [
+        (x.ts, x.te, *x.values)
+        for x in run(c, CATALOGUE, used, REFERENCE)
+        if x.kind is Kind.INSERTION
+    ]
+    for step_rows in (1, 5, 1000):
+        assert repr(columnar(query, streams, step_rows)) == repr(want), step_rows
+
+
+def test_the_cases_have_results() -> None:
+    chance = random.Random(3)
+    streams = {name: random_stream(chance, make, 60, boundaries=False) for name in "AB"}
+    for query in QUERIES:
+        assert columnar(query, streams, 7), query
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_gate_is_that_of_the_feed(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    feed = Feed()
+    feed.register("A")
+    catalogue = schemas(A=[["v", "INTEGER"]])
+    feed.offer("A", header(catalogue["A"].tree))
+    accepted: list[tuple[int, int]] = []
+
+    class Heard:
+        def feed(self, stream: str, x: Element) -> None:
+            accepted.append(x.key)
+
+    feed.subscribe("A", Heard())
+    rows = [
+        (chance.randint(0, 9), chance.randint(0, 12), chance.choice((1, 2, None)))
+        for _ in range(20)
+    ]
+    for ts, te, v in rows:
+        feed.offer("A", Element(Kind.INSERTION, ts, te, (v,)))  # type: ignore[arg-type]
+    c = compiled("select [$A[T]]", catalogue)
+    one = ColumnarRun(c, {"A": catalogue["A"].tree})
+    for part in (rows[:9], rows[9:]):
+        columns = [pa.array(column, pa.int64()) for column in zip(*part, strict=True)]
+        one.push("A", pa.table(columns, names=["ts", "te", "v"]))
+    found = [
+        pair
+        for part in one.finish()
+        for pair in zip(*(part.column(i).to_pylist() for i in (0, 1)), strict=True)
+    ]
+    assert found == accepted
+    assert dict(one.reasons.get("A", {})) == dict(feed.catalogue["A"].rejected)
+    kept = sum(part.num_rows for part in one.rejected.get("A", []))
+    assert kept + one.accepted["A"] == len(rows)
+
+
+def test_a_tuple_without_a_value_ends_the_run() -> None:
+    streams = {"A": [insertion(1, 2, 0, 1, 0.5, "x", True)], "B": []}
+    with pytest.raises(NodeFailed, match="node select out: 7 / 0"):
+        columnar("select [x = 7 / $A.k]", streams, 10)
+    big = {"A": [insertion(1, FOREVER, 1, 2**62, 0.5, "x", True)] * 2, "B": []}
+    with pytest.raises(NodeFailed, match="does not fit"):
+        columnar("select [x = agg.sum($A.v)]", big, 10)
+    with pytest.raises(NodeFailed, match="does not fit"):
+        columnar("select [x = $A.v + $A.v]", big, 10)
+    with pytest.raises(NodeFailed, match="is no INTEGER"):
+        columnar("select [x = $A.v * 4]", big, 10)

@@ -1,0 +1,19 @@
+"""Each of the 51 acceptance statements of StreamAPAS has a test that bears its number.
+
+`pytest tests -m acceptance` runs them; this finds a statement nobody shows any more.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_every_statement_has_its_test() -> None:
+    shown: set[int] = set()
+    for path in TESTS.rglob("test_*.py"):
+        for found in re.findall(r"mark\.acceptance\(([\d, ]+)\)", path.read_text("utf-8")):
+            shown |= {int(number) for number in found.split(",")}
+    assert shown == set(range(1, 52))
