@@ -61,6 +61,29 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session
+def patterns(session: nox.Session) -> None:
+    """Random patterns and streams on all matchers, 20,000 of them; `-- --cases N` for more."""
+    install(session, "test")
+    session.run("python", "-m", "tests.engine.pattern.campaign", *session.posargs)
+
+
+@nox.session
+def flink(session: nox.Session) -> None:
+    """FlinkCEP as judge of patterns; needs Java 17 and Maven; `-- --cases N` for more."""
+    install(session)
+    session.run("python", "-m", "tests.engine.pattern.flink_check", *session.posargs)
+
+
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Patterns as a stateful operator on Spark; needs Java 17; arguments go to pytest."""
+    install(session, "test", "spark")
+    session.run(
+        "pytest", "-m", "campaign or not campaign", *(session.posargs or ["tests/spark_feeder"])
+    )
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """What random cases reach of the processor, into bench/results; `-- --cases N` for more."""
     install(session, "test", "sim")

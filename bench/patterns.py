@@ -1,22 +1,17 @@
-"""Patterns on the stock ticker of a million events: the three experiments of the OptiSeq paper, and
-other engines.
+"""Patterns on the stock ticker of a million events: the three experiments of the OptiSeq paper.
 
 Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and lists of pending
 partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
 event by event in the paper's order. The fast path, on columns, is given beside them; it is what
-runs by default. `engines` compares it with FlinkCEP, Siddhi and Esper, which need Java 17, Maven
-and `javac`. All figures are seconds of processor time, the median of BENCH_REPEATS runs.
+runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS runs.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,16 +30,14 @@ from engine.pattern.nfa import Nfa
 from engine.pattern.operator import PatternOperator
 from engine.pattern.optiseq import OptiSeq
 from seustream.commands.bench import Measurement, folder
-from seustream.errors import UserError
 
-TITLE = "patterns: the experiments of the paper, and other engines (slow)"
+TITLE = "patterns: the experiments of the OptiSeq paper (half an hour)"
 LONG = True
-PARTS = ("one", "two", "three", "memory", "engines")
+PARTS = ("one", "two", "three", "memory")
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))
 REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
 EPOCH = 1 << 18  # events between watermarks, as the command line has it
-WINDOW = 120_000
 STREAM = Stream("stocks", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 
 _AB = "a.price > (1+10%)*b.price"
@@ -79,8 +72,7 @@ def query(name: str, minutes: int = 2) -> ir.Query:
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    ticks = _generator().ticks(EVENTS)
-    table = ticks.table()
+    table = generator().ticks(EVENTS).table()
     rows: list[Row] = []
     ratios: dict[str, float] = {}
     scalar = [part for part in parts if part in EXPERIMENTS]
@@ -91,14 +83,12 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
             _gains(part, f"{name} {minutes} min", rows, ratios)
     if "memory" in parts:
         rows += _memory(events or of_table(table, STREAM, "type", ["price"], 0).rows())
-    if "engines" in parts:
-        rows += _engines(ticks, table, ratios)
-    _plot(rows)
+    plot(rows, "patterns", TITLE)
     return Measurement(
         ("part", "query", "engine", "cpu s", "events/s", "matches", "tests or entries"),
         rows,
         ratios,
-        f"{EVENTS:,} events, median of {REPEATS}, seconds of processor time, {_processor()}",
+        f"{EVENTS:,} events, median of {REPEATS}, seconds of processor time, {processor()}",
     )
 
 
@@ -112,7 +102,7 @@ def _experiment(
         "NFA^b (for SASE)": lambda: _nfa(q, events),
         "pending lists (for Siddhi)": lambda: _pending(q, events),
         "OptiSeq as printed": lambda: _optiseq(q, events),
-        "fast path": lambda: _fast(q, table),
+        "fast path": lambda: fast(q, table),
     }
     rows = []
     for name, run in runs.items():
@@ -155,7 +145,7 @@ def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
     return found, tests
 
 
-def _fast(q: ir.Query, table: object) -> tuple[int, int]:
+def fast(q: ir.Query, table: object) -> tuple[int, int]:
     operator = PatternOperator(q)
     found = 0
     for begin in range(0, EVENTS, EPOCH):
@@ -242,82 +232,10 @@ def _memory(events: list[Event]) -> list[Row]:
     return rows
 
 
-# --- other engines ------------------------------------------------------------
-
-
-def _engines(ticks: object, table: object, ratios: dict[str, float]) -> list[Row]:
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
-    rows: list[Row] = []
-    for name in ("Q1", "Q3"):
-        seconds, (found, held) = timed(lambda name=name: _fast(query(name), table))  # type: ignore[misc]
-        rows.append(
-            ("engines", f"{name} 2 min", "fast path", seconds, EVENTS / seconds, found, held)
-        )
-    with tempfile.TemporaryDirectory() as scratch:
-        data = Path(scratch) / "events.bin"
-        _write(ticks, data)
-        for engine in ("esper", "siddhi", "flink"):
-            classes = _compiled(engine, Path(scratch))
-            for name in ("Q1", "Q3"):
-                runs = [_java(engine, classes, data, name) for _ in range(min(REPEATS, 3))]
-                seconds = statistics.median(cpu for _, cpu in runs)
-                found = runs[0][0]
-                label = f"{name} 2 min"
-                rows.append(("engines", label, engine, seconds, EVENTS / seconds, found, ""))
-    for name in ("Q1", "Q3"):
-        own = next(r for r in rows if r[1:3] == (f"{name} 2 min", "fast path"))
-        for row in rows:
-            if row[1] == own[1] and row[2] != "fast path":
-                assert row[5] == own[5], f"{row[2]} finds {row[5]} matches of {name}, not {own[5]}"
-                key = f"engines, {name}: fast path over {row[2]}"
-                ratios[key] = float(str(row[3])) / float(str(own[3]))
-    return rows
-
-
-def _write(ticks: object, path: Path) -> None:
-    layout = [("ts", "<i8"), ("symbol", "<i8"), ("price", "<f8")]
-    rows = np.empty(EVENTS, dtype=layout)
-    rows["ts"], rows["symbol"] = ticks.ts, ticks.symbol  # type: ignore[attr-defined]
-    rows["price"] = ticks.cents / 100  # type: ignore[attr-defined]
-    rows.tofile(path)
-
-
-def _compiled(engine: str, scratch: Path) -> str:
-    """The class path of an engine's program."""
-    sources = folder() / "pattern_engines"
-    jars, classes = scratch / engine / "jars", scratch / engine / "classes"
-    classes.mkdir(parents=True)
-    pom = shutil.copy(sources / engine / "pom.xml", scratch / engine)
-    _run(
-        ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
-    )
-    files = [str(sources / "Events.java"), str(sources / engine / "Main.java")]
-    _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *files])
-    return f"{classes}:{jars}/*"
-
-
-def _java(engine: str, classes: str, data: Path, name: str) -> tuple[int, float]:
-    opened = ["java.lang", "java.util"] if engine == "flink" else []
-    call = ["java", "-XX:+UseSerialGC", "-Xmx4g"]
-    call += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
-    text = _run([*call, "-cp", classes, "Main", str(data), name, str(WINDOW)])
-    words = next(line for line in text.splitlines() if line.startswith("matches ")).split()
-    return int(words[1]), float(words[5])
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise UserError([f"{command[0]}: {done.stderr.strip() or done.stdout.strip()}"])
-    return done.stdout
-
-
 # --- around -------------------------------------------------------------------
 
 
-def _generator() -> ModuleType:
+def generator() -> ModuleType:
     path = folder().parent / "examples" / "stocks" / "generate.py"
     spec = importlib.util.spec_from_file_location("stocks_generate", path)
     assert spec is not None
@@ -328,14 +246,14 @@ def _generator() -> ModuleType:
     return module
 
 
-def _processor() -> str:
+def processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else "unknown processor"
 
 
-def _plot(rows: list[Row]) -> None:
+def plot(rows: list[Row], name: str, title: str) -> None:
     """Events a second of every engine and query, as bars on a logarithmic scale."""
     from compiler.explain.picture.draw import document, rectangle, text
 
@@ -351,6 +269,6 @@ def _plot(rows: list[Row]) -> None:
         kind = "result" if "fast path" in label else "box"
         body.append(rectangle(280, y - 7, max(width, 1), 14, kind, 2))
         body.append(text(288 + max(width, 1), y, f"{speed:,.0f}", "small"))
-    picture = document(780, 70 + 22 * len(speeds), TITLE, body)
+    picture = document(780, 70 + 22 * len(speeds), title, body)
     (folder() / "results").mkdir(exist_ok=True)
-    (folder() / "results" / "patterns.svg").write_text(picture + "\n", encoding="utf-8")
+    (folder() / "results" / f"{name}.svg").write_text(picture + "\n", encoding="utf-8")

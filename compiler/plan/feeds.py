@@ -1,7 +1,7 @@
 """Derived streams that patterns read: what defines them must run too.
 
-before  registered queries and patterns; what defines each derived stream
-after   those that run: the registered ones, and before them whatever feeds a pattern
+A registered pattern brings with it the query or pattern that defines its stream, and what that
+one reads; those run first.
 """
 
 from __future__ import annotations

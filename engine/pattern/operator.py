@@ -320,6 +320,27 @@ class PatternOperator:
     # --- memory and state -----------------------------------------------------
 
     @property
+    def next_due(self) -> int | None:
+        """The next watermark at which there may be something to give out or to forget; None if
+        nothing is held."""
+        times = [self._heap[0][0]] if self._heap else []
+        if self._tables is not None and len(self._tables):
+            times.append(int(self._tables.ts.min()))
+        window, horizon = self.query.window, self.query.horizon
+        kept = self._retained if self._columns is None else self._columns.events()
+        if window is not None and horizon is not None:
+            times += [e.ts + after for e in kept for after in (window, horizon)]
+            times += [
+                start[0] + window
+                for skipper in self._skippers.values()
+                for start in skipper.waiting
+            ]
+        later = [ts for ts in times if ts > self.watermark]
+        if later:
+            return min(later)
+        return self.watermark + 1 if self.held else None
+
+    @property
     def held(self) -> int:
         """Everything kept: waiting events, lists, runs, buffers, pending matches."""
         matchers: Iterable[Matcher] = self._matchers.values()

@@ -9,8 +9,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from compiler.catalogue import Column, Stream
 from compiler.explain import explain
+from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import Options, compile_text
+from compiler.plan.types import DOUBLE, VARCHAR
+from engine.pattern.picture import picture as pattern_picture
 from tests.docs.blocks import ROOT, run_page
 
 PICTURES = {
@@ -18,10 +22,21 @@ PICTURES = {
     "q7-cost": ("cost", "q7"),
     "q7-thesis": ("thesis", "q7"),
 }
-"""Pictures that EXPLAIN draws of the eight queries: plan, query. The others are drawn by hand."""
+"""Pictures that EXPLAIN draws of the eight queries: plan, query. The others are drawn by hand, but
+for those of patterns."""
+
+PATTERNS = {"pattern-automaton": "automaton", "pattern-lists": "lists"}
+PATTERN = (
+    "PATTERN A; !N; B+ k; C WHERE a.price > 60 AND k[i].price > k[i-1].price AND c.price < a.price"
+    " WITHIN 10 min USING NEXT RETURN *"
+)
+"""Pictures that EXPLAIN draws of this pattern: stage."""
 
 
 def picture(name: str) -> str:
+    if name in PATTERNS:
+        stock = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE)))
+        return pattern_picture(compile_pattern(PATTERN, stock), PATTERNS[name]) + "\n"
     plan, query = PICTURES[name]
     path = Path("examples/eight/eight.xsql")
     text = (ROOT / path).read_text(encoding="utf-8")
@@ -31,7 +46,7 @@ def picture(name: str) -> str:
 
 def main() -> None:
     docs = ROOT / "docs"
-    for name in PICTURES:
+    for name in (*PICTURES, *PATTERNS):
         (docs / "pictures" / f"{name}.svg").write_text(picture(name), encoding="utf-8")
     pages = [docs / "tutorial.md", *(docs / "how-to").glob("*.md")]
     for path in (*pages, *(docs / "explanation").glob("*.md")):

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.docs.blocks import ROOT, agrees, blocks, execute, outputs, sandbox
-from tests.docs.refresh import PICTURES, picture
+from tests.docs.refresh import PATTERNS, PICTURES, picture
 
 DOCS = ROOT / "docs"
 FOLLOWED = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
@@ -87,7 +87,7 @@ def test_every_page_can_be_reached() -> None:
     assert all(f"pictures/{name}" in text for name in pictures)
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", [*PICTURES, *PATTERNS])
 def test_pictures_are_what_explain_draws(name: str) -> None:
     shown = (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     assert shown == picture(name)

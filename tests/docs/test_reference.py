@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from compiler.errors import CompileError
+from compiler.pattern.bind import FUNCTIONS as PATTERN_FUNCTIONS
 from compiler.plan.pipeline import STAGES, Options, compile_text
 from compiler.plan.types import Kind
 from compiler.wjasip.assembler import assemble, disassemble
@@ -22,6 +23,7 @@ from compiler.xsql.analyse import _MILLISECONDS
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
+from engine.pattern import explain as pattern_explain
 from hdl import device, isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import LoadRefused
@@ -156,7 +158,20 @@ KINDS = table(page("errors"), "kind")
 def test_error_kinds_are_all_there() -> None:
     listed = [codes(row[0])[0] for row in KINDS]
     assert listed == sorted(listed)
-    assert set(listed) == kinds_in_the_compiler()
+    of_patterns = {kind for kind in kinds_in_the_compiler() if re.fullmatch(r"P\d+", kind)}
+    assert set(listed) == kinds_in_the_compiler() - of_patterns
+
+
+def test_codes_of_patterns_are_all_there() -> None:
+    listed = [codes(row[0])[0] for row in table(page("pattern"), "code")]
+    assert listed == [f"P{number:03}" for number in range(1, 21)]
+
+
+def test_clauses_and_strategies_of_patterns_compile() -> None:
+    shown = " ".join(row[0] for row in table(page("pattern"), "part"))
+    assert all(word in shown for word in ("USING ANY", "USING NEXT", "USING STRICT", "WITHIN"))
+    listed = codes(" ".join(row[0] for row in table(page("pattern"), "written")))
+    assert set(PATTERN_FUNCTIONS) <= {text.partition("(")[0] for text in listed}
 
 
 @pytest.mark.parametrize("row", [row for row in KINDS if row[2]], ids=lambda row: row[0].strip("`"))
@@ -169,11 +184,13 @@ def test_error_examples_are_of_their_kind(row: list[str]) -> None:
 
 def test_exceptions_are_where_they_are_said_to_be() -> None:
     listed = set()
-    for row in table(page("errors"), "exception"):
+    rows = [*table(page("errors"), "exception"), *table(page("pattern"), "exception")]
+    for row in rows:
         ((name,), (module,)) = codes(row[0]), codes(row[1])
         assert issubclass(getattr(importlib.import_module(module), name), Exception)
         listed.add(name)
-    for module in ("engine.host.errors", "seustream.errors"):
+    listed |= {"PatternError", "InternalError"}  # the base of all, and a fault of ours
+    for module in ("engine.host.errors", "engine.pattern.errors", "seustream.errors"):
         for name, value in vars(importlib.import_module(module)).items():
             own = isinstance(value, type) and value.__module__ == module
             assert not own or name in listed or name == "HostError"
@@ -223,7 +240,7 @@ def test_commands_and_options_are_all_there() -> None:
         for option, choices in expected.items():
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
-    assert codes(row[1]) == list(STAGES)
+    assert codes(row[1]) == [*STAGES, *pattern_explain.STAGES]
 
 
 # --- device -------------------------------------------------------------------

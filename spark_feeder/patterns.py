@@ -1,0 +1,133 @@
+"""A keyed pattern query as a stateful operator of a Spark stream.
+
+    found = match(spark_stream, query, "ts", delay="10 seconds")
+
+The matcher is the engine's own: each key has a `PatternOperator`, kept between micro-batches as
+its snapshot in Spark's state store, so that it is in every checkpoint and comes back after a
+restart. Spark's watermark is the operator's: rows wait until it passes them, and a timer on event
+time wakes a key whose matches become certain without a new row of that key.
+
+Needs Spark 4.1 or later with the RocksDB state store, which `settings` names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from compiler.pattern import ir
+from engine.pattern.errors import PatternError
+from engine.pattern.event import Event
+from engine.pattern.operator import PatternOperator
+from engine.pattern.output import schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+settings = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+"""What the session must be configured with."""
+
+MATCHED_AT = "matched_at"
+"""The column after those of RETURN: the time of the match, in milliseconds."""
+
+
+def match(
+    rows: DataFrame, query: ir.Query, time: str = "ts", delay: str = "0 seconds"
+) -> DataFrame:
+    """The matches of a query with PARTITION BY over a stream. `time` is its timestamp column;
+    `delay` is how far its times may fall back. The columns are those of RETURN, and the time of
+    the match."""
+    from pyspark.sql import functions as f
+
+    if not query.partition:
+        raise PatternError(
+            f"query {query.name}: a stateful operator needs keys",
+            "PARTITION BY a column: each of its values is matched by itself",
+        )
+    if query.window is None:
+        raise PatternError(
+            f"query {query.name}: a stream has no end to wait for", "add WITHIN to the query"
+        )
+    columns = {column.name.lower(): column.name for column in query.stream.columns}
+    keys = [columns[name] for name in query.partition]
+    inside = [columns[name] for name in columns if name not in query.partition]
+    keyed = (
+        rows.withWatermark(time, delay)
+        .select(
+            *[f.col(name).alias(f"key_{number}") for number, name in enumerate(keys)],
+            f.col(time),
+            f.unix_millis(f.col(time)).alias("_ts"),
+            *[f.col(name) for name in inside],
+        )
+        .groupBy(*[f"key_{number}" for number in range(len(keys))])
+    )
+    processor = _processor(query, inside)
+    return keyed.transformWithState(  # type: ignore[no-any-return, operator]
+        statefulProcessor=processor,
+        outputStructType=_spark_schema(query),
+        outputMode="Append",
+        timeMode="EventTime",
+    )
+
+
+def _spark_schema(query: ir.Query) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema(query).append(pa.field(MATCHED_AT, pa.int64())))
+
+
+def _processor(query: ir.Query, inside: list[str]) -> Any:
+    """The processor is a class of Spark's, made here so that this module imports without it."""
+    from pyspark.sql import Row
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class PatternProcessor(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self._handle = handle
+            self._state = handle.getValueState("operator", "snapshot string")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Any:  # noqa: N802, N803
+            operator = self._operator()
+            given = dict(zip(query.partition, key, strict=True))
+            for row in rows:
+                attrs = {name.lower(): row[name] for name in inside} | given
+                kind = None if query.type_column is None else attrs[query.type_column]
+                operator.push(Event(row["_ts"], 0, kind, attrs))
+            yield from self._advance(operator, timerValues)
+
+        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803
+            yield from self._advance(self._operator(), timerValues)
+
+        def close(self) -> None:
+            pass
+
+        def _operator(self) -> PatternOperator:
+            operator = PatternOperator(query)
+            stored = self._state.get()
+            if stored is not None:
+                operator.restore(json.loads(stored[0]))
+            return operator
+
+        def _advance(self, operator: PatternOperator, timer_values: Any) -> Iterator[Any]:
+            # A row at Spark's watermark is not late yet.
+            now = timer_values.getCurrentWatermarkInMs() - 1
+            found, times = operator.advance_table(max(now, operator.watermark))
+            rows = zip(found.to_pylist(), times.tolist(), strict=True)
+            yield from (Row(**row, **{MATCHED_AT: time}) for row, time in rows)
+            for timer in list(self._handle.listTimers()):
+                self._handle.deleteTimer(timer)
+            due = operator.next_due
+            if due is None:
+                self._state.clear()
+            else:
+                self._handle.registerTimer(due + 1)
+                self._state.update((json.dumps(operator.snapshot()),))
+
+    return PatternProcessor()

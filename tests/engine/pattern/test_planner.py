@@ -1,0 +1,106 @@
+"""Which matcher a query gets, and in which order lists are searched. The number of a test is that
+of the acceptance statement."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from engine.pattern.errors import EngineRefused
+from engine.pattern.operator import PatternOperator
+from engine.pattern.planner import (
+    Estimate,
+    check_order,
+    cost_order,
+    paper_order,
+    pick,
+    prefix_cost,
+    supports,
+)
+from tests.engine.pattern.generate import query_of
+
+TABLE = [
+    # query, OptiSeq can, NFA^b can, the planner's choice
+    ("PATTERN A; !N; B WITHIN 5 ms RETURN *", True, True, "columns"),
+    (
+        "PATTERN A; B+; C WHERE a.x > b.x WITHIN 5 ms USING ANY SUBSETS RETURN *",
+        True,
+        True,
+        "optiseq",
+    ),
+    ("PATTERN A; B+; C WITHIN 5 ms USING ANY SUBSETS RETURN *", True, True, "compact"),
+    ("PATTERN A+; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compact"),
+    ("PATTERN A{1,2}; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "nfa"),
+    ("PATTERN A; B+; C WITHIN 5 ms RETURN *", True, False, "columns"),
+    ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "nfa"),
+    (
+        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (P Q) WITHIN INTERVAL '1' SECOND"
+        " DEFINE P AS x > 1)",
+        False,
+        True,
+        "nfa",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "optiseq", "nfa", "choice"), TABLE)
+def test_51_the_planner_follows_the_table(text: str, optiseq: bool, nfa: bool, choice: str) -> None:
+    query = query_of(text)
+    can = supports(query)
+    assert (can["optiseq"] is None, can["nfa"] is None) == (optiseq, nfa)
+    assert pick(query)[0] == choice
+    for engine, possible in (("optiseq", optiseq), ("nfa", nfa)):
+        if possible:
+            assert PatternOperator(query, engine).engine == engine
+        else:
+            with pytest.raises(EngineRefused, match="P016"):
+                PatternOperator(query, engine)
+
+
+def test_paper_order() -> None:
+    assert paper_order((5, 2, 3, 2)) == (1, 2, 3, 0)  # example S
+    assert paper_order((1, 2, 3)) == (0, 1, 2)
+    assert paper_order((3, 2, 1)) == (2, 1, 0)
+    assert paper_order((4, 1, 4)) == (1, 2, 0)  # equal means: forward
+    assert paper_order((3, 1, 4)) == (1, 0, 2)
+    assert paper_order((7,)) == (0,)
+
+
+def cost_of(estimate: Estimate, order: tuple[int, ...]) -> float:
+    """The sum of the specification, for one order."""
+    cost = float(estimate.counts[order[0]])
+    for size in range(2, len(order) + 1):
+        before, block = order[: size - 1], order[:size]
+        inside = [
+            share
+            for places, share in estimate.selectivities
+            if all(place in before for place in places)
+        ]
+        product = 1.0
+        for share in inside:
+            product *= share
+        cost += estimate.raw(min(block), max(block)) * product
+    return cost
+
+
+@pytest.mark.parametrize("counts", list(itertools.product((1, 30, 400), repeat=3)))
+def test_cost_order_is_the_cheapest(counts: tuple[int, ...]) -> None:
+    estimate = Estimate((*counts, 50), 1_000, 40, (((0, 1), 0.2), ((1, 2), 0.5), ((2, 3), 0.9)))
+    orders = [
+        order
+        for order in itertools.permutations(range(4))
+        if all(order[i] in (min(order[:i]) - 1, max(order[:i]) + 1) for i in range(1, 4))
+    ]
+    best = min((cost_of(estimate, order), order) for order in orders)
+    cost, order = cost_order(estimate)
+    assert cost == pytest.approx(best[0])
+    assert cost_of(estimate, order) == pytest.approx(best[0])
+    assert prefix_cost(estimate) == pytest.approx(cost_of(estimate, (0, 1, 2, 3)))
+
+
+@pytest.mark.parametrize("order", ["fast", (0, 2, 1), (0, 1), (1, 1, 0), (0, 1, 2, 3)])
+def test_orders_that_are_none(order: object) -> None:
+    with pytest.raises(EngineRefused):
+        check_order(order, 3)  # type: ignore[arg-type]
