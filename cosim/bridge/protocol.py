@@ -65,13 +65,16 @@ class Run:
     late: bool = False
 
 
+PLAIN = Run()
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """A query set: the manifest's text and its image in base 64."""
 
     manifest: str
     image: str
-    run: Run = Run()
+    run: Run = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

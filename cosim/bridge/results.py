@@ -50,7 +50,9 @@ class ResultLog:
                 "a reader has trimmed them" if self.kept else "this query's results are not kept",
             )
         if not start <= end <= self.end:
-            raise BridgeError("gap", f"{self.name}: no results {start:,} to {end:,} of {self.end:,}")
+            raise BridgeError(
+                "gap", f"{self.name}: no results {start:,} to {end:,} of {self.end:,}"
+            )
         parts, at = [self.schema.empty_table()], self.first
         for chunk in self._chunks:
             low, high = max(start - at, 0), min(end - at, chunk.num_rows)

@@ -118,7 +118,12 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     ) -> flight.ServerMiddleware:
         if self._token is None:
             return _Passed()
-        given = [value for name, all in headers.items() if name.lower() == "authorization" for value in all]
+        given = [
+            value
+            for name, all in headers.items()
+            if name.lower() == "authorization"
+            for value in all
+        ]
         if not given:
             self._refused("unauthenticated")
             hint = "give the bridge's token"

@@ -14,16 +14,15 @@ when too much waits for the thread, commits do; and so in the end does the sourc
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import json
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +33,7 @@ from compiler.plan.pipeline import Compilation
 from compiler.wjasip.manifest import ManifestRefused, compilation_of
 from cosim.bridge import protocol as p
 from cosim.bridge import snapshot
+from cosim.bridge.epochs import Epochs, rows_of
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal, Record, write_whole
 from cosim.bridge.results import ResultLog
@@ -43,6 +43,8 @@ from engine.host.errors import HostError
 from engine.host.state import resume, state_of
 from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused, Status
+
+_LOADED = "session.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +56,17 @@ class Limits:
     epoch_rows     rows of an epoch: they are sorted together, so they are in memory together
     waiting_rows   rows committed and not yet processed, before commits wait
     result_rows    results kept for readers, before processing waits
-    patience       seconds a call waits for room before it is told `busy`
     journal_bytes  of inputs, before a snapshot takes their place
+    patience       seconds a call waits for room before it is told `busy`
     """
 
     batch_rows: int = 1 << 20
     batch_bytes: int = 256 << 20
-    epoch_rows: int = 1 << 24
-    waiting_rows: int = 1 << 22
-    result_rows: int = 1 << 22
-    patience: float = 30.0
+    epoch_rows: int = 1 << 23
+    waiting_rows: int = 1 << 21
+    result_rows: int = 1 << 21
     journal_bytes: int = 256 << 20
-
-
-@dataclass(slots=True)
-class Writer:
-    """One source of epochs: the last that was committed, with what it was made of."""
-
-    epoch: int = -1
-    parts: str = ""
-    streams: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A staged part on disk."""
-
-    stage: p.Stage
-    rows: int
-    highest: int | None
-    path: Path
+    patience: float = 30.0
 
 
 class Stopping(Exception):
@@ -91,30 +74,38 @@ class Stopping(Exception):
 
 
 class Session:
-    """`load` and `run` as in a `Load`; opens what is in the journal, or begins it."""
+    """Begins a session with `load`, or opens the one in the journal without."""
 
-    def __init__(self, load: p.Load, device: Device, journal: Journal, limits: Limits) -> None:
-        self.load, self.device, self.journal, self.limits = load, device, journal, limits
+    def __init__(
+        self, device: Device, journal: Journal, limits: Limits, load: p.Load | None = None
+    ) -> None:
+        self.device, self.journal, self.limits = device, journal, limits
         self.changed = threading.Condition(threading.RLock())
-        self.writers: dict[str, Writer] = {}
-        self.staged: dict[str, Kept] = {}
-        self.ended: set[str] = set()
-        self.records: deque[tuple[int, Record]] = deque()
-        self.waiting_rows = 0
-        self.applied = journal.base
-        self.epochs = 0
-        self.replayed = 0
-        self.failure: str | None = None
-        self.device_status = Status()
-        self.cycles: int | None = None
+        self.epochs = Epochs(journal)
+        self.positions: dict[str, dict[str, int]] = {}
         self.logs: dict[str, ResultLog] = {}
+        self.records: deque[Record] = deque()
+        self.ended: set[str] = set()
+        self.waiting_rows = self.input_bytes = 0
+        self.taken = self.applied = self.replayed = self.committed = 0
+        self.failure: str | None = None
+        self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
         self._stopping = False
-        self._snapshot_wanted = False
-        self.driver = self._driver(_compilation(load), load.run)
+        self.load = load if load is not None else self._loaded()
+        self.driver = self._driver(compile_load(self.load))
         self._make_logs()
-        self._recover()
+        if load is not None:
+            journal.clear()
+            write_whole(journal.folder / _LOADED, p.write(load))
+        else:
+            self._recover()
         self._thread = threading.Thread(target=self._work, name="session", daemon=True)
         self._thread.start()
+
+    @staticmethod
+    def exists(journal: Journal) -> bool:
+        """Whether there is a session in the journal."""
+        return (journal.folder / _LOADED).exists()
 
     # --- what there is --------------------------------------------------------
 
@@ -124,7 +115,6 @@ class Session:
 
     @property
     def identity(self) -> str:
-        """The same for the same queries, run the same way."""
         return identity(self.load)
 
     def stream(self, name: str) -> Stream:
@@ -146,113 +136,62 @@ class Session:
         return sum(len(log) for log in self.logs.values())
 
     @property
-    def drained(self) -> bool:
-        """Everything recorded is processed."""
-        return not self.records
-
     def over(self) -> bool:
         """All input has ended, and all of it is processed."""
-        return self.drained and self.ended >= {s.name for s in self.driver.streams}
+        return not self.records and self.ended >= {stream.name for stream in self.driver.streams}
 
-    # --- epochs in ------------------------------------------------------------
+    # --- rows in --------------------------------------------------------------
 
     def keep(self, stage: p.Stage, rows: int, highest: int | None, partial: Path) -> p.Staged:
         """Takes a part that is written completely under a temporary name."""
-        self.check_writer(stage.writer, stage.stream)
-        name = _file_name(stage, rows, highest)
-        path = self.journal.keep(partial, name)
         with self.changed:
-            self.staged[stage.staging] = Kept(stage, rows, highest, path)
-        return p.Staged(stage.staging, rows, highest)
-
-    def check_writer(self, writer: str, stream: str) -> None:
-        """A stream has one writer, whose epochs are counted: from two, nobody could tell a
-        repetition from more of the same."""
-        for name, one in self.writers.items():
-            if name != writer and stream in one.streams:
-                raise BridgeError(
-                    "conflict",
-                    f"stream {stream} is fed by writer {name}, up to epoch {one.epoch}",
-                    "go on from that writer's checkpoint, or reset the session",
-                )
+            self._check_running()
+            return self.epochs.keep(stage, rows, highest, partial)
 
     def commit(self, commit: p.Commit) -> dict[str, object]:
         """Makes an epoch part of the input."""
-        digest = _parts_digest(commit)
+        p.check_name("writer", commit.writer)
         with self.changed:
             self._check_running()
-            writer = self.writers.get(commit.writer, Writer())
-            if commit.epoch <= writer.epoch:
-                if commit.epoch == writer.epoch and _rows(commit) != writer.parts:
-                    raise BridgeError(
-                        "conflict",
-                        f"epoch {commit.epoch} of writer {commit.writer} was committed with other"
-                        f" rows: {writer.parts}, now {_rows(commit)}",
-                        "a source must give the same rows for the same epoch",
-                    )
-                self._discard(commit.writer, commit.epoch)
-                return {"epoch": writer.epoch, "already": True}
-            if commit.epoch != writer.epoch + 1:
-                raise BridgeError(
-                    "gap",
-                    f"epoch {commit.epoch} of writer {commit.writer}, but {writer.epoch + 1} is next",
-                    "does the checkpoint belong to this session? a bridge without --journal"
-                    " forgets when it stops",
-                )
-            parts = self._parts(commit)
-            rows = sum(part.rows for part in parts)
-            if rows > self.limits.epoch_rows:
-                most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
-                raise BridgeError("too-large", most, "let the source give less at a time")
-            self._wait_for_room(rows)
-            streams = sorted({part.stage.stream for part in parts} | set(commit.seen))
-            record: Record = {
-                "kind": "epoch",
-                "writer": commit.writer,
-                "epoch": commit.epoch,
-                "digest": digest,
-                "summary": _rows(commit),
-                "rows": rows,
-                "streams": streams,
-                "seen": commit.seen,
-                "parts": [[part.stage.stream, part.path.name] for part in parts],
-            }
-            self._append(record)
-            self._discard(commit.writer, commit.epoch)
+            if self.epochs.is_in(commit):
+                self.epochs.discard(commit.writer, 0, commit.epoch)
+                return {"epoch": self.epochs.last(commit.writer), "already": True}
+            self._wait_for_room(sum(part.rows for part in commit.parts))
+            # Waiting lets go of the lock: somebody else may have committed it.
+            if self.epochs.is_in(commit):
+                return {"epoch": self.epochs.last(commit.writer), "already": True}
+            parts = self.epochs.parts(commit)
+            streams = {part.stage.stream for part in parts} | set(commit.seen)
+            for name in streams:
+                self.stream(name)
+                self.epochs.check_writer(commit.writer, name)
+                if name in self.ended:
+                    raise BridgeError("conflict", f"stream {name} has ended")
+            self._append(
+                {
+                    "kind": "epoch",
+                    "writer": commit.writer,
+                    "epoch": commit.epoch,
+                    "rows": sum(part.rows for part in parts),
+                    "bytes": sum(part.path.stat().st_size for part in parts),
+                    "streams": sorted(streams),
+                    "seen": commit.seen,
+                    "parts": [
+                        [part.stage.stream, part.path.name, part.stage.staging] for part in parts
+                    ],
+                }
+            )
             return {"epoch": commit.epoch, "already": False}
-
-    def _parts(self, commit: p.Commit) -> list[Kept]:
-        """The staged parts of an epoch, in the order of their partitions."""
-        found = []
-        for part in commit.parts:
-            kept = self.staged.get(part.staging)
-            if kept is None or (kept.stage.writer, kept.stage.epoch) != (commit.writer, commit.epoch):
-                message = f"nothing is staged as {part.staging:.60} for epoch {commit.epoch}"
-                raise BridgeError("unknown", message, "stage the epoch again")
-            if kept.rows != part.rows:
-                message = f"{part.staging:.60} has {kept.rows:,} rows, the commit says {part.rows:,}"
-                raise BridgeError("conflict", message)
-            found.append(kept)
-        if len({part.staging for part in commit.parts}) < len(found):
-            raise BridgeError("conflict", f"epoch {commit.epoch} names a part twice")
-        for name in {kept.stage.stream for kept in found} | set(commit.seen):
-            self.stream(name)
-            self.check_writer(commit.writer, name)
-            if name in self.ended:
-                raise BridgeError("conflict", f"stream {name} has ended")
-        return sorted(found, key=lambda kept: (kept.stage.stream, kept.stage.partition))
 
     def abort(self, abort: p.Abort) -> dict[str, object]:
         with self.changed:
-            forgotten = self._discard(abort.writer, abort.epoch, abort.epoch)
-            return {"forgotten": forgotten}
+            return {"forgotten": self.epochs.discard(abort.writer, abort.epoch, abort.epoch)}
 
     def promise(self, promise: p.Promise) -> dict[str, object]:
         with self.changed:
             self._check_running()
-            self.stream(promise.stream)
-            kind = {"kind": "promise", "stream": promise.stream, "timestamp": promise.timestamp}
-            self._append(kind)
+            name = self.stream(promise.stream).name
+            self._append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
             return {}
 
     def end(self, end: p.End) -> dict[str, object]:
@@ -272,18 +211,17 @@ class Session:
             self._check_running()
             if identity(load) == self.identity:
                 return {"already": True}
-            compilation = _compilation(load)
-            self._check_swap(compilation, load)
+            self._check_swap(compile_load(load), load)
             self._append({"kind": "swap", "load": asdict(load)})
         self.flush()
-        self._check_failed()
+        with self.changed:
+            self._check_running()
         return {"already": False}
 
     def _check_swap(self, compilation: Compilation, load: p.Load) -> None:
+        check_config(compilation, self.device)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
-        if compilation.options.config != self.device.config:
-            raise _wrong_config(compilation, self.device)
         old = {stream.name: stream_schema(stream) for stream in self.driver.streams}
         for stream in compilation.streams:
             if stream.name in old and old[stream.name] != stream_schema(stream):
@@ -297,29 +235,32 @@ class Session:
     # --- results out ----------------------------------------------------------
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
-        """Waits a while for something new."""
+        """How far a query's results reach; waits a while for something new."""
         until = time.monotonic() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
-            while True:
-                log = self.log(latest.query)
+            log = self.log(latest.query)
+            while log.end <= latest.beyond and not self.over:
+                self._check_running()
                 left = until - time.monotonic()
-                if log.end > latest.beyond or self.over() or self.failure or left <= 0:
+                if left <= 0:
                     break
-                if self._stopping:
-                    raise BridgeError("stopping", "the session is closed")
                 self.changed.wait(left)
-            self._check_failed()
-            return {"first": log.first, "end": log.end, "over": self.over()}
+            return {"first": log.first, "end": log.end, "over": self.over}
 
     def read(self, read: p.Read) -> pa.Table:
         with self.changed:
             return self.log(read.query).read(read.start, read.end)
 
     def trim(self, trim: p.Trim) -> dict[str, object]:
-        p.check_name("reader", trim.reader or "reader")
+        if trim.reader:
+            p.check_name("reader", trim.reader)
         with self.changed:
             log = self.log(trim.query)
+            before = dict(log.readers)
             log.trim(trim.reader, trim.offset)
+            if log.readers != before:
+                # Lost to a power failure, rows that were read are only kept once more.
+                self.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
             self.changed.notify_all()
             return {"first": log.first}
 
@@ -327,8 +268,9 @@ class Session:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
         until = time.monotonic() + self.limits.patience
         with self.changed:
-            last = self.journal.last
-            while self.applied < last and not self.failure and not self._stopping:
+            last = self.taken
+            while self.applied < last:
+                self._check_running()
                 left = until - time.monotonic()
                 if left <= 0:
                     raise self._busy("rows wait to be processed")
@@ -340,48 +282,46 @@ class Session:
         try:
             while True:
                 with self.changed:
-                    while not self.records and not self._stopping and not self._snapshot_wanted:
+                    while not self.records and not self._stopping:
                         self.changed.wait()
                     if self._stopping:
                         return
-                    if not self.records:
-                        self._snapshot()
-                        continue
-                    number, record = self.records[0]
+                    record = self.records[0]
                 self._apply(record)
                 with self.changed:
                     self.records.popleft()
                     self.waiting_rows -= record.get("rows", 0)
-                    self.applied = number
-                    if self._snapshot_due():
+                    self.applied += 1
+                    if self.journal.size + self.input_bytes > self.limits.journal_bytes:
                         self._snapshot()
                     self.changed.notify_all()
         except Stopping:
             return
         except Exception as error:
             # Whatever stops the run is what everybody who asks must hear.
+            hint = getattr(error, "hint", None)
+            what = (
+                "" if isinstance(error, (HostError, BridgeError)) else f"{type(error).__name__}: "
+            )
             with self.changed:
-                hint = getattr(error, "hint", None)
-                self.failure = f"{error}{f' ({hint})' if hint else ''}"
-                if not isinstance(error, HostError):
-                    self.failure = f"{type(error).__name__}: {self.failure}"
+                self.failure = f"{what}{error}{f' ({hint})' if hint else ''}"
                 self.changed.notify_all()
 
     def _apply(self, record: Record) -> None:
-        """One record's effect on the driver; depends on nothing else."""
+        """One record's effect; depends on the records before it, and nothing else."""
         match record["kind"]:
             case "epoch":
                 for stream in record["streams"]:
                     rows = self._rows_of(record, stream)
-                    if rows.num_rows:
+                    if rows is not None:
                         self.driver.push(stream, rows)
                     highest = record["seen"].get(stream)
                     if highest is not None:
                         self.driver.promise(stream, highest - self.load.run.slack)
-                self._lag_behind()
+                self._hold_back_no_longer()
             case "promise":
                 self.driver.promise(record["stream"], record["timestamp"])
-                self._lag_behind()
+                self._hold_back_no_longer()
             case "end":
                 for stream in record["streams"]:
                     self.driver.end(stream)
@@ -389,30 +329,31 @@ class Session:
                 self._swap(p.read(p.Load, json.dumps(record["load"]).encode()))
         for query, results in self.driver.advance():
             self._deliver(query, results)
-        self._look_at_device()
+        # The device is this thread's alone; others see what it counted.
+        self.device_status = self.device.status()
+        self.cycles = getattr(self.device, "cycles", None)
 
-    def _rows_of(self, record: Record, stream: str) -> pa.Table:
+    def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
         """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
-        never by the chance of how Spark cut this one into partitions."""
+        never by how this one happened to be cut into partitions."""
         parts = [
-            _read(self.journal.staged / name) for of, name in record["parts"] if of == stream
+            rows_of(self.journal.staged / name) for of, name, _ in record["parts"] if of == stream
         ]
         if not parts:
-            return stream_schema(self.stream(stream)).empty_table()
+            return None
         rows = pa.concat_tables(parts)
         ts = timestamps(rows)
         if np.any(ts[1:] < ts[:-1]):
             rows = rows.take(pa.array(np.argsort(ts, kind="stable")))
         return rows
 
-    def _lag_behind(self) -> None:
-        """Streams that lag too far behind the foremost promise what they did not say."""
+    def _hold_back_no_longer(self) -> None:
+        """A stream that lags too far behind the foremost promises what it did not say."""
         if self.load.run.lag is None:
             return
         promises = [q.promise for q in self.driver.merger.queues if q.promise is not None]
-        if promises:
-            for stream in self.driver.streams:
-                self.driver.promise(stream.name, max(promises) - self.load.run.lag)
+        for stream in self.driver.streams if promises else ():
+            self.driver.promise(stream.name, max(promises) - self.load.run.lag)
 
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
@@ -430,74 +371,68 @@ class Session:
 
     def _swap(self, load: p.Load) -> None:
         state = state_of(self.driver)
-        driver = self._driver(_compilation(load), load.run)
+        self.load = load
+        driver = self._driver(compile_load(load))
         resume(driver, state)
         with self.changed:
-            self.load, self.driver = load, driver
+            self.driver = driver
             self._make_logs()
-
-    def _look_at_device(self) -> None:
-        """Counters as of now, for whoever asks; the device itself is this thread's alone."""
-        self.device_status = self.device.status()
-        self.cycles = getattr(self.device, "cycles", None)
 
     # --- inside ---------------------------------------------------------------
 
-    def _driver(self, compilation: Compilation, run: p.Run) -> HostDriver:
-        if compilation.options.config != self.device.config:
-            raise _wrong_config(compilation, self.device)
+    def _driver(self, compilation: Compilation) -> HostDriver:
+        check_config(compilation, self.device)
+        run = self.load.run
+        if run.lag is not None and run.lag < 0:
+            raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
+        if not compilation.program.queries:
+            raise BridgeError("refused", "there are no queries in it")
         try:
-            return HostDriver(
-                compilation, self.device, run.overflow, run.slack, on_late=self._late
-            )
+            return HostDriver(compilation, self.device, run.overflow, run.slack, on_late=self._late)
         except (CompileError, LoadRefused, ValueError) as error:
             raise BridgeError("refused", str(error)) from None
 
     def _make_logs(self) -> None:
         """A log for each query, and for late rows if they are wanted; those there are stay."""
-        run = self.load.run
-        names = {query.name for query in self.compilation.program.queries}
-        if run.keep is not None and (foreign := sorted(set(run.keep) - names)):
+        run, queries = self.load.run, self.compilation.program.queries
+        known = [query.name for query in queries]
+        if foreign := sorted(set(run.keep or ()) - set(known)):
             raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
-        for query in self.compilation.program.queries:
+        for query in queries:
             kept = run.keep is None or query.name in run.keep
-            self.logs.setdefault(query.name, ResultLog(query.name, result_schema(query), kept))
-        if run.late:
-            for stream in self.driver.streams:
-                name = p.LATE + stream.name
-                self.logs.setdefault(name, ResultLog(name, stream_schema(stream)))
+            self._make_log(query.name, result_schema(query), kept)
+        for stream in self.driver.streams if run.late else ():
+            self._make_log(p.LATE + stream.name, stream_schema(stream), True)
+
+    def _make_log(self, name: str, schema: pa.Schema, kept: bool) -> None:
+        if name not in self.logs:
+            readers = self.positions.setdefault(name, {})
+            self.logs[name] = ResultLog(name, schema, kept, readers)
 
     def _append(self, record: Record) -> None:
         """Journals a record, then lets it take effect."""
-        number = self.journal.append(record)
-        self._take(number, record)
+        self.journal.append(record)
+        self._take(record)
         self.changed.notify_all()
 
-    def _take(self, number: int, record: Record) -> None:
+    def _take(self, record: Record) -> None:
+        if record["kind"] == "trim":
+            self.positions.setdefault(record["query"], {})[record["reader"]] = record["offset"]
+            return
         if record["kind"] == "epoch":
-            writer = self.writers.setdefault(record["writer"], Writer())
-            writer.epoch, writer.parts = record["epoch"], record["summary"]
-            writer.streams.update(record["streams"])
+            self.epochs.take(record)
             self.waiting_rows += record["rows"]
-            self.epochs += 1
-            for _, name in record["parts"]:
-                self.staged.pop(_staging(name), None)
+            self.input_bytes += record["bytes"]
+            self.committed += 1
         elif record["kind"] == "end":
             self.ended.update(record["streams"])
-        self.records.append((number, record))
-
-    def _discard(self, writer: str, epoch: int, first: int = 0) -> int:
-        """Forgets what is staged of epochs that are over: attempts that lost."""
-        over = [
-            staging
-            for staging, kept in self.staged.items()
-            if kept.stage.writer == writer and first <= kept.stage.epoch <= epoch
-        ]
-        for staging in over:
-            self.journal.forget(self.staged.pop(staging).path.name)
-        return len(over)
+        self.taken += 1
+        self.records.append(record)
 
     def _wait_for_room(self, rows: int) -> None:
+        if rows > self.limits.epoch_rows:
+            most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
+            raise BridgeError("too-large", most, "let the source give less at a time")
         until = time.monotonic() + self.limits.patience
         while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
             left = until - time.monotonic()
@@ -515,70 +450,84 @@ class Session:
     def _check_running(self) -> None:
         if self._stopping:
             raise BridgeError("stopping", "the session is closed")
-        self._check_failed()
-
-    def _check_failed(self) -> None:
         if self.failure is not None:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
     # --- disk -----------------------------------------------------------------
 
-    def _snapshot_due(self) -> bool:
-        return self._snapshot_wanted or self._journal_size() > self.limits.journal_bytes
-
-    def _journal_size(self) -> int:
-        return self.journal.size + self._input_bytes
-
     def _snapshot(self) -> None:
-        """Puts the state in place of the records up to here."""
-        number = self.applied
-        partial = self.journal.begin_snapshot(number)
+        """Puts the state in place of the records that are applied."""
+        partial = self.journal.begin_snapshot()
         rest = {
             "load": asdict(self.load),
             "ended": sorted(self.ended),
-            "epochs": self.epochs,
-            "writers": {
-                name: [one.epoch, one.parts, sorted(one.streams)]
-                for name, one in self.writers.items()
-            },
+            "writers": self.epochs.state(),
+            "positions": self.positions,
+            "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
         }
-        later = [record for _, record in self.records]
-        # Writers are those after the later records; taking these again changes nothing.
         snapshot.save(partial, state_of(self.driver), self.logs, rest)
-        self.journal.end_snapshot(number, partial, later)
-        self._snapshot_wanted = False
-        self._sweep()
+        self.journal.end_snapshot(partial, list(self.records))
+        self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
+        self.epochs.sweep({name for r in self.records for _, name, _ in r.get("parts", ())})
 
-    def _sweep(self) -> None:
-        """Deletes parts no record needs any more."""
-        wanted = {name for _, record in self.records for _, name in record.get("parts", ())}
-        wanted |= {kept.path.name for kept in self.staged.values()}
-        for path in self.journal.staged.glob("*.arrow"):
-            if path.name not in wanted:
-                path.unlink(missing_ok=True)
-
-    @property
-    def _input_bytes(self) -> int:
-        return 0
+    def _loaded(self) -> p.Load:
+        """What the session in the journal was loaded with."""
+        if self.journal.snapshot is not None:
+            load = json.dumps(snapshot.rest_of(self.journal.snapshot)["load"]).encode()
+        else:
+            load = (self.journal.folder / _LOADED).read_bytes()
+        return p.read(p.Load, load)
 
     def _recover(self) -> None:
-        """The state of a session that was open over this journal before."""
+        """Brings back the state of the session in the journal; the thread does the rest."""
         if self.journal.snapshot is not None:
-            state, rest = snapshot.restore(self.journal.snapshot, self.logs)
-            resume(self.driver, state)
+            rest = snapshot.rest_of(self.journal.snapshot)
             self.ended = set(rest["ended"])
-            self.epochs = rest["epochs"]
-            for name, (epoch, parts, streams) in rest["writers"].items():
-                self.writers[name] = Writer(epoch, parts, set(streams))
-        named = set()
-        for number, record in self.journal.records():
-            self._take(number, record)
-            named.update(name for _, name in record.get("parts", ()))
-            self.replayed += 1
-        for path in self.journal.staged.glob("*.arrow"):
-            if path.name not in named:
-                kept = _kept(path)
-                if kept is None or self.writers.get(kept.stage.writer, Writer()).epoch >= kept.stage.epoch:
-                    path.unlink()
-                else:
-                    self.staged[kept.stage.staging] = kept
+            self.committed = rest["committed"]
+            self.epochs.restore(rest["writers"])
+            for name, readers in rest["positions"].items():
+                self.positions.setdefault(name, {}).update(readers)
+            state, results = snapshot.restore(self.journal.snapshot)
+            for name, (first, end, rows) in results.items():
+                self._make_log(name, rows.schema, True)  # also of a query that was swapped out
+                self.logs[name].restore(first, end, rows)
+            resume(self.driver, state)
+        records = self.journal.records()
+        self.replayed = len(records)
+        for record in records:
+            self._take(record)
+        self.epochs.recover({name for r in records for _, name, _ in r.get("parts", ())})
+
+    def close(self) -> None:
+        """Stops the thread; what is in the journal stays."""
+        with self.changed:
+            self._stopping = True
+            self.changed.notify_all()
+        self._thread.join()
+
+
+def identity(load: p.Load) -> str:
+    """The same for the same queries, run the same way."""
+    return hashlib.sha256(p.write(load)).hexdigest()[:16]
+
+
+def compile_load(load: p.Load) -> Compilation:
+    """The compilation of a `Load`; what is wrong with it is `refused`."""
+    try:
+        image = base64.b64decode(load.image, validate=True)
+        return compilation_of(load.manifest, image)
+    except binascii.Error:
+        raise BridgeError("malformed", "Load.image: not base 64") from None
+    except ManifestRefused as error:
+        raise BridgeError("refused", str(error)) from None
+
+
+def check_config(compilation: Compilation, device: Device) -> None:
+    """An image is for one configuration of a device."""
+    config = compilation.options.config
+    if config != device.config:
+        raise BridgeError(
+            "refused",
+            f"the image is for configuration {config.name}, the device is {device.config.name}",
+            f"compile with --config {device.config.name}, or serve another device",
+        )

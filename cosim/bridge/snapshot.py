@@ -16,7 +16,9 @@ from cosim.bridge.results import ResultLog
 from engine.host.state import DriverState, StreamState
 
 
-def save(folder: Path, state: DriverState, logs: dict[str, ResultLog], rest: dict[str, Any]) -> None:
+def save(
+    folder: Path, state: DriverState, logs: dict[str, ResultLog], rest: dict[str, Any]
+) -> None:
     """Writes everything into a folder; `rest` is whatever JSON can say."""
     data: dict[str, Any] = {"rest": rest, "report": state.report, "streams": {}, "results": {}}
     data["first_tick"] = state.first_tick
