@@ -66,6 +66,10 @@ class Bridge:
             self._session = Session(device, self.journal, limits)
 
     @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
+    @property
     def session(self) -> Session:
         session = self._session
         if session is None:
