@@ -1,8 +1,10 @@
 """The Flight service: a device on a socket.
 
     bridge = Bridge(device, folder, backend="golden")
-    service = Service(bridge, "grpc://127.0.0.1:0")
-    service.serve()          # until another thread calls shutdown
+    service = Service(bridge, "grpc://127.0.0.1:0")     # answers from here on
+    ...
+    service.shutdown()
+    bridge.close()
 
 `Bridge` is what it does, `Service` how it is called. The device serves one query set (a `Session`)
 or one lease at a time. Whatever a client sends, it gets an answer or a typed error, and the next
