@@ -20,7 +20,7 @@ from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
 from hdl.device import LoadRefused
 from seustream import __version__
-from seustream.commands import bench, compile, doctor, explain, run, serve
+from seustream.commands import bench, compile, doctor, explain, feed, run, serve
 from seustream.errors import UserError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -28,6 +28,7 @@ COMMANDS: dict[str, ModuleType] = {
     "explain": explain,
     "run": run,
     "serve": serve,
+    "feed": feed,
     "bench": bench,
     "doctor": doctor,
 }

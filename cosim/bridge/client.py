@@ -20,17 +20,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from compiler.plan.pipeline import Compilation
-from compiler.wjasip.manifest import manifest
 from cosim.bridge import protocol as p
 from cosim.bridge.errors import BridgeError, from_flight
 from cosim.bridge.lease import RemoteDevice
 from cosim.bridge.security import Address, Bearer
+
+if TYPE_CHECKING:
+    from compiler.plan.pipeline import Compilation
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
@@ -269,5 +270,8 @@ class StageWriter:
 
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
     """What a bridge needs to run a compilation."""
+    # Spark's workers import this module each time anew, and never compile.
+    from compiler.wjasip.manifest import manifest
+
     image = base64.b64encode(compilation.image).decode()
     return p.Load(manifest(compilation, "image"), image, run)
