@@ -227,7 +227,7 @@ class Reader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         found = {}
-        for bridge, latest in self._latest():
+        for bridge, latest in self._latest(start):
             begin, end = start[str(bridge)], latest["end"]
             if end < begin:
                 raise FeedError(
@@ -266,10 +266,12 @@ class Reader(DataSourceStreamReader):
     def stop(self) -> None:
         """Nothing is held."""
 
-    def _latest(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _latest(self, start: dict[str, int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+        """A bridge that was started again waits until it has been as far as `start`."""
         for bridge in range(len(self.connection.bridges)):
+            beyond = -1 if start is None else start[str(bridge)]
             with telling():
-                found = self.connection.client(bridge).latest(self.query)
+                found = self.connection.client(bridge).latest(self.query, beyond)
             yield bridge, found
 
     def _trim(self, offset: dict[str, int]) -> None:

@@ -53,7 +53,11 @@ class Journal:
             if number != self._generation:
                 self._path(number).unlink()
         path = self._path(self._generation)
-        self._tail = _recover(path) if path.exists() else []
+        try:
+            self._tail = _recover(path) if path.exists() else []
+        except JournalDamaged:
+            self._lock.close()
+            raise
         self._log = path.open("ab")
         self.size = self._log.tell()
 

@@ -239,6 +239,7 @@ class Session:
         until = time.monotonic() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
             log = self.log(latest.query)
+            self._wait_for_replay(log, latest.beyond)
             while log.end <= latest.beyond and not self.over:
                 self._check_running()
                 left = until - time.monotonic()
@@ -249,13 +250,16 @@ class Session:
 
     def read(self, read: p.Read) -> pa.Table:
         with self.changed:
-            return self.log(read.query).read(read.start, read.end)
+            log = self.log(read.query)
+            self._wait_for_replay(log, read.end)
+            return log.read(read.start, read.end)
 
     def trim(self, trim: p.Trim) -> dict[str, object]:
         if trim.reader:
             p.check_name("reader", trim.reader)
         with self.changed:
             log = self.log(trim.query)
+            self._wait_for_replay(log, trim.offset)
             before = dict(log.readers)
             log.trim(trim.reader, trim.offset)
             if log.readers != before:
@@ -263,6 +267,16 @@ class Session:
                 self.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
             self.changed.notify_all()
             return {"first": log.first}
+
+    def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
+        """After a restart results come again, and a reader who has seen them may ask first."""
+        until = time.monotonic() + self.limits.patience
+        while log.end < offset and self.applied < self.replayed:
+            self._check_running()
+            left = until - time.monotonic()
+            if left <= 0:
+                raise self._busy("the journal is being replayed")
+            self.changed.wait(left)
 
     def flush(self) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
@@ -493,9 +507,9 @@ class Session:
                 self.logs[name].restore(first, end, rows)
             resume(self.driver, state)
         records = self.journal.records()
-        self.replayed = len(records)
         for record in records:
             self._take(record)
+        self.replayed = self.taken
         self.epochs.recover({name for r in records for _, name, _ in r.get("parts", ())})
 
     def close(self) -> None:
