@@ -151,7 +151,7 @@ class BridgeClient:
     def schema(self, kind: str, name: str) -> pa.Schema:
         """`kind` is "stream" or "query"."""
         descriptor = flight.FlightDescriptor.for_path(kind, name)
-        return self._repeated(lambda: self._connection.get_schema(descriptor).schema)
+        return self._repeated(lambda: self._connection.get_flight_info(descriptor).schema)
 
     def latest(self, query: str, beyond: int = -1, wait_ms: int = 0) -> dict[str, Any]:
         return dict(self.act("latest", p.Latest(query, beyond, wait_ms)))

@@ -371,12 +371,6 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]
             rows = self.bridge.read(p.read(p.Read, ticket.ticket))
             return flight.RecordBatchStream(rows)
 
-    def get_schema(
-        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
-    ) -> flight.SchemaResult:
-        with self._answering(context):
-            return flight.SchemaResult(self.bridge.schema(_path(descriptor)))
-
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
