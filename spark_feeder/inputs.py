@@ -72,25 +72,30 @@ def _files(
     spark: SparkSession, source: Source, stream: Stream, files_a_batch: int | None
 ) -> DataFrame:
     path = Path(source.where)
-    reader = spark.readStream
-    if files_a_batch is not None:
-        reader = reader.option("maxFilesPerTrigger", files_a_batch)
+    options: dict[str, str] = {"mode": "FAILFAST"}
     if path.is_file():
-        # Spark reads folders; of this one only the file.
-        name = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
-        reader, path = reader.option("pathGlobFilter", name), path.parent
+        # Spark's streams read folders; of this one only the file.
+        escaped = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
+        options["pathGlobFilter"] = escaped
+        path = path.parent
     elif not path.is_dir() and not any(c in source.where for c in "*?[{:"):
         raise FeedError(f"{source.where}: no such file or folder")
-    where = str(path.absolute()) if ":" not in source.where else source.where
+    where = source.where if ":" in source.where else str(path.absolute())
+    if files_a_batch is not None:
+        options["maxFilesPerTrigger"] = str(files_a_batch)
     if source.kind == "parquet":
-        found = spark.read.parquet(str(Path(source.where).absolute()) if path.exists() else where)
-        return reader.schema(found.schema).parquet(where)
+        schema = spark.read.options(**options).parquet(where).schema
+        return spark.readStream.options(**options).schema(schema).parquet(where)
     # Whatever is not as the stream says stops the job, rather than becoming NULL.
     schema = _text_schema(stream)
-    reader = reader.schema(schema).option("mode", "FAILFAST")
-    if source.kind == "csv":
-        return reader.option("header", "true").option("enforceSchema", "false").csv(where)
-    return reader.json(where)
+    if source.kind == "jsonl":
+        return spark.readStream.options(**options).schema(schema).json(where)
+    # Spark takes CSV columns by place, so the schema follows the file's own head.
+    options |= {"header": "true", "enforceSchema": "false"}
+    own = {field.name.lower(): field.dataType for field in schema}
+    head = spark.read.options(**options).csv(where).columns
+    fields = [t.StructField(name, own.get(name.lower(), t.StringType()), True) for name in head]
+    return spark.readStream.options(**options).schema(t.StructType(fields)).csv(where)
 
 
 def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
@@ -168,8 +173,8 @@ def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
 
 
 def _ntz_millis(text: str) -> str:
-    micros = f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ '1970-01-01', {text})"
-    return f"CAST(floor({micros} / 1000) AS BIGINT)"
+    """Of a time without a zone, whatever the session's zone is."""
+    return f"unix_millis(CAST(concat(CAST({text} AS STRING), 'Z') AS TIMESTAMP))"
 
 
 def _quoted(name: str) -> str:
