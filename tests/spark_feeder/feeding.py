@@ -41,21 +41,21 @@ def frames(
 
 
 def found(folder: Path, queries: list[str]) -> dict[str, Rows]:
-    """What Spark has committed to files: its log says which count."""
+    """Every query's results."""
     results: dict[str, Rows] = {}
     for query in queries:
         results[query] = Counter()
-        for path in _committed(folder / query):
-            results[query] += multiset(pq.read_table(path))
+        for rows in committed(folder / query):
+            results[query] += multiset(rows)
     return results
 
 
-def _committed(folder: Path) -> list[Path]:
-    """The files of Spark's sink log; others were left by attempts that failed."""
-
+def committed(folder: Path) -> list[pa.Table]:
+    """What Spark has committed to files: its log says which count, others were left by attempts
+    that failed."""
     names = set()
     for log in (folder / "_spark_metadata").glob("*"):
         if log.name.isdigit() or log.name.endswith(".compact"):
             for line in log.read_text().splitlines()[1:]:
                 names.add(Path(json.loads(line)["path"]).name)
-    return [path for path in folder.glob("*.parquet") if path.name in names]
+    return [pq.read_table(path) for path in folder.glob("*.parquet") if path.name in names]
