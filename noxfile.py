@@ -18,7 +18,14 @@ def install(session: nox.Session, *groups: str) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Compile the eight-query example, run it on every device, verify the results in DuckDB."""
+    """Two examples from text to verified results: Spark, bridge, simulated FPGA, and back."""
+    install(session, "test", "sim", "spark")
+    session.run("python", "examples/demo.py", *session.posargs)
+
+
+@nox.session
+def models(session: nox.Session) -> None:
+    """The eight-query example under both plans on every device, verified in DuckDB."""
     install(session, "test", "sim")
     session.run("python", "examples/eight/demo.py", *session.posargs)
 
@@ -54,10 +61,26 @@ def campaign(session: nox.Session) -> None:
 
 
 @nox.session
+def hil(session: nox.Session) -> None:
+    """Hardware in the loop: random cases from Spark through the bridge on the RTL, against DuckDB."""
+    install(session, "test", "sim", "spark")
+    session.run("python", "-m", "tests.spark_feeder.hil", *session.posargs)
+
+
+@nox.session
+def kills(session: nox.Session) -> None:
+    """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --cases N`."""
+    install(session, "test", "sim", "spark")
+    session.run("python", "-m", "tests.cosim.bridge.kills", *session.posargs)
+    session.run("python", "-m", "tests.spark_feeder.kills", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
-    """Damaged query texts and images: errors or success, never a crash; `-- --cases N` for more."""
-    install(session, "test")
+    """Damaged texts, images and messages: errors or success, never a crash; `-- --cases N`."""
+    install(session, "test", "sim")
     session.run("python", "-m", "tests.system.fuzz", *session.posargs)
+    session.run("python", "-m", "tests.cosim.bridge.fuzz", *session.posargs)
 
 
 @nox.session

@@ -2,7 +2,8 @@
 
 * `golden`  what M3Join means: factors and combinations of the tables, no instruction;
 * `iss`     the instruction-level model: the same images, executed word by word.
+* `verilated`  the RTL itself, made into a library;
+* `bridge`  the service that puts a device on a socket, and the device its client sees.
 
-To come: `verilated`, the RTL itself under a simulator, and `bridge`, the service that
-puts a device on a socket. One suite, `tests/cosim/test_device_contract.py`, runs on all.
+One suite, `tests/cosim/test_device_contract.py`, runs on all.
 """

@@ -14,17 +14,21 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from compiler.errors import CompileError
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.security import AddressRefused
 from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
 from hdl.device import LoadRefused
 from seustream import __version__
-from seustream.commands import bench, compile, doctor, explain, run
+from seustream.commands import bench, compile, doctor, explain, feed, run, serve
 from seustream.errors import UserError
 
 COMMANDS: dict[str, ModuleType] = {
     "compile": compile,
     "explain": explain,
     "run": run,
+    "serve": serve,
+    "feed": feed,
     "bench": bench,
     "doctor": doctor,
 }
@@ -57,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"seustream: {message}", file=sys.stderr)
         _hint(error.hint)
         return 2
-    except (HostError, LoadRefused, BuildFailed) as error:
+    except (HostError, LoadRefused, BuildFailed, BridgeError, AddressRefused) as error:
         print(f"seustream: {error}", file=sys.stderr)
         _hint(getattr(error, "hint", None))
         return 2

@@ -1,4 +1,33 @@
-"""PySpark sources, sinks and jobs that bring tuples to a device and take results back.
+"""PySpark brings tuples to a device and takes results back.
 
-Empty so far: it follows the bridge in `cosim/`.
+    from spark_feeder import files, run, session
+
+    spark = session()
+    job = run("q.xsql", {"R": r, "S": s}, files("out"), bridge="grpc://127.0.0.1:8815")
+    job.wait()
+
+source     the data source `seustream`, sink and source, for jobs of one's own
+inputs     streams from files, Kafka and the rate source, with the columns the bridge wants
+job        whole jobs: a query set, its streams, where results go; restarts, the end
+progress   what a job has done so far, for the console and Spark's listeners
+split      rows over several bridges by key
+types      columns in Arrow as the bridge and Spark name them
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spark_feeder.job import Job, console, files, nowhere, run, session
+
+__all__ = ["Job", "console", "files", "nowhere", "run", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Spark's workers import `spark_feeder.source` each time anew, and need no job."""
+    if name not in __all__:
+        raise AttributeError(f"module 'spark_feeder' has no attribute {name!r}")
+    from spark_feeder import job
+
+    return getattr(job, name)

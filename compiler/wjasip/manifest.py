@@ -9,11 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 
+from compiler.errors import CompileError
 from compiler.plan import expressions as x
 from compiler.plan.normalise import Normalised
-from compiler.plan.pipeline import Compilation
+from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from compiler.plan.statistics import Statistics, StatisticsError
+from hdl.config import ConfigError, DeviceConfig
 
 VERSION = 1
+MOST_TERMS = 4096
+"""A manifest may come from a stranger, and terms cost time to expand."""
+
+
+class ManifestRefused(ValueError):
+    """A manifest, or the image beside it, that is not what a compilation writes."""
 
 
 def manifest(c: Compilation, image_name: str) -> str:
@@ -46,6 +55,37 @@ def manifest(c: Compilation, image_name: str) -> str:
         "queries": [_query(c, one) for one in c.normalised],
     }
     return json.dumps(data, indent=2) + "\n"
+
+
+def compilation_of(text: str, image: bytes) -> Compilation:
+    """The compilation a manifest and its image came from; raises `ManifestRefused`."""
+    try:
+        data = json.loads(text)
+        if data["manifest"] != VERSION:
+            raise ManifestRefused(f"manifest of version {data['manifest']!r}, want {VERSION}")
+        plan, terms = data["options"]["plan"], data["options"]["max_terms"]
+        if plan not in PLANS or type(terms) is not int or not 0 < terms <= MOST_TERMS:
+            raise ManifestRefused(f"plan {plan!r:.20}, {terms!r:.20} terms: no such options")
+        options = Options(
+            DeviceConfig.from_json(json.dumps(data["configuration"])),
+            plan,
+            terms,
+            Statistics.from_json(json.dumps(data["options"]["statistics"])),
+        )
+        name, source = str(data["source"]["name"]), data["source"]["text"]
+        digest = data["image"]["sha256"]
+        if hashlib.sha256(image).hexdigest() != digest:
+            raise ManifestRefused("the image is not the one the manifest describes")
+        compilation = compile_text(source, name, options)
+    except ManifestRefused:
+        raise
+    except (ConfigError, StatisticsError, CompileError) as error:
+        raise ManifestRefused(str(error)) from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ManifestRefused(f"no manifest: {type(error).__name__}: {error}") from None
+    if compilation.image != image:
+        raise ManifestRefused("the image is not what this version compiles from the manifest")
+    return compilation
 
 
 def _slot(c: Compilation, number: int) -> dict[str, object]:

@@ -151,7 +151,7 @@ class HostDriver:
         self.defines = {q.name: q.defines for q in queries if q.defines is not None}
         self.stages = stages_of(compilation.program, self.slice_rows)
         self.first_tick: int | None = None
-        self.finished = False
+        self.ended: set[str] = set()
         self.report = Report(results={q.name: 0 for q in queries if q.defines is None})
         if self.slots:
             device.load(compilation.image)
@@ -165,10 +165,19 @@ class HostDriver:
         by_name = {s.name: s for s in self.streams}
         if stream not in by_name:
             raise RowsRefused(f"there is no stream {stream}", f"streams: {', '.join(by_name)}")
-        if self.finished:
-            raise RowsRefused(f"stream {stream}: the run is finished")
-        self.merger.push(stream, _accepted(by_name[stream], rows))
+        if stream in self.ended:
+            raise RowsRefused(f"stream {stream} has ended")
+        self.merger.push(stream, accepted(by_name[stream], rows))
         self.report.late = self.merger.late
+
+    def promise(self, stream: str, timestamp: int) -> None:
+        """Nothing before this timestamp comes on the stream any more."""
+        self.merger.boundary(stream, timestamp)
+
+    def end(self, stream: str) -> None:
+        """Nothing more comes on the stream."""
+        self.ended.add(stream)
+        self.merger.stop(stream)
 
     def advance(self) -> Iterator[Answer]:
         """Processes what no earlier tuple can precede any more. To be iterated to its end."""
@@ -179,13 +188,25 @@ class HostDriver:
 
     def finish(self) -> Iterator[Answer]:
         """Nothing more comes: processes the rest."""
-        self.finished = True
         for stream in self.streams:
-            self.merger.stop(stream.name)
+            self.end(stream.name)
         yield from self.advance()
         for number, stage in enumerate(self.stages):
             stage.stop()
             yield from self._pass_on(stage.advance(), number + 1)
+
+    def refill(self, rows: dict[str, pa.Table]) -> None:
+        """Fills the windows with rows that were processed before, in their order: what they
+        joined among themselves is known already."""
+        before = Merger([stream.name for stream in self.streams])
+        for name, table in rows.items():
+            before.push(name, table)
+        for stream in self.streams:
+            before.stop(stream.name)
+        for part in before.release(self.slice_rows):
+            if self.slots:
+                self._enter(part)
+                self.stores.trim(self.slice_rows)
 
     # --- one slice ------------------------------------------------------------
 
@@ -223,16 +244,21 @@ class HostDriver:
                 taken[stream.name] = taken.get(stream.name, 0) + rows.num_rows
                 yield from self._single_stream_queries(stream, rows)
                 self.seen[stream.name] += rows.num_rows
-        if not self.slots:
-            return
+        if self.slots:
+            yield from self._complete(*self._enter(part))
+            self.stores.trim(self.slice_rows)
+
+    def _enter(self, part: Slice) -> tuple[Results, list[Ints]]:
+        """A slice into row stores and device: what the device finds, each slot's new places."""
         self._first_tick(part)
         places = self.stores.add(part)
         arrived = [places[slot.stream.name] for slot in self.slots]
         batch = self._batch(part, arrived)
         # A pipelined device may owe hand-overs, without which the host does not know what to join.
         results = Results.concatenate((self.device.push(batch), self.device.flush()))
-        yield from self._complete(results, arrived)
-        self.stores.trim(self.slice_rows)
+        if len(results.handed_over):
+            self._hand_over(results)
+        return results, arrived
 
     def _single_stream_queries(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
         for query in self.compilation.program.queries:
@@ -314,8 +340,6 @@ class HostDriver:
 
     def _complete(self, results: Results, new: list[Ints]) -> Iterator[Answer]:
         """Device results and the host's own joins as result rows, query by query."""
-        if len(results.handed_over):
-            self._hand_over(results)
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
             sides = self._sides(one.division)
@@ -402,7 +426,7 @@ class HostDriver:
         )
 
 
-def _accepted(stream: Stream, rows: pa.Table) -> pa.Table:
+def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
     """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
     schema = stream_schema(stream)
     columns = []

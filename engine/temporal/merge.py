@@ -97,6 +97,13 @@ class Merger:
         found = [(promise, i) for promise, i in bounds if promise is not None]
         return min(found) if found and len(found) == len(bounds) else None
 
+    def waiting_rows(self, name: str, schema: pa.Schema) -> pa.Table:
+        """The tuples of a stream that wait, by timestamp and arrival."""
+        rows = pa.concat_tables(
+            [schema.empty_table(), *(run.rows for run in self.by_name[name].runs)]
+        )
+        return _sorted(rows, timestamps(rows))[0]
+
     def push(self, name: str, rows: pa.Table) -> None:
         """Takes rows of one stream in the order they arrive."""
         queue = self.by_name[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,14 +12,10 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.errors import nearest, suggest
 from compiler.plan.pipeline import Compilation
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.verilated.device import VerilatedDevice
 from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
-from hdl.config import DeviceConfig
 from hdl.device import Device
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
@@ -32,6 +27,7 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.patterns import (
     PatternReport,
@@ -41,12 +37,11 @@ from seustream.patterns import (
     run_patterns,
     trace_file,
 )
-from seustream.progress import Notes, Progress
+from seustream.progress import Progress
 from seustream.reading import read
 from seustream.writing import OutputSet
 
 HELP = "run queries over files"
-BACKENDS = ("golden", "iss", "verilated")
 FORMATS = ("csv", "jsonl", "parquet")
 
 
@@ -63,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         default="golden",
-        metavar="|".join(BACKENDS),
-        help="the device (default: %(default)s)",
+        metavar="|".join((*BACKENDS, "grpc://…")),
+        help="the device, or the bridge that serves it (default: %(default)s)",
     )
+    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
+    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
     parser.add_argument(
         "--waves",
         type=Path,
@@ -122,11 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.slack < 0:
         raise UserError([f"--slack {arguments.slack}: want 0 or more"])
-    if arguments.backend not in BACKENDS:
-        raise UserError(
-            [f"there is no backend {arguments.backend!r}"],
-            hint=suggest(arguments.backend, BACKENDS, "backends"),
-        )
+    check_backend(arguments.backend)
     if arguments.waves is not None and arguments.backend != "verilated":
         raise UserError(
             [f"--waves: backend {arguments.backend} has no signals"],
@@ -139,23 +132,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not c.program.queries:
         answer_requests(c)
         return _run_patterns_alone(c, inputs, arguments)
-    with contextlib.ExitStack() as stack:
-        device = _device(c.options.config, arguments)
-        if isinstance(device, VerilatedDevice):
-            stack.callback(device.close)
-        return _run(c, device, inputs, arguments)
-
-
-def _device(config: DeviceConfig, arguments: argparse.Namespace) -> Device:
-    if arguments.backend == "verilated":
-        with Notes() as note:
-            try:
-                return VerilatedDevice(config, waves=arguments.waves, note=note)
-            except OSError as error:
-                if arguments.waves is None:
-                    raise
-                raise UserError([f"{arguments.waves}: {error.strerror}"]) from None
-    return IssDevice(config) if arguments.backend == "iss" else GoldenDevice(config)
+    with device(
+        arguments.backend,
+        c.options.config,
+        arguments.waves,
+        arguments.token_file,
+        arguments.tls_ca,
+    ) as made:
+        return _run(c, made, inputs, arguments)
 
 
 def _run(
@@ -281,7 +265,7 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
 
 def _cycles(device: Device) -> int | None:
     """Clock cycles so far, of a device that has a clock."""
-    return device.cycles if isinstance(device, VerilatedDevice) else None
+    return getattr(device, "cycles", None)
 
 
 def _time(driver: HostDriver, begun: int, arguments: argparse.Namespace) -> str:

@@ -1,19 +1,34 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from cosim.bridge.client import BridgeClient
+from cosim.golden import GoldenDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
+from tests.cosim.bridge.serving import bridge
 from tests.cosim.devices import DEVICES
 
+REMOTE = "remote"
 
-@pytest.fixture(params=DEVICES)
-def new_device(request: pytest.FixtureRequest) -> Callable[..., Device]:
-    """Makes devices of one kind; of the small configuration unless told."""
 
-    def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:
-        return DEVICES[request.param](config)
+@pytest.fixture(params=[*DEVICES, REMOTE])
+def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]]:
+    """Makes devices of one kind; of the small configuration unless told. A remote one is the
+    golden model behind a bridge."""
+    with contextlib.ExitStack() as stack:
 
-    return make
+        def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:
+            if request.param != REMOTE:
+                return DEVICES[request.param](config)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            _, url = stack.enter_context(bridge(folder, GoldenDevice(config)))
+            client = stack.enter_context(BridgeClient(url))
+            return stack.enter_context(client.device())
+
+        yield make

@@ -222,18 +222,18 @@ def described_options(section: str) -> dict[str, list[str]]:
 
 def test_commands_and_options_are_all_there() -> None:
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("command-line"), re.M | re.S))
-    shared = described_options(sections["Options of compile, explain and run"])
+    shared = described_options(sections["Options of compile, explain, run and feed"])
     commands = next(
         action.choices for action in parser()._actions if isinstance(action.choices, dict)
     )
     assert set(commands) == set(COMMANDS)
     assert {name.removeprefix("seustream ") for name in sections} - set(commands) == {
-        "Options of compile, explain and run"
+        "Options of compile, explain, run and feed"
     }
     for name, command in commands.items():
         section = sections[f"seustream {name}"]
         described = described_options(section) if "| option |" in section else {}
-        if name in ("compile", "explain", "run"):
+        if name in ("compile", "explain", "run", "feed"):
             described |= shared
         expected = options_of(command)
         assert set(described) == set(expected), name

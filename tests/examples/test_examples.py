@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from examples.judge import JUDGED
 from tests.docs.blocks import ROOT, blocks, execute, sandbox
-from tests.examples.judge import JUDGED
 
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())

@@ -14,6 +14,7 @@ from compiler.explain.facts.plan import (
 )
 from compiler.explain.facts.routes import CrossProduct, cross_products
 from compiler.plan import expressions as x
+from compiler.plan.keys import Keys, keys
 from compiler.plan.normalise import Normalised
 from hdl import isa
 from hdl.device import WindowKind
@@ -75,9 +76,12 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Split:
+    """`keys` is of the whole query set, whatever part of it is shown."""
+
     queries: tuple[QuerySplit, ...]
     attributes: tuple[AttributeFacts, ...]
     uses: tuple[Use, ...]
+    keys: Keys
 
 
 def split(scope: Scope) -> Split:
@@ -85,6 +89,7 @@ def split(scope: Scope) -> Split:
         queries(scope),
         attributes(scope),
         uses(scope),
+        keys(scope.c.program),
     )
 
 

@@ -12,6 +12,7 @@ from compiler.explain.marks import WIDTH, bar, clip, hanging, plural, section, t
 from compiler.explain.text.machine import area_summary, cross_products, graph
 from compiler.explain.text.plan import attributes, legend
 from compiler.explain.text.source import predicates
+from compiler.plan.keys import Keys
 
 
 def split(found: Split) -> list[str]:
@@ -20,7 +21,18 @@ def split(found: Split) -> list[str]:
         lines += [*_query(one), ""]
     if found.attributes:
         lines += ["what the device sees of each stream", *attributes(found.attributes), ""]
-    return [*lines, "share of the device", *uses(found.uses)]
+    lines += ["share of the device", *uses(found.uses), ""]
+    return [*lines, "over several devices", *several(found.keys)]
+
+
+def several(found: Keys) -> list[str]:
+    """Whether and how tuples can be divided by key."""
+    if found.columns is None:
+        return hanging("no key    ", found.why)
+    keys = ", ".join(f"{stream} by {column}" for stream, column in found.columns)
+    return hanging(
+        "by key    " if keys else "any way   ", f"{keys}: {found.why}" if keys else found.why
+    )
 
 
 def _query(one: QuerySplit) -> list[str]:
@@ -75,6 +87,7 @@ def overview(found: Overview) -> list[str]:
     lines += section("Join areas", area_summary(found.areas))
     lines += section("What runs where", _where(found.split.queries))
     lines += section("Share of the device", uses(found.split.uses))
+    lines += section("Over several devices", several(found.split.keys))
     return lines[:-1]
 
 

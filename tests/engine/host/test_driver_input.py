@@ -212,7 +212,7 @@ def test_after_the_end_nothing_is_taken() -> None:
     r = stream("R", [(1, 1)])
     driver = driver_of(compiled([r], "SELECT * FROM R WINDOW NOW;"))
     run(driver, [r])
-    with pytest.raises(RowsRefused, match=r"^stream R: the run is finished$"):
+    with pytest.raises(RowsRefused, match=r"^stream R has ended$"):
         driver.push("R", r.table)
 
 

@@ -1,0 +1,135 @@
+"""Keys by which a query set can be divided over several devices: a column of each stream.
+
+before  SELECT … FROM R, S, T WHERE R.a = S.d AND S.d = T.f AND R.b > S.e WINDOW RANGE 100
+after   R by a, S by d, T by f
+
+If every result of every query has the same key in all its components, tuples of different keys
+never meet: each device takes its share of the keys and all windows, and the results are those of
+one device. That is so where a condition implies the equalities, and where windows do not count
+tuples, since ROWS counts those of other keys too. Queries over one stream go with any key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.catalogue import TIME_COLUMN
+from compiler.plan import expressions as x
+from compiler.plan.logical import Program, Query
+from compiler.plan.types import Kind, Type
+from hdl.device import WindowKind
+from hdl.isa import Condition
+
+Pair = frozenset[tuple[int, str]]
+"""Two columns, each by the position of its stream in the FROM list, that are equal."""
+Choice = dict[str, str]
+"""A column of each stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """`columns` of each stream, None if there is no way; `why` says for which query, or what
+    each result has in common."""
+
+    columns: tuple[tuple[str, str], ...] | None
+    why: str
+
+    def of(self, stream: str) -> str | None:
+        return dict(self.columns or ()).get(stream)
+
+
+def keys(program: Program) -> Keys:
+    """The keys of a query set."""
+    joins = [query for query in program.queries if len(query.sources) > 1]
+    offers = []
+    for query in joins:
+        if query.where == x.FALSE:
+            continue  # no results, wherever its tuples go
+        if reason := _never(query):
+            return Keys(None, f"query {query.name} {reason}")
+        if not (choices := list(_choices(query))):
+            return Keys(None, f"query {query.name} does not equate a column of each of its streams")
+        offers.append((query, choices))
+    found = _agreed(offers, {})
+    if found is None:
+        return Keys(None, "the queries equate different columns of their streams")
+    if not found:
+        return Keys((), "no query joins streams")
+    columns = tuple((s.name, found[s.name]) for s in program.streams if s.name in found)
+    return Keys(columns, "every join equates them")
+
+
+def _never(query: Query) -> str | None:
+    if any(source.stream.defined_by is not None for source in query.sources):
+        return "reads a derived stream"
+    if query.aggregated:
+        return "groups or aggregates"
+    if any(source.window.kind is WindowKind.ROWS for source in query.sources):
+        return "counts tuples (ROWS), also those of other keys"
+    return None
+
+
+def _choices(query: Query) -> Iterator[Choice]:
+    """The ways to choose one column of each of a query's streams so that all are equal."""
+    for group in _groups(implied(query.where)):
+        by_source = [
+            sorted(name for at, name in group if at == i) for i in range(len(query.sources))
+        ]
+        yield from _one_each(query, by_source, {})
+
+
+def _one_each(query: Query, by_source: list[list[str]], chosen: Choice) -> Iterator[Choice]:
+    at = len(query.sources) - len(by_source)
+    if not by_source:
+        yield dict(chosen)
+        return
+    stream = query.sources[at].stream.name
+    for name in by_source[0]:
+        # Two aliases of one stream have one key.
+        if chosen.get(stream, name) == name:
+            yield from _one_each(query, by_source[1:], {**chosen, stream: name})
+
+
+def _agreed(offers: list[tuple[Query, list[Choice]]], chosen: Choice) -> Choice | None:
+    """One choice of each query, none against another."""
+    if not offers:
+        return chosen
+    for choice in offers[0][1]:
+        if all(chosen.get(stream, name) == name for stream, name in choice.items()):
+            found = _agreed(offers[1:], {**chosen, **choice})
+            if found is not None:
+                return found
+    return None
+
+
+def implied(e: x.Expression) -> set[Pair]:
+    """Equalities of columns that hold whenever the condition does."""
+    match e:
+        case x.And():
+            return set().union(*(implied(term) for term in e.terms))
+        case x.Or():
+            return set.intersection(*(implied(term) for term in e.terms))
+        case x.Compare(Condition.EQ, x.Column() as left, x.Column() as right):
+            named = TIME_COLUMN.name not in (left.name, right.name)
+            if named and left.source != right.source and _same_key(left.type, right.type):
+                return {frozenset({(left.source, left.name), (right.source, right.name)})}
+    return set()
+
+
+def _same_key(a: Type, b: Type) -> bool:
+    """Whether equal values of these types are the same key. Floating numbers round when they
+    are compared with others, times and timestamps are no keys of a partition anyone wants."""
+    if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
+        return True
+    return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
+
+
+def _groups(pairs: set[Pair]) -> list[set[tuple[int, str]]]:
+    """Columns that are all equal to each other."""
+    groups: list[set[tuple[int, str]]] = []
+    for pair in sorted(pairs, key=sorted):
+        joined = [group for group in groups if group & pair]
+        groups = [group for group in groups if not group & pair]
+        groups.append(set(pair).union(*joined))
+    return groups

@@ -1,0 +1,14 @@
+"""The bridge: a device with its host driver on a socket (Arrow Flight), and its client.
+
+protocol   the messages, and how each is read with suspicion
+errors     what goes wrong, as it crosses the wire
+journal    accepted inputs on disk, so that a killed bridge is what it was
+results    a query's results by stable offsets, kept until trimmed
+session    one query set on the device: epochs in, results out, exactly once
+snapshot   a session's state on disk, so that the journal stays short
+service    the Flight service: actions, exchanges, limits
+lease      the bare device over the wire: server's side and `RemoteDevice`
+security   addresses, tokens, call rates
+metrics    counters as Prometheus text
+client     what speaks to all of it
+"""

@@ -1,0 +1,277 @@
+"""The bridge's client: what Spark's workers, the command line and programs speak to it with.
+
+    with BridgeClient("grpc://127.0.0.1:8815") as bridge:
+        bridge.load(compilation)
+        with bridge.stage(Stage("me", "R", epoch=0, partition=0, staging="a")) as part:
+            part.write(rows)
+        bridge.commit(Commit("me", 0, (part.staged,)))
+        for rows in bridge.results("q0"): ...
+
+Calls that may be repeated are, for as long as `patience` allows, when the bridge is away or has no
+room; a stage is not, since its rows are gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from cosim.bridge import protocol as p
+from cosim.bridge.errors import BridgeError, from_flight
+from cosim.bridge.lease import RemoteDevice
+from cosim.bridge.security import Address, Bearer
+
+if TYPE_CHECKING:
+    from compiler.plan.pipeline import Compilation
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+
+
+class BridgeClient:
+    """One connection. `token` and `certificate` (PEM, of whoever signed the bridge's) as the
+    bridge was started with; `patience` in seconds."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        certificate: bytes | None = None,
+        patience: float = 60.0,
+    ) -> None:
+        self.address = Address.parse(url)
+        self.patience = patience
+        self._options: dict[str, Any] = {}
+        if certificate is not None:
+            self._options["tls_root_certs"] = certificate
+        if token is not None:
+            self._options["middleware"] = [Bearer(token)]
+        self._connection = self._connect()
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        token_file: str | None = None,
+        certificate_file: str | None = None,
+        patience: float = 60.0,
+    ) -> BridgeClient:
+        """With what is in files, which is how secrets are best handed around."""
+        token = Path(token_file).read_text(encoding="ascii").strip() if token_file else None
+        certificate = Path(certificate_file).read_bytes() if certificate_file else None
+        return cls(url, token, certificate, patience)
+
+    def _connect(self) -> flight.FlightClient:
+        return flight.connect(str(self.address), **self._options)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> BridgeClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- control --------------------------------------------------------------
+
+    def act(self, name: str, message: object = None, patience: float | None = None) -> Any:
+        """An action's answer; raises `BridgeError`."""
+        body = b"" if message is None else p.write(message)
+
+        def call() -> Any:
+            results = list(self._connection.do_action(flight.Action(name, body)))
+            return json.loads(results[0].body.to_pybytes())
+
+        return self._repeated(call, patience)
+
+    def health(self, patience: float | None = None) -> dict[str, Any]:
+        return dict(self.act("health", patience=patience))
+
+    def status(self) -> dict[str, Any]:
+        return dict(self.act("status"))
+
+    def metrics(self) -> str:
+        return str(self.act("metrics")["text"])
+
+    def load(self, compilation: Compilation, run: p.Run = p.PLAIN) -> dict[str, Any]:
+        """The query set to run; if it runs already, it goes on."""
+        return dict(self.act("load", message_of(compilation, run)))
+
+    def swap(self, compilation: Compilation, run: p.Run = p.PLAIN) -> dict[str, Any]:
+        return dict(self.act("swap", message_of(compilation, run)))
+
+    def reset(self) -> None:
+        self.act("reset")
+
+    def forget(self) -> None:
+        """Ends the session: its queries, rows and results."""
+        self.act("close")
+
+    def device(self) -> RemoteDevice:
+        """The bare device, until it is closed; on a connection of its own."""
+        return RemoteDevice(self._connect())
+
+    # --- rows in --------------------------------------------------------------
+
+    def stage(self, stage: p.Stage) -> StageWriter:
+        return StageWriter(self._connection, stage)
+
+    def commit(self, commit: p.Commit) -> dict[str, Any]:
+        return dict(self.act("commit", commit))
+
+    def abort(self, writer: str, epoch: int) -> None:
+        self.act("abort", p.Abort(writer, epoch))
+
+    def promise(self, stream: str, timestamp: int) -> None:
+        self.act("promise", p.Promise(stream, timestamp))
+
+    def end(self, *streams: str) -> None:
+        """Of these streams, or of all."""
+        self.act("end", p.End(streams or None))
+
+    def flush(self) -> None:
+        self.act("flush")
+
+    # --- results out ----------------------------------------------------------
+
+    def schema(self, kind: str, name: str) -> pa.Schema:
+        """`kind` is "stream" or "query"."""
+        descriptor = flight.FlightDescriptor.for_path(kind, name)
+        return self._repeated(lambda: self._connection.get_flight_info(descriptor).schema)
+
+    def latest(self, query: str, beyond: int = -1, wait_ms: int = 0) -> dict[str, Any]:
+        return dict(self.act("latest", p.Latest(query, beyond, wait_ms)))
+
+    def read(self, query: str, start: int, end: int) -> pa.Table:
+        ticket = flight.Ticket(p.write(p.Read(query, start, end)))
+        return self._repeated(lambda: self._connection.do_get(ticket).read_all())
+
+    def trim(self, query: str, offset: int, reader: str = "") -> None:
+        self.act("trim", p.Trim(query, offset, reader))
+
+    def results(
+        self, query: str, start: int = 0, reader: str = "", most: int = 1 << 16
+    ) -> Iterator[pa.Table]:
+        """A query's results from an offset until the input is over, trimmed as they are asked
+        for: those handed out last are given up when the next are wanted."""
+        while True:
+            self.trim(query, start, reader)
+            found = self.latest(query, start, wait_ms=1000)
+            end = min(found["end"], start + most)
+            if end > start:
+                yield self.read(query, start, end)
+                start = end
+            elif found["over"]:
+                return
+
+    # --- patience -------------------------------------------------------------
+
+    def _repeated(self, call: Any, patience: float | None = None) -> Any:
+        """Calls until there is an answer, or an error that will not go away."""
+        until = time.monotonic() + (self.patience if patience is None else patience)
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except (flight.FlightError, pa.ArrowException, OSError) as error:
+                found = from_flight(error)
+                if not found.retriable or time.monotonic() + pause > until:
+                    raise found from None
+            time.sleep(pause * (0.5 + random.random()))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+class StageWriter:
+    """Rows of one part; `staged` once it is closed without an error. Rows are sent as they are
+    written, and writing waits when the bridge does not keep up."""
+
+    def __init__(self, connection: flight.FlightClient, stage: p.Stage) -> None:
+        self._stage, self._connection = stage, connection
+        self._writer: Any = None
+        self._reader: Any = None
+        self.rows = 0
+        self.staged: p.Part | None = None
+        self.highest: int | None = None
+
+    def __enter__(self) -> StageWriter:
+        return self
+
+    def write(self, rows: pa.Table | pa.RecordBatch, most: int = 1 << 16) -> None:
+        """Rows with the stream's columns; all of one part have the same schema."""
+        try:
+            if self._writer is None:
+                self._begin(rows.schema)
+            if isinstance(rows, pa.RecordBatch):
+                rows = pa.Table.from_batches([rows])
+            for batch in rows.to_batches(max_chunksize=most):
+                self._writer.write_batch(batch)
+        except (flight.FlightError, pa.ArrowException, OSError) as error:
+            raise self._why(error) from None
+        self.rows += rows.num_rows
+
+    def close(self) -> p.Part:
+        """The end: the bridge has all of it on disk."""
+        try:
+            if self._writer is None:
+                self._begin(None)
+            self._writer.write_metadata(p.write(p.StageEnd(self.rows)))
+            answer = p.read(p.Staged, bytes(self._reader.read_chunk().app_metadata))
+            self._writer.close()
+        except (flight.FlightError, pa.ArrowException, OSError, StopIteration) as error:
+            raise self._why(error) from None
+        self.staged, self.highest = p.Part(answer.staging, answer.rows), answer.highest
+        return self.staged
+
+    def cancel(self) -> None:
+        if self._writer is not None:
+            self._reader.cancel()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.cancel()
+
+    def _begin(self, schema: pa.Schema | None) -> None:
+        descriptor = flight.FlightDescriptor.for_command(p.write(self._stage))
+        self._writer, self._reader = self._connection.do_exchange(descriptor)
+        if schema is not None:
+            self._writer.begin(schema)
+
+    def _why(self, error: Exception) -> BridgeError:
+        """What the bridge said before it hung up, which a failed write does not know."""
+        if self._reader is not None and not getattr(error, "extra_info", b""):
+            try:
+                self._reader.read_chunk()
+            except (flight.FlightError, pa.ArrowException, OSError, StopIteration) as said:
+                if getattr(said, "extra_info", b""):
+                    return from_flight(said)
+        return from_flight(error)
+
+
+def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
+    """What a bridge needs to run a compilation."""
+    # Spark's workers import this module each time anew, and never compile.
+    from compiler.wjasip.manifest import manifest
+
+    image = base64.b64encode(compilation.image).decode()
+    return p.Load(manifest(compilation, "image"), image, run)

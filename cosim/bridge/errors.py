@@ -1,0 +1,73 @@
+"""What goes wrong at the bridge: one kind of error in the service, on the wire and in the client.
+
+On the wire an error is a Flight error whose `extra_info` is JSON: kind, message, hint.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.flight as flight
+
+RETRIABLE = ("busy", "stopping", "rate-limited", "unavailable")
+"""Kinds that say nothing against the request: the same one may succeed later."""
+
+KINDS = {
+    "unauthenticated": "no token, or a wrong one",
+    "malformed": "a message that is none, or lacks something",
+    "unknown": "an action, stream, query or staged part there is not",
+    "refused": "an image, a query set or a swap the bridge does not take",
+    "in-use": "the device serves another query set, or somebody holds it",
+    "no-session": "no query set is loaded",
+    "schema": "rows that are not of their stream",
+    "too-large": "a batch or an epoch over the limit",
+    "conflict": "a stream that another writer feeds, or an epoch that was something else",
+    "gap": "an epoch, or a range of results, that does not follow what came before",
+    "trimmed": "results that were given up as read",
+    "failed": "the run stopped: its queries cannot go on",
+    "busy": "no room now; results wait for a reader",
+    "stopping": "the bridge is going down",
+    "rate-limited": "more calls than one client may make",
+    "unavailable": "nobody answers there",
+    "internal": "a fault of the bridge",
+}
+
+
+class BridgeError(Exception):
+    """`kind` is one of KINDS; `hint` says what might help."""
+
+    def __init__(self, kind: str, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.hint = kind, hint
+
+    def __reduce__(self) -> tuple[type[BridgeError], tuple[str, str, str | None]]:
+        """Spark sends errors from its workers pickled."""
+        return BridgeError, (self.kind, str(self), self.hint)
+
+    @property
+    def retriable(self) -> bool:
+        return self.kind in RETRIABLE
+
+    def to_flight(self) -> flight.FlightError:
+        info = json.dumps({"kind": self.kind, "message": str(self), "hint": self.hint})
+        make = {
+            "unauthenticated": flight.FlightUnauthenticatedError,
+            "unavailable": flight.FlightUnavailableError,
+            "stopping": flight.FlightUnavailableError,
+        }.get(self.kind, flight.FlightServerError)
+        return make(f"{self.kind}: {self}", extra_info=info.encode())
+
+
+def from_flight(error: Exception) -> BridgeError:
+    """The error a client was sent, or what it amounts to."""
+    extra = getattr(error, "extra_info", b"")
+    try:
+        found = json.loads(bytes(extra))
+        return BridgeError(str(found["kind"]), str(found["message"]), found["hint"])
+    except (ValueError, KeyError, TypeError):
+        pass
+    text = str(error).split(". Detail:")[0].strip() or type(error).__name__
+    if isinstance(error, flight.FlightUnauthenticatedError):
+        return BridgeError("unauthenticated", text)
+    # Whatever else Flight or gRPC has to say is about the connection.
+    return BridgeError("unavailable", text, "is the bridge running there?")

@@ -1,0 +1,288 @@
+"""The bare device over the wire, for a host driver that runs with its client.
+
+A `Lease` exchange holds the device while it is open. Each message of the client's is answered by
+one: metadata `{"do": …}` with, for a push, a batch; back comes `{"ok": …}` or `{"error": …}` with,
+where there are results, a batch of them. A client that vanishes lets go of the device.
+
+    RemoteDevice     `hdl.device.Device` at the client: same calls, same results, same errors
+    serve_device     the other end
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import json
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from cosim.bridge import protocol as p
+from cosim.bridge.errors import BridgeError, from_flight
+from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from hdl.device import (
+    Batch,
+    BatchRefused,
+    Device,
+    HandedOver,
+    LoadRefused,
+    NotLoaded,
+    Results,
+    Status,
+)
+
+BATCH = pa.schema(
+    [
+        ("stream", pa.uint8()),
+        ("timestamp", pa.int64()),
+        ("sequence", pa.int64()),
+        ("admit", pa.bool_()),
+        ("attributes", pa.list_(pa.uint32(), MAX_ATTRIBUTES)),
+    ]
+)
+RESULTS = pa.schema(
+    [
+        ("query", pa.int64()),
+        ("newest", pa.int64()),
+        ("oldest", pa.int64()),
+        ("sequences", pa.list_(pa.int64(), MAX_STREAMS)),
+    ]
+)
+_HANDED_OVER = -1
+"""In place of a query: the row is a hand-over, its stream, sequence number, taker and taken_by in
+`sequences`."""
+
+
+# --- columns ------------------------------------------------------------------
+
+
+def batch_to_arrow(batch: Batch) -> pa.RecordBatch:
+    attributes = np.ascontiguousarray(batch.attributes, np.uint32).reshape(-1)
+    columns = [
+        pa.array(batch.stream, pa.uint8()),
+        pa.array(batch.timestamp, pa.int64()),
+        pa.array(batch.sequence, pa.int64()),
+        pa.array(batch.admit, pa.bool_()),
+        pa.FixedSizeListArray.from_arrays(pa.array(attributes), MAX_ATTRIBUTES),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=BATCH)
+
+
+def batch_from_arrow(rows: pa.RecordBatch) -> Batch:
+    """Raises `BridgeError` for a batch of other columns, or with NULLs."""
+    if not rows.schema.equals(BATCH):
+        raise BridgeError("schema", f"a device takes {_named(BATCH)}; got {_named(rows.schema)}")
+    inner = rows.column(4).flatten()
+    if any(column.null_count for column in (*rows.columns, inner)):
+        raise BridgeError("schema", "a device knows no NULL")
+    return Batch(
+        rows.column(0).to_numpy(),
+        rows.column(1).to_numpy(),
+        rows.column(2).to_numpy(),
+        rows.column(3).to_numpy(zero_copy_only=False),
+        inner.to_numpy().reshape(-1, MAX_ATTRIBUTES),
+    )
+
+
+def results_to_arrow(results: Results) -> pa.RecordBatch:
+    handed = results.handed_over
+    count = len(handed)
+    none = np.zeros(count, np.int64)
+    moved = np.stack([handed.stream, handed.sequence, handed.taker, handed.taken_by], axis=1)
+    sequences = np.concatenate((results.sequences, moved)).astype(np.int64).reshape(-1)
+    columns = [
+        pa.array(np.concatenate((results.query, none + _HANDED_OVER))),
+        pa.array(np.concatenate((results.newest, none))),
+        pa.array(np.concatenate((results.oldest, none))),
+        pa.FixedSizeListArray.from_arrays(pa.array(sequences), MAX_STREAMS),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RESULTS)
+
+
+def results_from_arrow(rows: pa.RecordBatch) -> Results:
+    query, newest, oldest = (rows.column(i).to_numpy() for i in range(3))
+    sequences = rows.column(3).flatten().to_numpy().reshape(-1, MAX_STREAMS)
+    own = query != _HANDED_OVER
+    moved = sequences[~own]
+    handed = HandedOver(moved[:, 0], moved[:, 1], moved[:, 2], moved[:, 3])
+    return Results(query[own], newest[own], oldest[own], sequences[own], handed)
+
+
+def _named(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)[:200]
+
+
+# --- the bridge's end ---------------------------------------------------------
+
+
+def serve_device(
+    device: Device, reader: flight.MetadataRecordBatchReader, writer: Any, most_rows: int
+) -> None:
+    """Answers one client until it goes."""
+    writer.begin(RESULTS)
+    info = {"config": device.config.to_json(), "cycles": getattr(device, "cycles", None)}
+    writer.write_metadata(json.dumps({"ok": info}).encode())
+    while True:
+        try:
+            chunk = reader.read_chunk()
+        except StopIteration:
+            return
+        try:
+            answer, results = _answer(device, chunk, most_rows)
+        except (LoadRefused, BatchRefused, NotLoaded, BridgeError) as error:
+            answer, results = {"error": _describe(error)}, None
+        if results is None:
+            writer.write_metadata(json.dumps(answer).encode())
+        else:
+            writer.write_with_metadata(results_to_arrow(results), json.dumps(answer).encode())
+
+
+def _answer(
+    device: Device, chunk: flight.FlightStreamChunk, most_rows: int
+) -> tuple[dict[str, object], Results | None]:
+    try:
+        asked = json.loads(bytes(chunk.app_metadata or b""))
+        do = asked["do"]
+    except (ValueError, LookupError, TypeError):
+        raise BridgeError("malformed", 'a lease wants {"do": …} with every message') from None
+    match do:
+        case "push":
+            if chunk.data is None:
+                raise BridgeError("malformed", "push: want a batch")
+            if chunk.data.num_rows > most_rows:
+                what = f"a batch of {chunk.data.num_rows:,} rows, at most {most_rows:,}"
+                raise BridgeError("too-large", what)
+            return {"ok": True}, device.push(batch_from_arrow(chunk.data))
+        case "flush":
+            return {"ok": True}, device.flush()
+        case "load":
+            try:
+                image = base64.b64decode(asked["image"], validate=True)
+            except (KeyError, TypeError, ValueError):
+                raise BridgeError("malformed", "load: want an image in base 64") from None
+            device.load(image)
+        case "reset":
+            device.reset()
+        case "status":
+            pass
+        case _:
+            raise BridgeError("unknown", f"a device does not {do!r:.30}")
+    status = dataclasses.asdict(device.status())
+    return {"ok": {"status": status, "cycles": getattr(device, "cycles", None)}}, None
+
+
+def _describe(error: Exception) -> dict[str, object]:
+    match error:
+        case LoadRefused():
+            where = {"reason": error.reason, "area": error.area, "address": error.address}
+            return {"is": "load", **where}
+        case BatchRefused():
+            return {"is": "batch", "reason": error.reason, "row": error.row}
+        case NotLoaded():
+            return {"is": "not loaded"}
+        case BridgeError():
+            return {"is": "bridge", "kind": error.kind, "message": str(error), "hint": error.hint}
+    raise error
+
+
+# --- the client's end ---------------------------------------------------------
+
+
+class RemoteDevice:
+    """Device contract: `hdl.device.Device`, on a device that a bridge serves. Holds it until
+    `close`."""
+
+    def __init__(self, connection: flight.FlightClient) -> None:
+        self._connection = connection
+        descriptor = flight.FlightDescriptor.for_command(p.write(p.Lease()))
+        try:
+            self._writer, self._reader = connection.do_exchange(descriptor)
+            self._writer.begin(BATCH)
+            info = self._read()[0]
+        except flight.FlightError as error:
+            raise from_flight(error) from None
+        self._config = DeviceConfig.from_json(json.dumps(info["config"]))
+        self._has_clock = info["cycles"] is not None
+
+    @property
+    def config(self) -> DeviceConfig:
+        return self._config
+
+    @property
+    def cycles(self) -> int | None:
+        """Clock cycles, of a device that has a clock."""
+        found = self._ask({"do": "status"})[0]["cycles"] if self._has_clock else None
+        return None if found is None else int(found)
+
+    def load(self, image: bytes) -> None:
+        self._ask({"do": "load", "image": base64.b64encode(image).decode()})
+
+    def push(self, batch: Batch) -> Results:
+        return self._results({"do": "push"}, batch_to_arrow(batch))
+
+    def flush(self) -> Results:
+        return self._results({"do": "flush"})
+
+    def reset(self) -> None:
+        self._ask({"do": "reset"})
+
+    def status(self) -> Status:
+        found = self._ask({"do": "status"})[0]["status"]
+        return Status(**{**found, "occupancy": tuple(found["occupancy"])})
+
+    def close(self) -> None:
+        """Lets go of the device."""
+        # If it is gone already, that is what was wanted.
+        with contextlib.suppress(flight.FlightError, pa.ArrowException):
+            self._writer.close()
+        self._connection.close()
+
+    def __enter__(self) -> RemoteDevice:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _results(self, message: dict[str, object], rows: pa.RecordBatch | None = None) -> Results:
+        found = self._ask(message, rows)[1]
+        return Results() if found is None else results_from_arrow(found)
+
+    def _ask(
+        self, message: dict[str, object], rows: pa.RecordBatch | None = None
+    ) -> tuple[Any, pa.RecordBatch | None]:
+        metadata = json.dumps(message).encode()
+        try:
+            if rows is None:
+                self._writer.write_metadata(metadata)
+            else:
+                self._writer.write_with_metadata(rows, metadata)
+            return self._read()
+        except (flight.FlightError, pa.ArrowException, StopIteration) as error:
+            raise from_flight(error) from None
+
+    def _read(self) -> tuple[Any, pa.RecordBatch | None]:
+        chunk = self._reader.read_chunk()
+        answer = json.loads(bytes(chunk.app_metadata))
+        if "error" in answer:
+            raise _error(answer["error"])
+        return answer["ok"], chunk.data
+
+
+def _error(found: dict[str, Any]) -> Exception:
+    match found["is"]:
+        case "load":
+            return LoadRefused(found["reason"], found["area"], found["address"])
+        case "batch":
+            return BatchRefused(found["reason"], found["row"])
+        case "not loaded":
+            return NotLoaded()
+    return BridgeError(found["kind"], found["message"], found["hint"])

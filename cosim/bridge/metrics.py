@@ -1,0 +1,202 @@
+"""What a bridge counts, as an object and as Prometheus text, and a small HTTP server for that text.
+
+Counters end in `_total` and only grow while the session lives; all others are as of now.
+"""
+
+from __future__ import annotations
+
+import hmac
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from cosim.bridge.session import Session
+
+PREFIX = "seustream_bridge_"
+
+METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "up": ("gauge", "1 while the bridge answers", ()),
+    "info": ("gauge", "1; the device and its configuration as labels", ("backend", "config")),
+    "session": ("gauge", "1 if a query set is loaded", ()),
+    "failed": ("gauge", "1 if the run stopped for an error", ()),
+    "over": ("gauge", "1 if all input has ended and is processed", ()),
+    "exchanges": ("gauge", "exchanges open now", ()),
+    "calls_total": ("counter", "calls, by action or exchange", ("call",)),
+    "errors_total": ("counter", "errors given to clients, by kind", ("kind",)),
+    "vanished_total": ("counter", "exchanges whose client went without an end message", ()),
+    "rows_staged_total": ("counter", "rows received, also of attempts that were given up", ()),
+    "bytes_staged_total": ("counter", "and their bytes", ()),
+    "results_sent_total": ("counter", "result rows sent to readers, repetitions included", ()),
+    "epochs_total": ("counter", "epochs committed", ()),
+    "rows_total": ("counter", "rows processed, by stream", ("stream",)),
+    "late_total": ("counter", "late rows, by stream", ("stream",)),
+    "results_total": ("counter", "results, by query", ("query",)),
+    "results_kept": ("gauge", "results that wait for readers, by query", ("query",)),
+    "rows_waiting": ("gauge", "rows committed and not yet processed", ()),
+    "rows_held": ("gauge", "rows held back for other streams, by stream", ("stream",)),
+    "writer_epoch": ("gauge", "the last epoch committed, by writer", ("writer",)),
+    "replayed": ("gauge", "records replayed from the journal at the start", ()),
+    "journal_bytes": ("gauge", "journal and its inputs since the last snapshot", ()),
+    "device_taken_total": ("counter", "raw tuples the device took, ticks included", ()),
+    "device_pairs_total": ("counter", "pairs the device compared", ()),
+    "device_circulated_total": ("counter", "joined tuples that circulated in the device", ()),
+    "device_delivered_total": ("counter", "results the device delivered", ()),
+    "device_handed_over_total": ("counter", "tuples that left their window early", ()),
+    "device_occupancy": ("gauge", "tuples in the device's windows, by area", ("area",)),
+    "device_cycles_total": ("counter", "clock cycles, of a device with a clock", ()),
+}
+"""Name: kind, what it is, labels."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the service itself counts; safe to use from several threads."""
+
+    calls: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)
+    vanished: int = 0
+    rows: int = 0
+    bytes: int = 0
+    sent: int = 0
+    exchanges: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def call(self, what: str) -> None:
+        with self.lock:
+            self.calls[what] += 1
+
+    def error(self, kind: str) -> None:
+        with self.lock:
+            self.errors[kind] += 1
+
+    def staged(self, rows: int, size: int) -> None:
+        with self.lock:
+            self.rows += rows
+            self.bytes += size
+
+
+Samples = list[tuple[str, tuple[str, ...], float]]
+
+
+def samples(counts: Counts, session: Session | None, backend: str, config: str) -> Samples:
+    """Every metric's values as of now: name, label values, value."""
+    found: Samples = [
+        ("up", (), 1),
+        ("info", (backend, config), 1),
+        ("session", (), int(session is not None)),
+    ]
+    with counts.lock:
+        found += [("calls_total", (call,), n) for call, n in sorted(counts.calls.items())]
+        found += [("errors_total", (kind,), n) for kind, n in sorted(counts.errors.items())]
+        found += [
+            ("exchanges", (), counts.exchanges),
+            ("vanished_total", (), counts.vanished),
+            ("rows_staged_total", (), counts.rows),
+            ("bytes_staged_total", (), counts.bytes),
+            ("results_sent_total", (), counts.sent),
+        ]
+    return found if session is None else found + _of_session(session)
+
+
+def _of_session(session: Session) -> Samples:
+    with session.changed:
+        report, status = session.driver.report, session.device_status
+        found: Samples = [
+            ("failed", (), int(session.failure is not None)),
+            ("over", (), int(session.over)),
+            ("epochs_total", (), session.committed),
+            ("rows_waiting", (), session.waiting_rows),
+            ("replayed", (), session.replayed),
+            ("journal_bytes", (), session.journal.size + session.input_bytes),
+        ]
+        found += [("writer_epoch", (n,), w.epoch) for n, w in session.epochs.writers.items()]
+        found += [("results_total", (n,), log.end) for n, log in session.logs.items()]
+        found += [("results_kept", (n,), len(log)) for n, log in session.logs.items()]
+        waiting = session.driver.merger.waiting
+        for stream in session.driver.streams:
+            name = (stream.name,)
+            found.append(("rows_total", name, report.taken.get(stream.name, 0)))
+            found.append(("late_total", name, report.late.get(stream.name, 0)))
+            found.append(("rows_held", name, waiting[stream.name]))
+        for what in ("taken", "pairs", "circulated", "delivered", "handed_over"):
+            found.append((f"device_{what}_total", (), getattr(status, what)))
+        slots = session.compilation.slot_names
+        for area, held in zip(slots, status.occupancy, strict=False):
+            found.append(("device_occupancy", (area,), held))
+        if session.cycles is not None:
+            found.append(("device_cycles_total", (), session.cycles))
+    return found
+
+
+def prometheus(found: Samples) -> str:
+    """Samples in Prometheus's text format, in the order of METRICS."""
+    lines = []
+    for name, (kind, what, labels) in METRICS.items():
+        mine = [(values, value) for metric, values, value in found if metric == name]
+        if mine:
+            lines += [f"# HELP {PREFIX}{name} {what}", f"# TYPE {PREFIX}{name} {kind}"]
+        for values, value in mine:
+            shown = ",".join(f'{k}="{_escaped(v)}"' for k, v in zip(labels, values, strict=True))
+            lines.append(f"{PREFIX}{name}{f'{{{shown}}}' if shown else ''} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def as_object(found: Samples) -> dict[str, Any]:
+    """Samples for programs: a number, or numbers by label."""
+    answer: dict[str, Any] = {}
+    for name, values, value in found:
+        if values:
+            answer.setdefault(name, {})[values[0] if len(values) == 1 else "/".join(values)] = value
+        else:
+            answer[name] = value
+    return answer
+
+
+class MetricsServer:
+    """`GET /metrics` over HTTP, with the bridge's token if it has one; a thread of its own."""
+
+    def __init__(self, host: str, port: int, token: str | None, text: Callable[[], str]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 10
+
+            def do_GET(self) -> None:
+                given = (self.headers.get("Authorization") or "").encode("latin-1", "replace")
+                if self.path.split("?")[0] != "/metrics":
+                    self.send_error(404)
+                elif token is not None and not hmac.compare_digest(
+                    given, f"Bearer {token}".encode()
+                ):
+                    self.send_error(401)
+                else:
+                    body = text().encode()
+                    self.send_response(200)
+                    self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Scrapes are no news."""
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="metrics", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -1,0 +1,260 @@
+"""The messages between a client and the bridge, and reading them with suspicion.
+
+A message is a JSON object with the members of a dataclass here, no others; a member that is
+missing, unknown or of another type is refused with its name (`malformed`). Nothing executable
+crosses the wire: texts, numbers and Arrow columns.
+
+Actions (Flight DoAction; the body is the request, the one result is an object):
+
+    health                    is anybody there; which device, and what it does
+    status                    everything that is counted, as an object
+    metrics                   the same as Prometheus text, in member `text`
+    load     Load             takes a query set; the same one again is no change
+    swap     Load             another query set in the place of the loaded one; windows stay
+    queries                   the loaded streams and queries
+    commit   Commit           an epoch of a writer, from staged parts; idempotent
+    abort    Abort            forgets what is staged of an epoch; idempotent
+    promise  Promise          a stream sends nothing before a timestamp any more
+    end      End              streams send nothing more
+    flush                     waits until everything committed is processed
+    latest   Latest           how far a query's results reach
+    trim     Trim             a reader has read a query's results up to an offset
+    reset                     the same queries from the beginning: no rows, no results, no epochs
+    close                     forgets the query set
+
+Exchanges (DoExchange; the descriptor's command is the request):
+
+    Stage    batches of one stream, then metadata `End of stage`; answered by a `Staged`
+    Lease    the bare device (`cosim.bridge.lease`)
+
+Results (DoGet; the ticket is a `Read`): rows [start, end) of a query.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from cosim.bridge.errors import BridgeError
+
+VERSION = 1
+MAX_MESSAGE = 64 << 20
+"""Bytes of a message; an image in a `Load` is the longest thing in one."""
+MAX_NAME = 200
+LATE = "late."
+"""Before a stream's name: its late rows, read like results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a query set runs; as for `HostDriver`.
+
+    lag    a stream holds the others back by at most so many milliseconds; None: for ever
+    keep   queries whose results are kept for readers; None: all
+    late   whether late rows are kept for readers too
+    """
+
+    overflow: str = "software"
+    slack: int = 0
+    lag: int | None = None
+    keep: tuple[str, ...] | None = None
+    late: bool = False
+
+
+PLAIN = Run()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A query set: the manifest's text and its image in base 64."""
+
+    manifest: str
+    image: str
+    run: Run = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Rows for one epoch of one writer. A part that is staged again, under another staging
+    identifier, is another part; which of them count, the commit says."""
+
+    writer: str
+    stream: str
+    epoch: int
+    partition: int
+    staging: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageEnd:
+    """Closes a stage: nothing was lost if the bridge counts as many rows."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A staged part an epoch is made of; partitions are put in their order."""
+
+    staging: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The bridge's answer to a stage: kept on disk, with its highest timestamp."""
+
+    staging: str
+    rows: int
+    highest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """An epoch. `seen` are the highest timestamps of its streams, also of rows that went to
+    other bridges."""
+
+    writer: str
+    epoch: int
+    parts: tuple[Part, ...] = ()
+    seen: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    writer: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    stream: str
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """None: all streams."""
+
+    streams: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """Answers when there are results past `beyond`, the input has ended, or after `wait_ms`."""
+
+    query: str
+    beyond: int = -1
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    query: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    query: str
+    offset: int
+    reader: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Holds the bare device while the exchange is open."""
+
+    lease: str = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The request of an action that needs none."""
+
+
+ACTIONS: dict[str, tuple[type[Any], str]] = {
+    "health": (Nothing, "is anybody there; which device, and what it does"),
+    "status": (Nothing, "everything that is counted"),
+    "metrics": (Nothing, "the same as Prometheus text"),
+    "load": (Load, "take a query set"),
+    "swap": (Load, "another query set in place of the loaded one; windows stay"),
+    "queries": (Nothing, "the loaded streams and queries"),
+    "commit": (Commit, "an epoch of a writer, from staged parts; idempotent"),
+    "abort": (Abort, "forget what is staged of an epoch"),
+    "promise": (Promise, "a stream sends nothing before a timestamp any more"),
+    "end": (End, "streams send nothing more"),
+    "flush": (Nothing, "wait until everything committed is processed"),
+    "latest": (Latest, "how far a query's results reach"),
+    "trim": (Trim, "a reader has read a query's results up to an offset"),
+    "reset": (Nothing, "the same queries from the beginning"),
+    "close": (Nothing, "forget the query set"),
+}
+
+Message = TypeVar("Message")
+
+
+def write(message: object) -> bytes:
+    """A message as it crosses the wire."""
+    return json.dumps(dataclasses.asdict(message), separators=(",", ":")).encode()  # type: ignore[call-overload]
+
+
+def read(kind: type[Message], data: bytes | memoryview) -> Message:
+    """A message of this kind; raises `BridgeError` (malformed) naming what is wrong."""
+    if len(data) > MAX_MESSAGE:
+        raise BridgeError("too-large", f"a message of {len(data):,} bytes, at most {MAX_MESSAGE:,}")
+    try:
+        value = json.loads(bytes(data) or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise BridgeError("malformed", f"{kind.__name__}: not JSON: {error}") from None
+    try:
+        return typing.cast(Message, _read(kind, value, kind.__name__))
+    except RecursionError:
+        raise BridgeError("malformed", f"{kind.__name__}: nested too deep") from None
+
+
+def _read(kind: Any, value: object, where: str) -> object:
+    """A JSON value as one of the types messages are made of."""
+    origin, of = typing.get_origin(kind), typing.get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        return _read_members(typing.cast(type[Any], kind), value, where)
+    if origin is types.UnionType:
+        return None if value is None else _read(of[0], value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_read(of[0], one, f"{where}[{i}]") for i, one in enumerate(value))
+    if origin is dict and isinstance(value, dict):
+        return {key: _read(of[1], one, f"{where}.{key}") for key, one in value.items()}
+    # True is an int to Python, but not to a reader of JSON.
+    if type(value) is kind and not (kind is int and abs(typing.cast(int, value)) >= 1 << 63):
+        return value
+    wanted = {str: "a text", int: "a whole number of 64 bits", bool: "true or false"}
+    raise BridgeError("malformed", f"{where}: want {wanted.get(kind, 'a list or an object')}")
+
+
+def _read_members(kind: type[Any], value: object, where: str) -> object:
+    if not isinstance(value, dict):
+        raise BridgeError("malformed", f"{where}: want an object")
+    hints = typing.get_type_hints(kind)
+    members = {member.name: member for member in dataclasses.fields(kind)}
+    if unknown := sorted(set(value) - set(members)):
+        raise BridgeError("malformed", f"{where}: there is no member {unknown[0]!r:.60}")
+    found = {}
+    for name, member in members.items():
+        if name in value:
+            found[name] = _read(hints[name], value[name], f"{where}.{name}")
+        elif (
+            member.default is dataclasses.MISSING and member.default_factory is dataclasses.MISSING
+        ):
+            raise BridgeError("malformed", f"{where}: member {name!r} is missing")
+    return kind(**found)
+
+
+def check_name(what: str, name: str) -> None:
+    """Names come from strangers and end up in messages, labels and journals."""
+    if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+        raise BridgeError("malformed", f"{what}: want 1 to {MAX_NAME} printable characters")

@@ -1,0 +1,93 @@
+"""A query's results by offset, from 0: stable, and kept until every reader has trimmed them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pyarrow as pa
+
+from cosim.bridge.errors import BridgeError
+
+_SMALL = 4096
+"""Rows below which tables are put together: many small ones cost more than their rows."""
+
+
+class ResultLog:
+    """Rows [first, end). `kept` false: only counted. `readers` are the offsets up to which each
+    has read; after a restart they are known before the results are."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: pa.Schema,
+        kept: bool = True,
+        readers: dict[str, int] | None = None,
+    ) -> None:
+        self.name, self.schema, self.kept = name, schema, kept
+        self.first = self.end = 0
+        self.readers = {} if readers is None else readers
+        self._chunks: deque[pa.Table] = deque()
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def append(self, rows: pa.Table) -> None:
+        self.end += rows.num_rows
+        if not self.kept:
+            self.first = self.end
+            return
+        if self._chunks and self._chunks[-1].num_rows + rows.num_rows <= _SMALL:
+            rows = pa.concat_tables([self._chunks.pop(), rows]).combine_chunks()
+        self._chunks.append(rows)
+        self._drop()
+
+    def read(self, start: int, end: int) -> pa.Table:
+        """Rows [start, end); raises `BridgeError` for rows that are gone or not there yet."""
+        if start < self.first:
+            raise BridgeError(
+                "trimmed",
+                f"{self.name}: results {start:,} to {self.first:,} are gone",
+                "a reader has trimmed them" if self.kept else "this query's results are not kept",
+            )
+        if not start <= end <= self.end:
+            raise BridgeError(
+                "gap", f"{self.name}: no results {start:,} to {end:,} of {self.end:,}"
+            )
+        parts, at = [self.schema.empty_table()], self.first
+        for chunk in self._chunks:
+            low, high = max(start - at, 0), min(end - at, chunk.num_rows)
+            if low < high:
+                parts.append(chunk.slice(low, high - low))
+            at += chunk.num_rows
+            if at >= end:
+                break
+        return pa.concat_tables(parts)
+
+    def trim(self, reader: str, offset: int) -> None:
+        """A reader is done with what is before the offset. One that ever trimmed is waited for."""
+        if not 0 <= offset <= self.end:
+            raise BridgeError(
+                "gap", f"{self.name}: cannot trim to {offset:,}, there are {self.end:,} results"
+            )
+        self.readers[reader] = max(offset, self.readers.get(reader, 0))
+        self._drop()
+
+    def _drop(self) -> None:
+        offset = min(self.readers.values(), default=0)
+        while self._chunks and self.first < offset:
+            chunk = self._chunks.popleft()
+            beyond = offset - self.first
+            if beyond < chunk.num_rows:
+                self._chunks.appendleft(chunk.slice(beyond))
+            self.first += min(beyond, chunk.num_rows)
+
+    # --- snapshots ------------------------------------------------------------
+
+    @property
+    def rows(self) -> pa.Table:
+        """All there are."""
+        return pa.concat_tables([self.schema.empty_table(), *self._chunks])
+
+    def restore(self, first: int, end: int, rows: pa.Table) -> None:
+        self.first, self.end = first, end
+        self._chunks = deque([rows] if rows.num_rows else [])

@@ -1,0 +1,153 @@
+"""Who may listen where, who may call, and how often."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow.flight as flight
+
+from cosim.bridge.errors import BridgeError
+
+DEFAULT_PORT = 8815
+SCHEMES = ("grpc", "grpc+tls")
+
+
+class AddressRefused(ValueError):
+    """An address the bridge does not listen on, or a client does not call; `hint` says why."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`grpc://host:port`, or `grpc+tls://`."""
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        parts = urlsplit(text)
+        try:
+            port = DEFAULT_PORT if parts.port is None else parts.port
+        except ValueError:
+            raise AddressRefused(f"{text}: the port is no port", "0 to 65535") from None
+        if parts.scheme not in SCHEMES or not parts.hostname or parts.path.strip("/"):
+            hint = f"want grpc://127.0.0.1:{DEFAULT_PORT}, or grpc+tls://…"
+            raise AddressRefused(f"{text}: no address of a bridge", hint)
+        return cls(parts.hostname, port, parts.scheme == "grpc+tls")
+
+    @property
+    def loopback(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{SCHEMES[self.tls]}://{host}:{self.port}"
+
+
+def check_listening(address: Address, token: str | None) -> None:
+    """Raises `AddressRefused` for one others can reach without a token."""
+    if not address.loopback and token is None:
+        raise AddressRefused(
+            f"{address}: others can reach this address, and there is no token",
+            "give --token-file F, or listen on 127.0.0.1",
+        )
+
+
+def read_token(path: Path) -> str:
+    """A token from a file; raises `AddressRefused` for one that is no secret."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise AddressRefused(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise AddressRefused(f"{path}: a token is ASCII text") from None
+    if len(token) < 16 or not token.isprintable() or " " in token:
+        hint = "for example: python -c 'import secrets; print(secrets.token_urlsafe())'"
+        raise AddressRefused(f"{path}: want a token of 16 characters or more", hint)
+    return token
+
+
+class Calls:
+    """At most so many calls a second from one peer, and as many at once after a pause."""
+
+    def __init__(self, most: float, clock: Callable[[], float]) -> None:
+        self.most, self.clock = most, clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def take(self, peer: str) -> None:
+        now = self.clock()
+        with self._lock:
+            if len(self._left) > 10_000:  # peers that have been quiet for a second are as new
+                self._left = {p: one for p, one in self._left.items() if now - one[1] < 1}
+            left, before = self._left.get(peer, (self.most, now))
+            left = min(left + (now - before) * self.most, self.most)
+            if left < 1:
+                raise BridgeError("rate-limited", f"more than {self.most:g} calls a second")
+            self._left[peer] = (left - 1, now)
+
+
+class _Passed(flight.ServerMiddleware):  # type: ignore[misc]
+    """Nothing to do for a call that was let in."""
+
+
+class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Lets calls with the token in; without a token, all."""
+
+    def __init__(self, token: str | None, refused: Callable[[str], None]) -> None:
+        self._token, self._refused = token, refused
+
+    def start_call(
+        self, info: flight.CallInfo, headers: dict[str, list[str | bytes]]
+    ) -> flight.ServerMiddleware:
+        if self._token is None:
+            return _Passed()
+        given = [
+            value
+            for name, all in headers.items()
+            if name.lower() == "authorization"
+            for value in all
+        ]
+        if not given:
+            self._refused("unauthenticated")
+            hint = "give the bridge's token"
+            raise BridgeError("unauthenticated", "this bridge wants a token", hint).to_flight()
+        first = given[0].encode() if isinstance(given[0], str) else given[0]
+        if len(given) != 1 or not hmac.compare_digest(first, f"Bearer {self._token}".encode()):
+            self._refused("unauthenticated")
+            raise BridgeError("unauthenticated", "the token is not the bridge's").to_flight()
+        return _Passed()
+
+
+class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def sending_headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self._token}"}
+
+
+class Bearer(flight.ClientMiddlewareFactory):  # type: ignore[misc]
+    """Sends a token with every call."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def start_call(self, info: flight.CallInfo) -> flight.ClientMiddleware:
+        return _Bearer(self._token)

@@ -1,0 +1,409 @@
+"""The Flight service: a device on a socket.
+
+    bridge = Bridge(device, folder, backend="golden")
+    service = Service(bridge, "grpc://127.0.0.1:0")     # answers from here on
+    ...
+    service.shutdown()
+    bridge.close()
+
+`Bridge` is what it does, `Service` how it is called. The device serves one query set (a `Session`)
+or one lease at a time. Whatever a client sends, it gets an answer or a typed error, and the next
+client finds the service as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.flight as flight
+
+from cosim.bridge import lease, metrics
+from cosim.bridge import protocol as p
+from cosim.bridge.epochs import marked
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal import Journal
+from cosim.bridge.security import Calls, Gate
+from cosim.bridge.session import Limits, Session, identity
+from engine.host.driver import accepted, stream_schema
+from engine.host.errors import RowsRefused
+from hdl.device import Device
+
+MOST_EXCHANGES = 256
+MOST_CALLS = 2000.0
+"""A second, of one peer."""
+USUAL = Limits()
+
+
+class Bridge:
+    """One device and what it does. `folder` holds the journal; a session that is in it goes on."""
+
+    def __init__(
+        self,
+        device: Device,
+        folder: Path,
+        backend: str = "device",
+        limits: Limits = USUAL,
+        clock: Callable[[], float] = time.monotonic,
+        most_calls: float = MOST_CALLS,
+    ) -> None:
+        self.device, self.backend, self.limits = device, backend, limits
+        self.journal = Journal(folder)
+        self.counts = metrics.Counts()
+        self.calls = Calls(most_calls, clock)
+        self.stopping = threading.Event()
+        self._lock = threading.RLock()
+        self._leased = False
+        self._numbers = itertools.count()
+        self._session: Session | None = None
+        if Session.exists(self.journal):
+            self._session = Session(device, self.journal, limits)
+
+    @property
+    def has_session(self) -> bool:
+        return self._session is not None
+
+    @property
+    def session(self) -> Session:
+        session = self._session
+        if session is None:
+            raise BridgeError("no-session", "no query set is loaded", "load one first")
+        return session
+
+    def close(self) -> None:
+        """Ends the thread and lets go of the journal."""
+        self.stopping.set()
+        with self._lock:
+            if self._session is not None:
+                self._session.close()
+            self.journal.close()
+
+    # --- actions --------------------------------------------------------------
+
+    def act(self, name: str, body: bytes) -> dict[str, Any]:
+        """An action's answer."""
+        if name not in p.ACTIONS:
+            raise BridgeError("unknown", f"there is no action {name!r:.40}", ", ".join(p.ACTIONS))
+        request = p.read(p.ACTIONS[name][0], body)
+        self.counts.call(name)
+        match name, request:
+            case "health", _:
+                return self.health()
+            case "status", _:
+                return self.status()
+            case "metrics", _:
+                return {"text": metrics.prometheus(self.samples())}
+            case "load", p.Load():
+                return self.load(request)
+            case "swap", p.Load():
+                return self.session.swap(request)
+            case "queries", _:
+                return self.queries()
+            case "reset", _:
+                return self.reset()
+            case "close", _:
+                return self.forget()
+            case "flush", _:
+                self.session.flush()
+                return {}
+        handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
+        return handler(request)
+
+    def health(self) -> dict[str, Any]:
+        session = self._session
+        return {
+            "protocol": p.VERSION,
+            "backend": self.backend,
+            "config": self.device.config.to_json(),
+            "session": session.identity if session else None,
+            "failure": session.failure if session else None,
+            "leased": self._leased,
+            "stopping": self.stopping.is_set(),
+        }
+
+    def samples(self) -> metrics.Samples:
+        return metrics.samples(self.counts, self._session, self.backend, self.device.config.name)
+
+    def status(self) -> dict[str, Any]:
+        return {**self.health(), **metrics.as_object(self.samples())}
+
+    def load(self, load: p.Load) -> dict[str, Any]:
+        with self._lock:
+            if self._session is not None:
+                if self._session.identity == identity(load):
+                    return {"session": self._session.identity, "already": True}
+                raise BridgeError(
+                    "in-use", "another query set is loaded", "swap to it, or close the session"
+                )
+            self._check_lease()
+            self._session = Session(self.device, self.journal, self.limits, load)
+            return {"session": self._session.identity, "already": False}
+
+    def reset(self) -> dict[str, Any]:
+        with self._lock:
+            load = self.session.load
+            self.forget()
+            return self.load(load)
+
+    def forget(self) -> dict[str, Any]:
+        with self._lock:
+            if self._session is None:
+                return {"closed": False}
+            self._session.close()
+            self._session = None
+            self.journal.clear()
+            self.device.reset()
+            return {"closed": True}
+
+    def queries(self) -> dict[str, Any]:
+        session = self.session
+        return {
+            "streams": {s.name: _columns(stream_schema(s)) for s in session.driver.streams},
+            "queries": {
+                query.name: {
+                    "text": query.text,
+                    "columns": _columns(session.log(query.name).schema),
+                }
+                for query in session.compilation.program.queries
+            },
+        }
+
+    # --- exchanges ------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def exchange(self, what: str) -> Iterator[None]:
+        """Counts an exchange while it is open."""
+        with self.counts.lock:
+            if self.counts.exchanges >= MOST_EXCHANGES:
+                raise BridgeError("busy", f"{MOST_EXCHANGES} exchanges are open")
+            self.counts.exchanges += 1
+            self.counts.calls[what] += 1
+        try:
+            yield
+        finally:
+            with self.counts.lock:
+                self.counts.exchanges -= 1
+
+    def stage(self, stage: p.Stage, reader: Any) -> p.Staged:
+        """Rows to disk as they come; they count when the client says how many they were."""
+        p.check_name("writer", stage.writer)
+        p.check_name("staging", stage.staging)
+        if stage.epoch < 0 or stage.partition < 0:
+            raise BridgeError("malformed", "epochs and partitions count from 0")
+        session = self.session
+        stream = session.stream(stage.stream)
+        session.epochs.check_writer(stage.writer, stage.stream)
+        schema = marked(stream_schema(stream), stage)
+        partial = self.journal.staged / f"{next(self._numbers)}.partial"
+        rows, highest = 0, None
+        try:
+            with pa.ipc.new_file(str(partial), schema) as file:
+                while True:
+                    chunk = _next(reader)
+                    if chunk is None:
+                        with self.counts.lock:
+                            self.counts.vanished += 1
+                        raise BridgeError("malformed", "the rows end without an end message")
+                    if chunk.data is not None and chunk.data.num_rows:
+                        table = self._taken(stream, chunk.data)
+                        rows += table.num_rows
+                        top = pc.max(table.column("ts")).as_py()
+                        highest = top if highest is None else max(highest, top)
+                        file.write_table(table.replace_schema_metadata(schema.metadata))
+                    if rows > self.limits.epoch_rows:
+                        what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
+                        raise BridgeError("too-large", what, "let the source give less at a time")
+                    if self.stopping.is_set():
+                        raise BridgeError("stopping", "the bridge is going down")
+                    if chunk.app_metadata is not None:
+                        break
+            said = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows
+            if said != rows:
+                raise BridgeError("conflict", f"{rows:,} rows came, the client sent {said:,}")
+            return session.keep(stage, rows, highest, partial)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _taken(self, stream: Any, batch: pa.RecordBatch) -> pa.Table:
+        """A batch as rows of the stream, if it is not too large."""
+        if batch.num_rows > self.limits.batch_rows or batch.nbytes > self.limits.batch_bytes:
+            raise BridgeError(
+                "too-large",
+                f"a batch of {batch.num_rows:,} rows, {batch.nbytes:,} bytes; at most"
+                f" {self.limits.batch_rows:,} and {self.limits.batch_bytes:,}",
+                "send several batches",
+            )
+        self.counts.staged(batch.num_rows, batch.nbytes)
+        try:
+            batch.validate(full=True)
+            return accepted(stream, pa.Table.from_batches([batch]))
+        except RowsRefused as error:
+            raise BridgeError("schema", str(error), error.hint) from None
+        except pa.ArrowInvalid as error:
+            raise BridgeError("malformed", f"a batch that is none: {error}") from None
+
+    def lend(self, reader: Any, writer: Any) -> None:
+        """The bare device, to one client."""
+        with self._lock:
+            if self._session is not None:
+                what = "the device serves a query set"
+                raise BridgeError("in-use", what, "feed that one, or close the session")
+            self._check_lease()
+            self._leased = True
+        try:
+            lease.serve_device(self.device, reader, writer, self.limits.batch_rows)
+        finally:
+            self.device.reset()
+            self._leased = False
+
+    def _check_lease(self) -> None:
+        if self._leased:
+            raise BridgeError("in-use", "somebody holds the device")
+
+    # --- results --------------------------------------------------------------
+
+    def read(self, read: p.Read) -> pa.Table:
+        rows = self.session.read(read)
+        with self.counts.lock:
+            self.counts.calls["read"] += 1
+            self.counts.sent += rows.num_rows
+        return rows
+
+    def schema(self, path: list[str]) -> pa.Schema:
+        """Of `stream/NAME` or `query/NAME`."""
+        if len(path) != 2 or path[0] not in ("stream", "query"):
+            raise BridgeError("malformed", "want the path stream/NAME or query/NAME")
+        session = self.session
+        if path[0] == "stream":
+            return stream_schema(session.stream(path[1]))
+        return session.log(path[1]).schema
+
+
+def _next(reader: Any) -> Any:
+    """The next chunk; None when the client is gone, however it went."""
+    try:
+        return reader.read_chunk()
+    except StopIteration:
+        return None
+
+
+def _columns(schema: pa.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
+
+
+class Service(flight.FlightServerBase):  # type: ignore[misc]
+    """Flight's calls, turned into the bridge's; errors typed on the way back."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        location: str,
+        token: str | None = None,
+        tls: tuple[bytes, bytes] | None = None,
+    ) -> None:
+        self.bridge = bridge
+        super().__init__(
+            location,
+            middleware={"gate": Gate(token, bridge.counts.error)},
+            tls_certificates=[tls] if tls is not None else None,
+        )
+
+    @contextlib.contextmanager
+    def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:
+        """Whatever goes wrong inside is told to the client as a typed error."""
+        try:
+            if self.bridge.stopping.is_set():
+                raise BridgeError("stopping", "the bridge is going down")
+            self.bridge.calls.take(_host(context.peer()))
+            yield
+        except BridgeError as error:
+            self.bridge.counts.error(error.kind)
+            raise error.to_flight() from None
+        except (flight.FlightError, GeneratorExit):
+            raise
+        except Exception as error:
+            self.bridge.counts.error("internal")
+            what = f"{type(error).__name__}: {error}"
+            raise BridgeError("internal", what).to_flight() from error
+
+    def do_action(
+        self, context: flight.ServerCallContext, action: flight.Action
+    ) -> list[flight.Result]:
+        with self._answering(context):
+            body = action.body.to_pybytes() if action.body is not None else b""
+            answer = self.bridge.act(action.type, body)
+            return [flight.Result(json.dumps(answer).encode())]
+
+    def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
+        with self._answering(context):
+            return [(name, what) for name, (_, what) in p.ACTIONS.items()]
+
+    def do_exchange(
+        self,
+        context: flight.ServerCallContext,
+        descriptor: flight.FlightDescriptor,
+        reader: flight.MetadataRecordBatchReader,
+        writer: flight.MetadataRecordBatchWriter,
+    ) -> None:
+        with self._answering(context):
+            command = descriptor.command or b""
+            if b'"lease"' in command[:20]:
+                p.read(p.Lease, command)
+                with self.bridge.exchange("lease"):
+                    self.bridge.lend(reader, writer)
+                return
+            stage = p.read(p.Stage, command)
+            with self.bridge.exchange("stage"):
+                writer.write_metadata(p.write(self.bridge.stage(stage, reader)))
+
+    def do_get(
+        self, context: flight.ServerCallContext, ticket: flight.Ticket
+    ) -> flight.RecordBatchStream:
+        with self._answering(context):
+            rows = self.bridge.read(p.read(p.Read, ticket.ticket))
+            return flight.RecordBatchStream(rows)
+
+    def get_flight_info(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> flight.FlightInfo:
+        with self._answering(context):
+            return self._info(_path(descriptor))
+
+    def list_flights(
+        self, context: flight.ServerCallContext, criteria: bytes
+    ) -> Iterator[flight.FlightInfo]:
+        with self._answering(context):
+            found = self.bridge.queries() if self.bridge.health()["session"] else {}
+            paths = [["stream", name] for name in found.get("streams", ())]
+            paths += [["query", name] for name in found.get("queries", ())]
+            return iter([self._info(path) for path in paths])
+
+    def _info(self, path: list[str]) -> flight.FlightInfo:
+        """A query's info has the ticket for all results there are now."""
+        schema = self.bridge.schema(path)
+        endpoints, rows = [], -1
+        if path[0] == "query":
+            log = self.bridge.session.log(path[1])
+            first, end = log.first, log.end
+            rows = end - first
+            ticket = p.write(p.Read(path[1], first, end))
+            endpoints = [flight.FlightEndpoint(ticket, [])]
+        descriptor = flight.FlightDescriptor.for_path(*path)
+        return flight.FlightInfo(schema, descriptor, endpoints, rows, -1)
+
+
+def _path(descriptor: flight.FlightDescriptor) -> list[str]:
+    return [part.decode("utf-8", "replace") for part in descriptor.path or []]
+
+
+def _host(peer: str) -> str:
+    """The peer without its port, which each connection has anew."""
+    return peer.rpartition(":")[0]

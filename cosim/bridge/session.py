@@ -1,0 +1,556 @@
+"""A session: one query set on the device, fed by epochs, read by offsets; exactly once.
+
+    stage    rows of an epoch go to disk, part by part
+    commit   one record in the journal makes the epoch part of the input; from then on it counts,
+             whatever dies. The same epoch again is recognised, one out of order refused
+    process  a thread takes the records in order: sorts an epoch's rows by timestamp, pushes them
+             into the host driver, appends what is released to the queries' results
+    read     by ranges of offsets, as often as one likes, until trimmed
+
+What the thread does depends on the records alone, so a session that is opened again over its
+journal gives every result its old offset. When results wait for their readers, the thread waits;
+when too much waits for the thread, commits do; and so in the end does the source of the rows.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import threading
+import time
+from collections import deque
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.catalogue import Stream
+from compiler.errors import CompileError
+from compiler.plan.pipeline import Compilation
+from compiler.wjasip.manifest import ManifestRefused, compilation_of
+from cosim.bridge import protocol as p
+from cosim.bridge import snapshot
+from cosim.bridge.epochs import Epochs, rows_of
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal import Journal, Record, write_whole
+from cosim.bridge.results import ResultLog
+from engine.host.complete import result_schema
+from engine.host.driver import HostDriver, stream_schema
+from engine.host.errors import HostError
+from engine.host.state import resume, state_of
+from engine.temporal.merge import timestamps
+from hdl.device import Device, LoadRefused, Status
+
+_LOADED = "session.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one bridge takes on itself.
+
+    batch_rows     rows of one record batch
+    batch_bytes    and its bytes
+    epoch_rows     rows of an epoch: they are sorted together, so they are in memory together
+    waiting_rows   rows committed and not yet processed, before commits wait
+    result_rows    results kept for readers, before processing waits
+    journal_bytes  of inputs, before a snapshot takes their place
+    patience       seconds a call waits for room before it is told `busy`
+    """
+
+    batch_rows: int = 1 << 20
+    batch_bytes: int = 256 << 20
+    epoch_rows: int = 1 << 23
+    waiting_rows: int = 1 << 21
+    result_rows: int = 1 << 21
+    journal_bytes: int = 256 << 20
+    patience: float = 30.0
+
+
+class Stopping(Exception):
+    """The session is closed while its thread waits for room."""
+
+
+class Session:
+    """Begins a session with `load`, or opens the one in the journal without."""
+
+    def __init__(
+        self, device: Device, journal: Journal, limits: Limits, load: p.Load | None = None
+    ) -> None:
+        self.device, self.journal, self.limits = device, journal, limits
+        self.changed = threading.Condition(threading.RLock())
+        self.epochs = Epochs(journal)
+        self.positions: dict[str, dict[str, int]] = {}
+        self.logs: dict[str, ResultLog] = {}
+        self.records: deque[Record] = deque()
+        self.ended: set[str] = set()
+        self.waiting_rows = self.input_bytes = 0
+        self.taken = self.applied = self.replayed = self.committed = 0
+        self.failure: str | None = None
+        self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
+        self._stopping = False
+        self.load = load if load is not None else self._loaded()
+        self.driver = self._driver(compile_load(self.load))
+        self._make_logs()
+        if load is not None:
+            journal.clear()
+            write_whole(journal.folder / _LOADED, p.write(load))
+        else:
+            self._recover()
+        self._thread = threading.Thread(target=self._work, name="session", daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def exists(journal: Journal) -> bool:
+        """Whether there is a session in the journal."""
+        return (journal.folder / _LOADED).exists()
+
+    # --- what there is --------------------------------------------------------
+
+    @property
+    def compilation(self) -> Compilation:
+        return self.driver.compilation
+
+    @property
+    def identity(self) -> str:
+        return identity(self.load)
+
+    def stream(self, name: str) -> Stream:
+        for stream in self.driver.streams:
+            if stream.name == name:
+                return stream
+        known = ", ".join(stream.name for stream in self.driver.streams)
+        raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
+
+    def log(self, query: str) -> ResultLog:
+        if query in self.logs:
+            return self.logs[query]
+        hint = f"queries: {', '.join(self.logs)}"
+        raise BridgeError("unknown", f"there is no query {query:.60}", hint)
+
+    @property
+    def retained(self) -> int:
+        """Results kept for readers."""
+        return sum(len(log) for log in self.logs.values())
+
+    @property
+    def over(self) -> bool:
+        """All input has ended, and all of it is processed."""
+        return not self.records and self.ended >= {stream.name for stream in self.driver.streams}
+
+    # --- rows in --------------------------------------------------------------
+
+    def keep(self, stage: p.Stage, rows: int, highest: int | None, partial: Path) -> p.Staged:
+        """Takes a part that is written completely under a temporary name."""
+        with self.changed:
+            self._check_running()
+            return self.epochs.keep(stage, rows, highest, partial)
+
+    def commit(self, commit: p.Commit) -> dict[str, object]:
+        """Makes an epoch part of the input."""
+        p.check_name("writer", commit.writer)
+        with self.changed:
+            self._check_running()
+            if self.epochs.is_in(commit):
+                self.epochs.discard(commit.writer, 0, commit.epoch)
+                return {"epoch": self.epochs.last(commit.writer), "already": True}
+            self._wait_for_room(sum(part.rows for part in commit.parts))
+            # Waiting lets go of the lock: somebody else may have committed it.
+            if self.epochs.is_in(commit):
+                return {"epoch": self.epochs.last(commit.writer), "already": True}
+            parts = self.epochs.parts(commit)
+            streams = {part.stage.stream for part in parts} | set(commit.seen)
+            for name in streams:
+                self.stream(name)
+                self.epochs.check_writer(commit.writer, name)
+                if name in self.ended:
+                    raise BridgeError("conflict", f"stream {name} has ended")
+            self._append(
+                {
+                    "kind": "epoch",
+                    "writer": commit.writer,
+                    "epoch": commit.epoch,
+                    "rows": sum(part.rows for part in parts),
+                    "bytes": sum(part.path.stat().st_size for part in parts),
+                    "streams": sorted(streams),
+                    "seen": commit.seen,
+                    "parts": [
+                        [part.stage.stream, part.path.name, part.stage.staging] for part in parts
+                    ],
+                }
+            )
+            return {"epoch": commit.epoch, "already": False}
+
+    def abort(self, abort: p.Abort) -> dict[str, object]:
+        with self.changed:
+            return {"forgotten": self.epochs.discard(abort.writer, abort.epoch, abort.epoch)}
+
+    def promise(self, promise: p.Promise) -> dict[str, object]:
+        with self.changed:
+            self._check_running()
+            name = self.stream(promise.stream).name
+            self._append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
+            return {}
+
+    def end(self, end: p.End) -> dict[str, object]:
+        with self.changed:
+            self._check_running()
+            names = end.streams
+            if names is None:
+                names = tuple(stream.name for stream in self.driver.streams)
+            fresh = sorted({self.stream(name).name for name in names} - self.ended)
+            if fresh:
+                self._append({"kind": "end", "streams": fresh})
+            return {"ended": sorted(self.ended)}
+
+    def swap(self, load: p.Load) -> dict[str, object]:
+        """Other queries from here on; rows in the windows stay, results go on counting."""
+        with self.changed:
+            self._check_running()
+            if identity(load) == self.identity:
+                return {"already": True}
+            self._check_swap(compile_load(load), load)
+            self._append({"kind": "swap", "load": asdict(load)})
+        self.flush()
+        with self.changed:
+            self._check_running()
+        return {"already": False}
+
+    def _check_swap(self, compilation: Compilation, load: p.Load) -> None:
+        check_config(compilation, self.device)
+        if load.run != self.load.run:
+            raise BridgeError("refused", "a swap changes queries, not how they run")
+        old = {stream.name: stream_schema(stream) for stream in self.driver.streams}
+        for stream in compilation.streams:
+            if stream.name in old and old[stream.name] != stream_schema(stream):
+                raise BridgeError("refused", f"stream {stream.name} has other columns now")
+        for query in compilation.program.queries:
+            log = self.logs.get(query.name)
+            if log is not None and log.schema != result_schema(query):
+                hint = "give the new query another name"
+                raise BridgeError("refused", f"query {query.name} has other columns now", hint)
+
+    # --- results out ----------------------------------------------------------
+
+    def latest(self, latest: p.Latest) -> dict[str, object]:
+        """How far a query's results reach; waits a while for something new."""
+        until = time.monotonic() + min(latest.wait_ms / 1000, self.limits.patience)
+        with self.changed:
+            log = self.log(latest.query)
+            self._wait_for_replay(log, latest.beyond)
+            while log.end <= latest.beyond and not self.over:
+                self._check_running()
+                left = until - time.monotonic()
+                if left <= 0:
+                    break
+                self.changed.wait(left)
+            return {"first": log.first, "end": log.end, "over": self.over}
+
+    def read(self, read: p.Read) -> pa.Table:
+        with self.changed:
+            log = self.log(read.query)
+            self._wait_for_replay(log, read.end)
+            return log.read(read.start, read.end)
+
+    def trim(self, trim: p.Trim) -> dict[str, object]:
+        if trim.reader:
+            p.check_name("reader", trim.reader)
+        with self.changed:
+            log = self.log(trim.query)
+            self._wait_for_replay(log, trim.offset)
+            before = dict(log.readers)
+            log.trim(trim.reader, trim.offset)
+            if log.readers != before:
+                # Lost to a power failure, rows that were read are only kept once more.
+                self.journal.append({"kind": "trim", **asdict(trim)}, sync=False)
+            self.changed.notify_all()
+            return {"first": log.first}
+
+    def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
+        """After a restart results come again, and a reader who has seen them may ask first."""
+        until = time.monotonic() + self.limits.patience
+        while log.end < offset and self.applied < self.replayed:
+            self._check_running()
+            left = until - time.monotonic()
+            if left <= 0:
+                raise self._busy("the journal is being replayed")
+            self.changed.wait(left)
+
+    def flush(self) -> None:
+        """Waits until everything recorded so far is processed; `busy` if that takes too long."""
+        until = time.monotonic() + self.limits.patience
+        with self.changed:
+            last = self.taken
+            while self.applied < last:
+                self._check_running()
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise self._busy("rows wait to be processed")
+                self.changed.wait(left)
+
+    # --- the thread -----------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            while True:
+                with self.changed:
+                    while not self.records and not self._stopping:
+                        self.changed.wait()
+                    if self._stopping:
+                        return
+                    record = self.records[0]
+                self._apply(record)
+                with self.changed:
+                    self.records.popleft()
+                    self.waiting_rows -= record.get("rows", 0)
+                    self.applied += 1
+                    if self.journal.size + self.input_bytes > self.limits.journal_bytes:
+                        self._snapshot()
+                    self.changed.notify_all()
+        except Stopping:
+            return
+        except Exception as error:
+            # Whatever stops the run is what everybody who asks must hear.
+            hint = getattr(error, "hint", None)
+            what = (
+                "" if isinstance(error, (HostError, BridgeError)) else f"{type(error).__name__}: "
+            )
+            with self.changed:
+                self.failure = f"{what}{error}{f' ({hint})' if hint else ''}"
+                self.changed.notify_all()
+
+    def _apply(self, record: Record) -> None:
+        """One record's effect; depends on the records before it, and nothing else."""
+        match record["kind"]:
+            case "epoch":
+                for stream in record["streams"]:
+                    rows = self._rows_of(record, stream)
+                    if rows is not None:
+                        self.driver.push(stream, rows)
+                    highest = record["seen"].get(stream)
+                    if highest is not None:
+                        self.driver.promise(stream, highest - self.load.run.slack)
+                self._hold_back_no_longer()
+            case "promise":
+                self.driver.promise(record["stream"], record["timestamp"])
+                self._hold_back_no_longer()
+            case "end":
+                for stream in record["streams"]:
+                    self.driver.end(stream)
+            case "swap":
+                self._swap(p.read(p.Load, json.dumps(record["load"]).encode()))
+        for query, results in self.driver.advance():
+            self._deliver(query, results)
+        # The device is this thread's alone; others see what it counted.
+        self.device_status = self.device.status()
+        self.cycles = getattr(self.device, "cycles", None)
+
+    def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
+        """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
+        never by how this one happened to be cut into partitions."""
+        parts = [
+            rows_of(self.journal.staged / name) for of, name, _ in record["parts"] if of == stream
+        ]
+        if not parts:
+            return None
+        rows = pa.concat_tables(parts)
+        ts = timestamps(rows)
+        if np.any(ts[1:] < ts[:-1]):
+            rows = rows.take(pa.array(np.argsort(ts, kind="stable")))
+        return rows
+
+    def _hold_back_no_longer(self) -> None:
+        """A stream that lags too far behind the foremost promises what it did not say."""
+        if self.load.run.lag is None:
+            return
+        promises = [q.promise for q in self.driver.merger.queues if q.promise is not None]
+        for stream in self.driver.streams if promises else ():
+            self.driver.promise(stream.name, max(promises) - self.load.run.lag)
+
+    def _deliver(self, query: str, results: pa.Table) -> None:
+        """Appends results; waits while readers have too many to read."""
+        with self.changed:
+            while self.retained >= self.limits.result_rows and not self._stopping:
+                self.changed.wait()
+            if self._stopping:
+                raise Stopping
+            self.logs[query].append(results)
+            self.changed.notify_all()
+
+    def _late(self, stream: str, rows: pa.Table) -> None:
+        if self.load.run.late:
+            self._deliver(p.LATE + stream, rows)
+
+    def _swap(self, load: p.Load) -> None:
+        state = state_of(self.driver)
+        self.load = load
+        driver = self._driver(compile_load(load))
+        resume(driver, state)
+        with self.changed:
+            self.driver = driver
+            self._make_logs()
+
+    # --- inside ---------------------------------------------------------------
+
+    def _driver(self, compilation: Compilation) -> HostDriver:
+        check_config(compilation, self.device)
+        run = self.load.run
+        if run.lag is not None and run.lag < 0:
+            raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
+        if not compilation.program.queries:
+            raise BridgeError("refused", "there are no queries in it")
+        later = [q.name for q in compilation.program.queries if q.aggregated or q.defines]
+        later += [pattern.name for pattern in compilation.program.patterns]
+        if later:
+            # What groups, derived streams and patterns remember is not in a snapshot yet.
+            raise BridgeError(
+                "refused",
+                f"query {later[0]}: GROUP BY, derived streams and patterns do not run behind a bridge",
+                "seustream run runs them; a bridge joins base streams",
+            )
+        try:
+            return HostDriver(compilation, self.device, run.overflow, run.slack, on_late=self._late)
+        except (CompileError, LoadRefused, ValueError) as error:
+            raise BridgeError("refused", str(error)) from None
+
+    def _make_logs(self) -> None:
+        """A log for each query, and for late rows if they are wanted; those there are stay."""
+        run, queries = self.load.run, self.compilation.program.queries
+        known = [query.name for query in queries]
+        if foreign := sorted(set(run.keep or ()) - set(known)):
+            raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
+        for query in queries:
+            kept = run.keep is None or query.name in run.keep
+            self._make_log(query.name, result_schema(query), kept)
+        for stream in self.driver.streams if run.late else ():
+            self._make_log(p.LATE + stream.name, stream_schema(stream), True)
+
+    def _make_log(self, name: str, schema: pa.Schema, kept: bool) -> None:
+        if name not in self.logs:
+            readers = self.positions.setdefault(name, {})
+            self.logs[name] = ResultLog(name, schema, kept, readers)
+
+    def _append(self, record: Record) -> None:
+        """Journals a record, then lets it take effect."""
+        self.journal.append(record)
+        self._take(record)
+        self.changed.notify_all()
+
+    def _take(self, record: Record) -> None:
+        if record["kind"] == "trim":
+            self.positions.setdefault(record["query"], {})[record["reader"]] = record["offset"]
+            return
+        if record["kind"] == "epoch":
+            self.epochs.take(record)
+            self.waiting_rows += record["rows"]
+            self.input_bytes += record["bytes"]
+            self.committed += 1
+        elif record["kind"] == "end":
+            self.ended.update(record["streams"])
+        self.taken += 1
+        self.records.append(record)
+
+    def _wait_for_room(self, rows: int) -> None:
+        if rows > self.limits.epoch_rows:
+            most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
+            raise BridgeError("too-large", most, "let the source give less at a time")
+        until = time.monotonic() + self.limits.patience
+        while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
+            self.changed.wait(left)
+            self._check_running()
+
+    def _busy(self, what: str) -> BridgeError:
+        if self.retained >= self.limits.result_rows:
+            most = max(self.logs.values(), key=len)
+            what = f"{len(most):,} results of {most.name} wait for a reader"
+        return BridgeError("busy", what, "read and trim results while writing")
+
+    def _check_running(self) -> None:
+        if self._stopping:
+            raise BridgeError("stopping", "the session is closed")
+        if self.failure is not None:
+            raise BridgeError("failed", self.failure, "reset the session, or close it")
+
+    # --- disk -----------------------------------------------------------------
+
+    def _snapshot(self) -> None:
+        """Puts the state in place of the records that are applied."""
+        partial = self.journal.begin_snapshot()
+        rest = {
+            "load": asdict(self.load),
+            "ended": sorted(self.ended),
+            "writers": self.epochs.state(),
+            "positions": self.positions,
+            "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
+        }
+        snapshot.save(partial, state_of(self.driver), self.logs, rest)
+        self.journal.end_snapshot(partial, list(self.records))
+        self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
+        self.epochs.sweep({name for r in self.records for _, name, _ in r.get("parts", ())})
+
+    def _loaded(self) -> p.Load:
+        """What the session in the journal was loaded with."""
+        if self.journal.snapshot is not None:
+            load = json.dumps(snapshot.rest_of(self.journal.snapshot)["load"]).encode()
+        else:
+            load = (self.journal.folder / _LOADED).read_bytes()
+        return p.read(p.Load, load)
+
+    def _recover(self) -> None:
+        """Brings back the state of the session in the journal; the thread does the rest."""
+        if self.journal.snapshot is not None:
+            rest = snapshot.rest_of(self.journal.snapshot)
+            self.ended = set(rest["ended"])
+            self.committed = rest["committed"]
+            self.epochs.restore(rest["writers"])
+            for name, readers in rest["positions"].items():
+                self.positions.setdefault(name, {}).update(readers)
+            state, results = snapshot.restore(self.journal.snapshot)
+            for name, (first, end, rows) in results.items():
+                self._make_log(name, rows.schema, True)  # also of a query that was swapped out
+                self.logs[name].restore(first, end, rows)
+            resume(self.driver, state)
+        records = self.journal.records()
+        for record in records:
+            self._take(record)
+        self.replayed = self.taken
+        self.epochs.recover({name for r in records for _, name, _ in r.get("parts", ())})
+
+    def close(self) -> None:
+        """Stops the thread; what is in the journal stays."""
+        with self.changed:
+            self._stopping = True
+            self.changed.notify_all()
+        self._thread.join()
+
+
+def identity(load: p.Load) -> str:
+    """The same for the same queries, run the same way."""
+    return hashlib.sha256(p.write(load)).hexdigest()[:16]
+
+
+def compile_load(load: p.Load) -> Compilation:
+    """The compilation of a `Load`; what is wrong with it is `refused`."""
+    try:
+        image = base64.b64decode(load.image, validate=True)
+        return compilation_of(load.manifest, image)
+    except binascii.Error:
+        raise BridgeError("malformed", "Load.image: not base 64") from None
+    except ManifestRefused as error:
+        raise BridgeError("refused", str(error)) from None
+
+
+def check_config(compilation: Compilation, device: Device) -> None:
+    """An image is for one configuration of a device."""
+    config = compilation.options.config
+    if config != device.config:
+        raise BridgeError(
+            "refused",
+            f"the image is for configuration {config.name}, the device is {device.config.name}",
+            f"compile with --config {device.config.name}, or serve another device",
+        )

@@ -1,0 +1,237 @@
+"""`seustream feed`: a Spark job that brings streams to a bridge and takes results back."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.errors import nearest
+from compiler.plan.pipeline import Compilation
+from cosim.bridge.protocol import Run
+from seustream.commands.common import (
+    add_compile_arguments,
+    compile_file,
+    input_files,
+    keep_apart,
+    require_queries,
+    table,
+)
+from seustream.devices import client
+from seustream.errors import UserError
+from seustream.progress import Notes
+
+if TYPE_CHECKING:
+    from spark_feeder.job import Sink
+    from spark_feeder.progress import Counts
+
+HELP = "feed a bridge from Spark, and take results back"
+SINKS = ("parquet", "csv", "json", "console", "none")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_arguments(parser)
+    parser.add_argument(
+        "--bridge",
+        action="append",
+        default=[],
+        metavar="grpc://HOST:PORT",
+        help="where the device is served; several share the tuples by key",
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="STREAM=SOURCE",
+        help="a file or folder (csv:, json:, parquet:), rate:N, kafka:HOST:PORT/TOPIC",
+    )
+    parser.add_argument(
+        "--select",
+        action="append",
+        default=[],
+        metavar="STREAM=SQL",
+        help="the stream's columns from the source's: R=\"timestamp AS ts, value %% 9 AS a\"",
+    )
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="go on from there, and keep the way back there"
+    )
+    parser.add_argument(
+        "-o", dest="output", default="results", metavar="DIR", help="where the results go"
+    )
+    parser.add_argument("--format", choices=SINKS, default="parquet", help="of the results")
+    parser.add_argument(
+        "--files-a-batch",
+        type=int,
+        metavar="N",
+        help="read files in the order they were written, N at a time (default: all at once)",
+    )
+    parser.add_argument(
+        "--every", default="0 seconds", metavar="TIME", help="how often to look for more"
+    )
+    parser.add_argument(
+        "--overflow",
+        choices=("software", "error"),
+        default="software",
+        help="what to do when a window needs more than its buffer (default: join in software)",
+    )
+    parser.add_argument(
+        "--slack",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="how far a stream's timestamps may fall back before a tuple is late (default: 0)",
+    )
+    parser.add_argument(
+        "--lag",
+        type=int,
+        metavar="MS",
+        help="a silent stream holds the others back by at most this (default: for ever)",
+    )
+    parser.add_argument("--master", default="local[2]", help="of Spark (default: %(default)s)")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="NAME=VALUE", help="Spark's configuration"
+    )
+    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
+    parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
+    parser.add_argument("--quiet", action="store_true", help="no summary")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    c = compile_file(arguments)
+    require_queries(c)
+    sources = _named(c, "--source", arguments.source)
+    select = _named(c, "--select", arguments.select)
+    _check(arguments, c, sources)
+    need_spark()
+    for url in arguments.bridge:
+        client(url, arguments.token_file, arguments.tls_ca).close()
+
+    from spark_feeder.errors import FeedError
+    from spark_feeder.inputs import Source, read
+    from spark_feeder.job import run as start
+    from spark_feeder.job import session
+
+    streams = {stream.name: stream for stream in c.streams}
+    try:
+        found = {name: Source.parse(text) for name, text in sources.items()}
+        with Notes() as note, contextlib.ExitStack() as stack:
+            note("starting Spark")
+            spark = session(arguments.master, **_conf(arguments.conf))
+            stack.callback(spark.stop)
+            frames = {
+                name: read(spark, source, streams[name], arguments.files_a_batch)
+                for name, source in found.items()
+            }
+            note("starting the streams")
+            job = start(
+                c,
+                frames,
+                _sink(arguments),
+                bridge=tuple(arguments.bridge),
+                checkpoint=arguments.checkpoint,
+                bounded=all(source.bounded for source in found.values()),
+                every=arguments.every,
+                how=Run(arguments.overflow, arguments.slack, arguments.lag),
+                select=select,
+                token_file=arguments.token_file,
+                tls_ca=arguments.tls_ca,
+            )
+            with job:
+                counts = job.wait(lambda now, seconds: note(now.line(seconds)))
+    except FeedError as error:
+        raise UserError([str(error)], hint=error.hint) from None
+    if not arguments.quiet:
+        print(_summary(counts, arguments), file=sys.stderr)
+    return 0
+
+
+def need_spark() -> None:
+    """Raises `UserError` where Spark cannot run."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise UserError(["Spark is not installed"], hint='pip install "pyspark>=4.3,<5"')
+    if shutil.which("java") is None:
+        raise UserError(["Spark needs Java"], hint="install Java 17, for example openjdk-17-jre")
+
+
+def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str]) -> None:
+    problems = []
+    if not arguments.bridge:
+        problems.append("--bridge is missing: where is the device served?")
+    if arguments.slack < 0:
+        problems.append(f"--slack {arguments.slack}: want 0 or more")
+    if arguments.lag is not None and arguments.lag < 0:
+        problems.append(f"--lag {arguments.lag}: want 0 or more")
+    if arguments.files_a_batch is not None and arguments.files_a_batch < 1:
+        problems.append(f"--files-a-batch {arguments.files_a_batch}: want 1 or more")
+    used = {source.stream.name for query in c.program.queries for source in query.sources}
+    if missing := sorted(used - set(sources)):
+        problems.append(f"no source for stream {', '.join(missing)}")
+    if problems:
+        raise UserError(problems, hint="--bridge grpc://127.0.0.1:8815 --source R=r.csv …")
+    if arguments.format not in ("console", "none"):
+        keep_apart([Path(arguments.output)], input_files(arguments))
+
+
+def _named(c: Compilation, option: str, given: list[str]) -> dict[str, str]:
+    """STREAM=TEXT arguments by the stream's own name."""
+    streams = {s.name.lower(): s.name for s in c.streams if s.defined_by is None}
+    found: dict[str, str] = {}
+    for argument in given:
+        name, equals, text = argument.partition("=")
+        if not equals or not text:
+            raise UserError([f"{option} {argument}: want STREAM=…"])
+        if name.lower() not in streams:
+            close = nearest(name, streams.values())
+            hint = f"did you mean {close}?" if close else f"streams: {', '.join(streams.values())}"
+            raise UserError([f"{option} {argument}: there is no stream {name}"], hint=hint)
+        if streams[name.lower()] in found:
+            raise UserError([f"{option} {argument}: stream {name} already has one"])
+        found[streams[name.lower()]] = text
+    return found
+
+
+def _conf(given: list[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise UserError([f"--conf {wrong[0]}: want NAME=VALUE"])
+    return {name: value for name, _, value in pairs}
+
+
+def _sink(arguments: argparse.Namespace) -> Sink:
+    from spark_feeder.job import console, files, nowhere
+
+    if arguments.format == "console":
+        return console()
+    return nowhere() if arguments.format == "none" else files(arguments.output, arguments.format)
+
+
+def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
+    kept = arguments.format not in ("console", "none")
+    where = str(Path(arguments.output)) if kept else arguments.format
+    rows = [
+        (name, count, f"{where}/{name}" if kept else where)
+        for name, count in counts.results.items()
+    ]
+    device = counts.device
+    lines = [
+        table(rows, ("query", "results", "where")),
+        "",
+        f"{sum(counts.rows.values()):,} tuples in {counts.epochs:,} epochs through"
+        f" {len(arguments.bridge)} bridge{'s' * (len(arguments.bridge) > 1)};"
+        f" {device.get('pairs', 0):,} pairs compared,"
+        f" {device.get('circulated', 0):,} joined tuples circulated",
+    ]
+    for stream, late in counts.late.items():
+        if late:
+            lines.append(
+                f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, not processed;"
+                " --slack MS accepts them"
+            )
+    if "cycles" in device:
+        taken = max(device.get("taken", 0), 1)
+        lines.append(f"{device['cycles']:,} cycles, {device['cycles'] / taken:.1f} a tuple")
+    return "\n".join(lines)

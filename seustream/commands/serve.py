@@ -1,0 +1,193 @@
+"""`seustream serve`: a device on a socket, until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal import JournalDamaged, JournalHeld
+from cosim.bridge.metrics import MetricsServer, prometheus
+from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
+from cosim.bridge.service import MOST_CALLS, Bridge, Service
+from cosim.bridge.session import Limits
+from hdl.config import CONFIGURATIONS
+from hdl.device import Device
+from seustream.commands.common import load_config
+from seustream.devices import BACKENDS, check_backend, device
+from seustream.errors import UserError
+
+HELP = "put a device on a socket, for Spark and other clients"
+
+_GRACE = 5.0
+"""Seconds open exchanges get to end when the bridge goes down."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    usual = Limits()
+    parser.add_argument(
+        "--backend",
+        default="golden",
+        metavar="|".join(BACKENDS),
+        help="the device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--config",
+        default="default",
+        metavar="NAME|FILE",
+        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
+    )
+    parser.add_argument(
+        "--listen",
+        default="grpc://127.0.0.1:8815",
+        metavar="grpc://HOST:PORT",
+        help="where (default: %(default)s); port 0: any that is free",
+    )
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="DIR",
+        help="keep accepted rows there, so that a killed bridge goes on (default: until it stops)",
+    )
+    parser.add_argument("--token-file", type=Path, metavar="F", help="clients must know its token")
+    parser.add_argument("--tls-cert", type=Path, metavar="F", help="certificate, PEM")
+    parser.add_argument("--tls-key", type=Path, metavar="F", help="and its key")
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Prometheus text over HTTP there, at /metrics (default: as an action only)",
+    )
+    for name, what in (
+        ("batch-rows", "of one record batch"),
+        ("epoch-rows", "of one epoch"),
+        ("waiting-rows", "committed and not yet processed, before writers wait"),
+        ("result-rows", "of results kept for readers, before processing waits"),
+    ):
+        parser.add_argument(
+            f"--most-{name}",
+            type=int,
+            default=getattr(usual, name.replace("-", "_")),
+            metavar="N",
+            help=f"rows {what} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--most-calls",
+        type=float,
+        default=MOST_CALLS,
+        metavar="N",
+        help="calls a second of one client (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    check_backend(arguments.backend, remote=False)
+    config = load_config(arguments.config)
+    limits = _limits(arguments)
+    try:
+        address = Address.parse(arguments.listen)
+        token = read_token(arguments.token_file) if arguments.token_file else None
+        check_listening(address, token)
+        tls = _tls(arguments, address)
+        metrics = _metrics_address(arguments.metrics, token)
+    except AddressRefused as error:
+        raise UserError([str(error)], hint=error.hint) from None
+    with contextlib.ExitStack() as stack:
+        made = stack.enter_context(device(arguments.backend, config))
+        folder = arguments.journal
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
+        bridge = _bridge(made, folder, limits, arguments)
+        stack.callback(bridge.close)
+        try:
+            service = Service(bridge, str(address), token, tls)
+        except OSError as error:
+            raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
+        if metrics is not None:
+            try:
+                server = MetricsServer(
+                    metrics.host, metrics.port, token, lambda: prometheus(bridge.samples())
+                )
+            except OSError as error:
+                raise UserError([f"--metrics {arguments.metrics}: {error.strerror}"]) from None
+            stack.callback(server.close)
+            print(f"metrics on http://{metrics.host}:{server.port}/metrics", file=sys.stderr)
+        at = Address(address.host, service.port, address.tls)
+        print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)
+        if not address.loopback and tls is None:
+            print("warning: without TLS the token can be read on the way", file=sys.stderr)
+        _serve(service, bridge)
+    print("stopped", file=sys.stderr)
+    return 0
+
+
+def _serve(service: Service, bridge: Bridge) -> None:
+    """Serves until a signal; then open exchanges get some time to end."""
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    # The service answers from the moment it is made; its own serve() only waits, and would put
+    # Flight's signal handlers in the place of these.
+    asked.wait()
+    print("stopping", file=sys.stderr, flush=True)
+    bridge.stopping.set()
+    ending = threading.Thread(target=service.shutdown, name="shutdown", daemon=True)
+    ending.start()
+    ending.join(_GRACE)
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    given = {}
+    for name in ("batch_rows", "epoch_rows", "waiting_rows", "result_rows"):
+        value = getattr(arguments, f"most_{name}")
+        if value < 1:
+            raise UserError([f"--most-{name.replace('_', '-')} {value}: want 1 or more"])
+        given[name] = value
+    if not arguments.most_calls >= 1:
+        raise UserError([f"--most-calls {arguments.most_calls:g}: want 1 or more"])
+    return Limits(**given)
+
+
+def _tls(arguments: argparse.Namespace, address: Address) -> tuple[bytes, bytes] | None:
+    paths = (arguments.tls_cert, arguments.tls_key)
+    if paths == (None, None) and not address.tls:
+        return None
+    if None in paths or not address.tls:
+        raise UserError(
+            ["TLS takes --tls-cert, --tls-key and --listen grpc+tls://…"],
+            hint="give all three, or none",
+        )
+    try:
+        return paths[0].read_bytes(), paths[1].read_bytes()
+    except OSError as error:
+        raise UserError([f"{error.filename}: {error.strerror}"]) from None
+
+
+def _metrics_address(text: str | None, token: str | None) -> Address | None:
+    if text is None:
+        return None
+    address = Address.parse(f"grpc://{text}")
+    check_listening(address, token)
+    return address
+
+
+def _bridge(made: Device, folder: Path, limits: Limits, arguments: argparse.Namespace) -> Bridge:
+    try:
+        bridge = Bridge(made, folder, arguments.backend, limits, most_calls=arguments.most_calls)
+    except (JournalHeld, JournalDamaged) as error:
+        raise UserError([str(error)]) from None
+    except OSError as error:
+        raise UserError([f"{folder}: {error.strerror}"]) from None
+    except BridgeError as error:
+        hint = "serve the device the journal was begun with, or give another folder"
+        raise UserError([f"{folder}: {error}"], hint=hint) from None
+    if arguments.journal is not None and bridge.has_session:
+        print(
+            f"going on from {folder}: {bridge.session.replayed} records to replay",
+            file=sys.stderr,
+        )
+    return bridge

@@ -1,0 +1,86 @@
+"""Devices by the name users give them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from compiler.errors import suggest
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.security import SCHEMES
+from cosim.golden import GoldenDevice
+from cosim.iss import IssDevice
+from cosim.verilated.device import VerilatedDevice
+from hdl.config import DeviceConfig
+from hdl.device import Device
+from seustream.errors import UserError
+from seustream.progress import Notes
+
+BACKENDS = ("golden", "iss", "verilated")
+
+
+def is_remote(backend: str) -> bool:
+    """Whether the device is behind a bridge."""
+    return backend.partition("://")[0] in SCHEMES and "://" in backend
+
+
+def check_backend(backend: str, remote: bool = True) -> None:
+    if backend not in BACKENDS and not (remote and is_remote(backend)):
+        known = (*BACKENDS, "grpc://HOST:PORT") if remote else BACKENDS
+        raise UserError(
+            [f"there is no backend {backend!r}"], hint=suggest(backend, known, "backends")
+        )
+
+
+@contextlib.contextmanager
+def device(
+    backend: str,
+    config: DeviceConfig,
+    waves: Path | None = None,
+    token_file: str | None = None,
+    tls_ca: str | None = None,
+) -> Iterator[Device]:
+    """The device, while it is needed."""
+    if is_remote(backend):
+        with client(backend, token_file, tls_ca, patience=5) as bridge, bridge.device() as remote:
+            if remote.config != config:
+                raise UserError(
+                    [f"{backend} serves configuration {remote.config.name!r}, not {config.name!r}"],
+                    hint=f"--config {remote.config.name}, or the same JSON file",
+                )
+            yield remote
+    elif backend == "verilated":
+        with Notes() as note:
+            try:
+                made = VerilatedDevice(config, waves=waves, note=note)
+            except OSError as error:
+                if waves is None:
+                    raise
+                raise UserError([f"{waves}: {error.strerror}"]) from None
+        try:
+            yield made
+        finally:
+            made.close()
+    else:
+        yield IssDevice(config) if backend == "iss" else GoldenDevice(config)
+
+
+def client(
+    url: str, token_file: str | None, tls_ca: str | None, patience: float = 60.0
+) -> BridgeClient:
+    """A bridge's client, with what is in the user's files; it answers."""
+    try:
+        bridge = BridgeClient.of(url, token_file, tls_ca, patience)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError([f"the token or certificate cannot be read: {error}"]) from None
+    try:
+        bridge.health(patience=min(patience, 5))
+    except BridgeError as error:
+        bridge.close()
+        hint = error.hint
+        if error.kind == "unauthenticated":
+            hint = "--token-file F, with the token the bridge was started with"
+        raise UserError([f"{url}: {error}"], hint=hint) from None
+    return bridge

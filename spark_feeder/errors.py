@@ -1,0 +1,38 @@
+"""What can be wrong with a job, in terms of the user's streams and options."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from cosim.bridge.errors import BridgeError
+
+
+class FeedError(Exception):
+    """`hint` says what might help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@contextlib.contextmanager
+def telling() -> Iterator[None]:
+    """Errors of the bridge as Spark will show them: as text, with their kind."""
+    try:
+        yield
+    except BridgeError as error:
+        raise FeedError(
+            f"{error.kind}: {error}{f' ({error.hint})' if error.hint else ''}"
+        ) from None
+
+
+def cause(text: str) -> tuple[str | None, str]:
+    """The kind of bridge error in what Spark shows, if there is one, and the line that says it."""
+    lines = [line.strip() for line in text.splitlines()]
+    for line in reversed(lines):
+        _, found, said = line.partition("FeedError: ")
+        kind, colon, _ = said.partition(": ")
+        if found and colon:
+            return kind, said
+    return None, lines[0] if lines else text

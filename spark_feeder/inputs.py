@@ -1,0 +1,203 @@
+"""Streams as Spark reads them, and their columns as the bridge wants them.
+
+    R=data/r.csv        a file, or a folder or pattern of files: .csv, .jsonl, .parquet
+    R=parquet:data/r    the format said, where a name does not say it
+    R=rate:1000         so many rows a second, columns `timestamp` and `value`
+    R=kafka:HOST:9092/TOPIC   values are JSON objects with the stream's columns and ts
+
+A stream takes a column `ts` (whole milliseconds, or a timestamp) and its own by name. `select` says
+how to make them of other columns, as SQL: "timestamp AS ts, value % 100 AS a".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from compiler.catalogue import Stream
+from engine.host.driver import stream_schema
+from spark_feeder.errors import FeedError
+from spark_feeder.types import spark_schema
+
+FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
+KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a stream comes from. `bounded`: it ends when what is there now has been read."""
+
+    kind: str
+    where: str
+
+    @property
+    def bounded(self) -> bool:
+        return self.kind in ("csv", "jsonl", "parquet")
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        kind, colon, where = text.partition(":")
+        if colon and kind in FILES:
+            return cls(FILES[kind], where)
+        if colon and kind in ("rate", "kafka"):
+            return cls(kind, where)
+        suffix = Path(text).suffix.lower().lstrip(".")
+        if suffix in FILES:
+            return cls(FILES[suffix], text)
+        hint = "a file or folder: csv:DIR, json:DIR, parquet:DIR, or NAME.csv; rate:N; kafka:HOST:PORT/TOPIC"
+        raise FeedError(f"{text}: no source", hint)
+
+
+def read(
+    spark: SparkSession, source: Source, stream: Stream, files_a_batch: int | None = None
+) -> DataFrame:
+    """The source as a streaming frame; columns as they come. Files are one batch unless so many
+    at a time are asked for, which are then read in the order in which they were written."""
+    if source.kind == "rate":
+        if not source.where.isdigit() or not int(source.where):
+            raise FeedError(f"rate:{source.where}: want rows a second")
+        return spark.readStream.format("rate").option("rowsPerSecond", source.where).load()
+    if source.kind == "kafka":
+        return _kafka(spark, source.where, stream)
+    return _files(spark, source, stream, files_a_batch)
+
+
+def _files(
+    spark: SparkSession, source: Source, stream: Stream, files_a_batch: int | None
+) -> DataFrame:
+    path = Path(source.where)
+    options: dict[str, str] = {"mode": "FAILFAST"}
+    if path.is_file():
+        # Spark's streams read folders; of this one only the file.
+        escaped = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
+        options["pathGlobFilter"] = escaped
+        path = path.parent
+    elif not path.is_dir() and not any(c in source.where for c in "*?[{:"):
+        raise FeedError(f"{source.where}: no such file or folder")
+    where = source.where if ":" in source.where else str(path.absolute())
+    if files_a_batch is not None:
+        options["maxFilesPerTrigger"] = str(files_a_batch)
+    if source.kind == "parquet":
+        schema = spark.read.options(**options).parquet(where).schema
+        return spark.readStream.options(**options).schema(schema).parquet(where)
+    # Whatever is not as the stream says stops the job, rather than becoming NULL.
+    schema = _text_schema(stream)
+    if source.kind == "jsonl":
+        return spark.readStream.options(**options).schema(schema).json(where)
+    # Spark takes CSV columns by place, so the schema follows the file's own head.
+    options |= {"header": "true", "enforceSchema": "false"}
+    own = {field.name.lower(): field.dataType for field in schema}
+    head = spark.read.options(**options).csv(where).columns
+    fields = [t.StructField(name, own.get(name.lower(), t.StringType()), True) for name in head]
+    return spark.readStream.options(**options).schema(t.StructType(fields)).csv(where)
+
+
+def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
+    servers, _, topic = where.rpartition("/")
+    if not servers or not topic:
+        raise FeedError(f"kafka:{where}: want kafka:HOST:PORT/TOPIC")
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
+    try:
+        raw = reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
+    except AnalysisException as error:
+        if "kafka" not in str(error).lower():
+            raise
+        version = spark.version
+        raise FeedError(
+            "this Spark has no Kafka connector",
+            f"--conf spark.jars.packages={KAFKA}:{version}, or spark.jars with the files",
+        ) from None
+    options = {"mode": "FAILFAST"}
+    value = f.from_json(raw.value.cast("string"), _text_schema(stream), options)
+    return raw.select(value.alias("value")).select("value.*")
+
+
+def _text_schema(stream: Stream) -> t.StructType:
+    """A stream's columns in CSV or JSON; `ts` may be a number or a time."""
+    own = spark_schema(stream_schema(stream))
+    fields = [
+        t.StructField(field.name, field.dataType, True) for field in own if field.name != "ts"
+    ]
+    return t.StructType([t.StructField("ts", t.StringType(), True), *fields])
+
+
+def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
+    """A frame with exactly the stream's columns: `ts` in milliseconds, then its own."""
+    if select is not None:
+        try:
+            frame = frame.selectExpr(*_items(select))
+        except AnalysisException as error:
+            raise FeedError(f"stream {stream.name}: {_first_line(error)}") from None
+    by_name = {name.lower(): name for name in frame.columns}
+    wanted = [field.name for field in stream_schema(stream)]
+    missing = [name for name in wanted if name.lower() not in by_name]
+    if missing:
+        raise FeedError(
+            f"stream {stream.name}: no column {', '.join(missing)}; the source has"
+            f" {', '.join(frame.columns)}",
+            f'select them: --select {stream.name}="timestamp AS ts, …"',
+        )
+    columns = [_ts(frame, by_name["ts"], stream)]
+    for field in spark_schema(stream_schema(stream)).fields[1:]:
+        columns.append(frame[_quoted(by_name[field.name.lower()])].alias(field.name))
+    return frame.select(*columns)
+
+
+def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:
+    """Milliseconds since 1970; timestamps without a zone are read as UTC, as everywhere."""
+    kind = frame.schema[name].dataType
+    quoted = _quoted(name)
+    match kind:
+        case t.LongType() | t.IntegerType() | t.ShortType() | t.ByteType():
+            expression = f"CAST({quoted} AS BIGINT)"
+        case t.TimestampType():
+            expression = f"unix_millis({quoted})"
+        case t.TimestampNTZType():
+            expression = _ntz_millis(quoted)
+        case t.StringType():
+            text = f"CAST({quoted} AS TIMESTAMP_NTZ)"
+            number = f"{quoted} RLIKE '^ *[+-]?[0-9]+ *$'"
+            expression = f"IF({number}, CAST({quoted} AS BIGINT), {_ntz_millis(text)})"
+        case _:
+            raise FeedError(
+                f"stream {stream.name}: ts is {kind.simpleString()}",
+                "want whole milliseconds, or a timestamp",
+            )
+    return f.expr(expression).alias("ts")
+
+
+def _ntz_millis(text: str) -> str:
+    """Of a time without a zone, whatever the session's zone is."""
+    return f"unix_millis(CAST(concat(CAST({text} AS STRING), 'Z') AS TIMESTAMP))"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _items(select: str) -> Sequence[str]:
+    """A SELECT list's items; commas inside brackets and quotes belong to an item."""
+    items, depth, quote, begin = [], 0, "", 0
+    for at, c in enumerate(select):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"`":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and not depth:
+            items.append(select[begin:at])
+            begin = at + 1
+    return [item.strip() for item in [*items, select[begin:]]]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

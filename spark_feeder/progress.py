@@ -1,0 +1,60 @@
+"""What a job has done so far.
+
+Spark's own listeners see it too: a stream's query is called `stream R`, a query's results `query
+q0`, and `numInputRows` of their progress counts rows in and results out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+STREAM, QUERY = "stream ", "query "
+
+
+@dataclass(slots=True)
+class Counts:
+    """As the bridges count; of several, their sums.
+
+    rows, late      of each stream: processed, and late
+    results         of each query
+    waiting         rows committed and not yet processed
+    device          what the device counted: taken, pairs, circulated, delivered, handed_over;
+                    `cycles` if it has a clock, the most of any
+    epochs          committed
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    waiting: int = 0
+    epochs: int = 0
+    device: dict[str, int] = field(default_factory=dict)
+
+    def add(self, status: dict[str, Any]) -> None:
+        """One bridge's status."""
+        for member, name in (("rows", "rows_total"), ("late", "late_total")):
+            _sum(getattr(self, member), status.get(name, {}))
+        own = {
+            q: n for q, n in status.get("results_total", {}).items() if not q.startswith("late.")
+        }
+        _sum(self.results, own)
+        self.waiting += status.get("rows_waiting", 0)
+        self.epochs = max(self.epochs, status.get("epochs_total", 0))
+        for name, value in status.items():
+            if name.startswith("device_") and name.endswith("_total"):
+                what = name.removeprefix("device_").removesuffix("_total")
+                before = self.device.get(what, 0)
+                self.device[what] = max(before, value) if what == "cycles" else before + value
+
+    def line(self, seconds: float) -> str:
+        """For a console, on one line."""
+        rows = sum(self.rows.values())
+        found = " ".join(f"{name} {count:,}" for name, count in self.results.items())
+        late = f", {sum(self.late.values()):,} late" if any(self.late.values()) else ""
+        return f"{seconds:5.1f} s  {rows:,} rows{late} → {found}"
+
+
+def _sum(into: dict[str, int], more: dict[str, int]) -> None:
+    for name, count in more.items():
+        into[name] = into.get(name, 0) + count

@@ -1,0 +1,50 @@
+"""Rows over several bridges by key: equal keys meet on the same one, whatever their type.
+
+A key is hashed as the number or text it is, so that the `int` of one stream and the `bigint` of
+another go the same way. NULL joins with nothing, so any bridge will do.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class NoKey(ValueError):
+    """A column of a type that is no key."""
+
+
+def places(key: pa.Array, bridges: int) -> npt.NDArray[np.int64]:
+    """The number of the bridge of each row."""
+    kind = key.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
+        numbers = key.cast(pa.int32()) if pa.types.is_date32(kind) else key
+        found = _numbers(pc.fill_null(numbers.cast(pa.int64()), 0))
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        coded = pc.fill_null(key.cast(pa.string()), "").dictionary_encode()
+        words = [zlib.crc32(word.encode()) for word in coded.dictionary.to_pylist()]
+        found = np.array(words, np.int64)[np.asarray(coded.indices)]
+    else:
+        raise NoKey(f"{kind} is no key: want whole numbers, texts, dates or booleans")
+    hashed = found.view(np.uint64) * _SPREAD
+    return ((hashed >> np.uint64(32)) % np.uint64(bridges)).astype(np.int64)
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[np.int64]:
+    return np.asarray(column, dtype=np.int64)
+
+
+def split(rows: pa.RecordBatch, key: str | None, bridges: int) -> list[pa.RecordBatch]:
+    """The rows of each bridge."""
+    if bridges == 1:
+        return [rows]
+    if key is None:
+        raise NoKey("several bridges need a key column")
+    where = places(rows.column(rows.schema.get_field_index(key)), bridges)
+    return [rows.filter(pa.array(where == bridge)) for bridge in range(bridges)]

@@ -1,0 +1,52 @@
+"""Columns as the bridge and Spark each name their types.
+
+Spark counts a time of day in nanoseconds, the bridge in milliseconds; all other types of X-SQL are
+the same in Arrow for both.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The bridge's columns as Spark's."""
+    fields = []
+    for field in schema:
+        kind = field.type
+        if pa.types.is_time(kind):
+            kind = pa.time64("us")
+        elif pa.types.is_null(kind):
+            kind = pa.string()
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
+
+
+def for_spark(rows: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
+    """Rows of the bridge with exactly the types Spark wants to see."""
+    wanted = to_arrow_schema(schema)
+    columns = [
+        _cast(column, field.type) for column, field in zip(rows.columns, wanted, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
+
+
+def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of Spark with the types the bridge takes: times of day in milliseconds, timestamps
+    without a zone (Spark's are instants, in UTC)."""
+    columns, fields = [], []
+    for column, field in zip(rows.columns, rows.schema, strict=True):
+        kind = field.type
+        if pa.types.is_time(kind):
+            kind = pa.time32("ms")
+        elif pa.types.is_timestamp(kind):
+            kind = pa.timestamp("us")
+        columns.append(_cast(column, kind))
+        fields.append(pa.field(field.name, kind))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    return column if column.type == kind else column.cast(kind)

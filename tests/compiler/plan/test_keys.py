@@ -1,0 +1,102 @@
+"""Keys: found where the conditions imply them, and tuples divided by them join as they did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compiler.plan.keys import keys
+from compiler.plan.pipeline import compile_text
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+
+STREAMS = """
+CREATE STREAM R (a int, b bigint, c varchar(5), x real);
+CREATE STREAM S (a smallint, b int, c char(5), x real);
+CREATE STREAM T (a int, b int);
+"""
+
+
+def found(*queries: str) -> tuple[dict[str, str] | None, str]:
+    text = STREAMS + "".join(f"SELECT * FROM {query};" for query in queries)
+    keys_of = keys(compile_text(text).program)
+    return None if keys_of.columns is None else dict(keys_of.columns), keys_of.why
+
+
+@pytest.mark.parametrize(
+    ("queries", "columns"),
+    [
+        (["R, S WHERE R.a = S.b WINDOW RANGE 9"], {"R": "a", "S": "b"}),
+        (["R, S WHERE R.c = S.c AND R.b > S.b WINDOW UNBOUNDED"], {"R": "c", "S": "c"}),
+        (["R, S, T WHERE R.a = S.a AND S.a = T.b WINDOW NOW"], {"R": "a", "S": "a", "T": "b"}),
+        (["R, S, T WHERE R.a = S.a AND R.a = T.b WINDOW NOW"], {"R": "a", "S": "a", "T": "b"}),
+        (["R, S WHERE (R.a = S.a AND R.b > 1) OR (R.a = S.a AND R.b < 1) WINDOW NOW"],
+         {"R": "a", "S": "a"}),
+        (["R p, R q WHERE p.a = q.a WINDOW RANGE 9"], {"R": "a"}),
+        (["R, S WHERE R.a = S.a AND R.b = S.b WINDOW NOW", "S, T WHERE S.b = T.b WINDOW NOW"],
+         {"R": "b", "S": "b", "T": "b"}),
+        (["R, S WHERE R.a = S.a WINDOW NOW", "R, S WHERE 1 = 2 WINDOW ROWS 5"],
+         {"R": "a", "S": "a"}),
+        (["R WHERE R.a = 1 WINDOW ROWS 5"], {}),
+    ],
+)  # fmt: skip
+def test_what_every_join_equates(queries: list[str], columns: dict[str, str]) -> None:
+    assert found(*queries)[0] == columns
+
+
+@pytest.mark.parametrize(
+    ("queries", "why"),
+    [
+        (["R, S WHERE R.a < S.a WINDOW NOW"], "query q0 does not equate"),
+        (["R, S WHERE R.a = S.a OR R.b = S.b WINDOW NOW"], "query q0 does not equate"),
+        (["R, S WHERE R.x = S.x WINDOW NOW"], "query q0 does not equate"),
+        (["R, S WHERE R.ts = S.b WINDOW NOW"], "query q0 does not equate"),
+        (["R, S, T WHERE R.a = S.a AND S.b = T.b WINDOW NOW"], "query q0 does not equate"),
+        (["R p, R q WHERE p.a = q.b WINDOW NOW"], "query q0 does not equate"),
+        (["R, S WHERE R.a = S.a WINDOW ROWS 5, NOW"], "query q0 counts tuples"),
+        (["R, S WHERE R.a = S.a WINDOW NOW", "R, S WHERE R.b = S.b WINDOW NOW"],
+         "the queries equate different columns"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_divided(queries: list[str], why: str) -> None:
+    columns, reason = found(*queries)
+    assert columns is None
+    assert why in reason
+
+
+def test_divided_tuples_join_as_they_did() -> None:
+    """Over 1, 2 and 5 devices, any way of sending keys to devices: the same results."""
+    chance = np.random.default_rng(5)
+    text = STREAMS + (
+        "SELECT R.a, R.b, S.b FROM R, S WHERE R.a = S.a AND R.b <= S.b WINDOW RANGE 40;"
+        "SELECT S.b, T.b FROM S, T WHERE T.a = S.a WINDOW UNBOUNDED, NOW;"
+    )
+    compilation = compile_text(text)
+    columns = dict(keys(compilation.program).columns or ())
+    rows = {}
+    for stream in compilation.streams:
+        values = {"ts": pa.array(np.sort(chance.integers(0, 500, 150)))}
+        for column in stream.columns:
+            number = chance.integers(0, 12, 150)
+            values[column.name] = pa.array(
+                [str(n) for n in number] if column.name == "c" else number
+            )
+        rows[stream.name] = pa.table(values)
+    want = None
+    for devices in (1, 2, 5):
+        got = []
+        place = chance.integers(0, devices, 12)
+        for device in range(devices):
+            driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+            for name, table in rows.items():
+                mine = place[np.asarray(table.column(columns[name]))] == device
+                driver.push(name, table.filter(pa.array(mine)))
+            got += [(name, *row) for name, t in driver.finish() for row in _rows(t)]
+        want = want or sorted(got)
+        assert len(want) > 200
+        assert sorted(got) == want
+
+
+def _rows(table: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -1,0 +1,169 @@
+"""Bridges for tests: in this process, or in one of their own that can be killed; a query set with
+known results, and clients that feed it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.plan.pipeline import Compilation, Options, compile_text
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.protocol import Commit, Part, Stage
+from cosim.bridge.service import USUAL, Bridge, Service
+from cosim.bridge.session import Limits
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+from hdl.config import CONFIGURATIONS
+from hdl.device import Device
+from tests.docs.blocks import ROOT
+
+TINY = CONFIGURATIONS["tiny"]
+QUERIES = """
+CREATE STREAM R (a int, b int);
+CREATE STREAM S (d int, name varchar(9));
+REGISTER QUERY pairs AS SELECT R.b, S.name FROM R, S WHERE R.a = S.d WINDOW RANGE 30;
+REGISTER QUERY large AS SELECT R.a, R.b FROM R WHERE R.b > 800 WINDOW NOW;
+"""
+Rows = Counter[tuple[object, ...]]
+
+
+def compiled(text: str = QUERIES) -> Compilation:
+    return compile_text(text, "q.xsql", Options(config=TINY))
+
+
+def streams(rows: int, seed: int) -> dict[str, pa.Table]:
+    """R and S, in the order of their timestamps; some join columns are NULL."""
+    chance = np.random.default_rng(seed)
+
+    def ts() -> pa.Array:
+        return pa.array(np.sort(chance.integers(0, 4 * rows, rows)))
+
+    key = [chance.integers(0, 8, rows).astype(np.int32) for _ in range(2)]
+    r = {"a": pa.array(key[0], mask=chance.random(rows) < 0.05)}
+    r["b"] = pa.array(chance.integers(0, 1000, rows).astype(np.int32))
+    s = {"d": pa.array(key[1]), "name": pa.array([f"n{i % 7}" for i in range(rows)])}
+    return {"R": pa.table({"ts": ts(), **r}), "S": pa.table({"ts": ts(), **s})}
+
+
+def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Rows]:
+    """Every query's results by a host driver that sees it all at once, in this process; which
+    other tests compare with other engines."""
+    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    for name, table in rows.items():
+        driver.push(name, table)
+    found: dict[str, Rows] = {query.name: Counter() for query in compilation.program.queries}
+    for name, results in driver.finish():
+        found[name] += multiset(results)
+    return found
+
+
+def multiset(rows: pa.Table) -> Rows:
+    return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+# --- bridges ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def bridge(
+    folder: Path,
+    device: Device | None = None,
+    limits: Limits = USUAL,
+    token: str | None = None,
+    tls: tuple[bytes, bytes] | None = None,
+) -> Iterator[tuple[Bridge, str]]:
+    """A bridge in this process, and its address."""
+    made = Bridge(device or GoldenDevice(TINY), folder, "golden", limits)
+    scheme = "grpc+tls" if tls else "grpc"
+    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls)
+    try:
+        yield made, f"{scheme}://127.0.0.1:{service.port}"
+    finally:
+        made.stopping.set()
+        service.shutdown()
+        made.close()
+
+
+class Process:
+    """`seustream serve` in a process that can be killed and started again at its address."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder, self.options = folder, options
+        self.url = "grpc://127.0.0.1:0"
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "seustream", "serve", "--config", "tiny"]
+        command += ["--listen", self.url, "--journal", str(self.folder), *self.options]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if " on grpc" not in line:
+            raise AssertionError(self.end()[1])
+        self.url = line.split(" on ")[1].strip()
+
+    def kill(self) -> None:
+        """As hard as can be."""
+        self.process.kill()
+        self.end()
+
+    def terminate(self) -> tuple[int, str]:
+        """As it should be: exit status and what it said."""
+        self.process.terminate()
+        return self.end()
+
+    def end(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+# --- clients ------------------------------------------------------------------
+
+
+def feed_epoch(
+    client: BridgeClient,
+    epoch: int,
+    rows: dict[str, pa.Table],
+    writer: str = "w",
+    attempt: str = "",
+    commit: bool = True,
+) -> list[Part]:
+    """Stages an epoch, a part for each stream, and commits it."""
+    parts = []
+    for number, (stream, table) in enumerate(rows.items()):
+        stage = Stage(writer, stream, epoch, number, f"{writer}-{epoch}-{stream}{attempt}")
+        with client.stage(stage) as part:
+            part.write(table)
+        assert part.staged is not None
+        parts.append(part.staged)
+    if commit:
+        client.commit(Commit(writer, epoch, tuple(parts)))
+    return parts
+
+
+def cut(rows: dict[str, pa.Table], epochs: int) -> list[dict[str, pa.Table]]:
+    """Streams in so many epochs."""
+    found = []
+    for epoch in range(epochs):
+        part = {}
+        for name, table in rows.items():
+            start = table.num_rows * epoch // epochs
+            part[name] = table.slice(start, table.num_rows * (epoch + 1) // epochs - start)
+        found.append(part)
+    return found
+
+
+def results(client: BridgeClient, queries: Sequence[str]) -> dict[str, Rows]:
+    """All results of a session whose input has ended."""
+    return {q: sum((multiset(t) for t in client.results(q)), Counter()) for q in queries}

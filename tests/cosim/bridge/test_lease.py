@@ -1,0 +1,76 @@
+"""The bare device over the wire; that it is a device, the contract suite shows (`remote`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.lease import (
+    batch_from_arrow,
+    batch_to_arrow,
+    results_from_arrow,
+    results_to_arrow,
+)
+from hdl.device import Batch, HandedOver, Results
+from tests.cosim.bridge.serving import TINY, bridge, compiled
+
+
+def test_columns_come_back_as_they_were() -> None:
+    chance = np.random.default_rng(1)
+    n = 50
+    batch = Batch(
+        chance.integers(0, 4, n).astype(np.uint8),
+        chance.integers(-(2**62), 2**62, n),
+        np.arange(n),
+        chance.random(n) < 0.5,
+        chance.integers(0, 2**32, (n, 4)).astype(np.uint32),
+    )
+    found = batch_from_arrow(batch_to_arrow(batch))
+    for name in ("stream", "timestamp", "sequence", "admit", "attributes"):
+        assert np.array_equal(getattr(found, name), getattr(batch, name))
+    handed = HandedOver(*(chance.integers(0, 9, 7) for _ in range(4)))
+    three = [chance.integers(0, 9, n) for _ in range(3)]
+    results = Results(*three, chance.integers(-1, 9, (n, 4)), handed)
+    back = results_from_arrow(results_to_arrow(results))
+    for name in ("query", "newest", "oldest", "sequences"):
+        assert np.array_equal(getattr(back, name), getattr(results, name))
+    for name in ("stream", "sequence", "taker", "taken_by"):
+        assert np.array_equal(getattr(back.handed_over, name), getattr(handed, name))
+
+
+@pytest.mark.parametrize("fault", ["columns", "null"])
+def test_a_batch_of_something_else_is_refused(fault: str) -> None:
+    empty = Batch(
+        *(np.empty(0, t) for t in (np.uint8, int, int, bool)), np.empty((0, 4), np.uint32)
+    )
+    rows = batch_to_arrow(empty)
+    if fault == "columns":
+        rows = rows.drop_columns(["admit"])
+    else:
+        columns = [pa.nulls(1, field.type) for field in rows.schema]
+        rows = pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+    with pytest.raises(BridgeError) as caught:
+        batch_from_arrow(rows)
+    assert caught.value.kind == "schema"
+
+
+def test_one_holds_the_device(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        with client.device() as device:
+            assert device.config == TINY
+            with pytest.raises(BridgeError, match="somebody holds"):
+                client.device()
+            with pytest.raises(BridgeError, match="somebody holds"):
+                client.load(compiled())
+            device.load(compiled().image)
+            assert device.status().loaded
+        while client.health()["leased"]:
+            pass
+        client.load(compiled())
+        with pytest.raises(BridgeError, match="serves a query set"):
+            client.device()

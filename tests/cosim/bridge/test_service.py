@@ -1,0 +1,265 @@
+"""The service against clients that are wrong, hostile or gone: a typed error, and it goes on."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+import trustme
+
+from compiler.plan.pipeline import Options, compile_text
+from cosim.bridge import protocol as p
+from cosim.bridge.client import BridgeClient, message_of
+from cosim.bridge.errors import KINDS, BridgeError, from_flight
+from cosim.bridge.service import USUAL, Bridge
+from tests.cosim.bridge.serving import (
+    QUERIES,
+    bridge,
+    compiled,
+    feed_epoch,
+    results,
+    streams,
+    wanted,
+)
+
+TOKEN = "0123456789abcdef"
+NAMES = ("pairs", "large")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Bridge, str, BridgeClient]]:
+    limits = replace(USUAL, batch_rows=1000, batch_bytes=1 << 20, patience=0.5)
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        yield made, url, client
+
+
+def goes_on(client: BridgeClient) -> None:
+    """Whatever was sent before, the session is as it was."""
+    rows = streams(50, 3)
+    feed_epoch(client, 0, rows, attempt="last")
+    client.end()
+    assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def refused(call: object) -> BridgeError:
+    with pytest.raises(BridgeError) as caught:
+        call()  # type: ignore[operator]
+    assert caught.value.kind in KINDS
+    assert "Traceback" not in str(caught.value)
+    return caught.value
+
+
+# --- who may --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", [None, "wrong", TOKEN + "x", TOKEN[:-1], "ü"])
+def test_without_the_token_nobody_gets_in(token: str | None, tmp_path: Path) -> None:
+    with bridge(tmp_path, token=TOKEN) as (made, url):
+        with BridgeClient(url, token=token, patience=0) as client:
+            if token == "ü":  # no header can carry it
+                with pytest.raises((BridgeError, UnicodeError)):
+                    client.health()
+                return
+            for call in (
+                client.health,
+                lambda: client.load(compiled()),
+                lambda: client.read("q", 0, 1),
+                lambda: client.schema("query", "pairs"),
+                lambda: feed_epoch(client, 0, streams(5, 1)),
+                client.device,
+            ):
+                assert refused(call).kind == "unauthenticated"
+            assert made.counts.errors["unauthenticated"] >= 6
+        with BridgeClient(url, token=TOKEN) as client:
+            client.load(compiled())
+            goes_on(client)
+
+
+def test_tls(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    made = authority.issue_cert("127.0.0.1")
+    pair = (made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes())
+    with bridge(tmp_path, token=TOKEN, tls=pair) as (_, url):
+        with BridgeClient(url, TOKEN, authority.cert_pem.bytes()) as client:
+            client.load(compiled())
+            goes_on(client)
+        other = trustme.CA().cert_pem.bytes()
+        with BridgeClient(url, TOKEN, other, patience=0) as client:
+            assert refused(client.health).kind == "unavailable"
+
+
+# --- what is sent ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("other image", "refused"),
+        ("cut image", "refused"),
+        ("other text", "refused"),
+        ("other configuration", "refused"),
+        ("no base 64", "malformed"),
+        ("no manifest", "refused"),
+        ("unknown overflow", "refused"),
+        ("negative slack", "refused"),
+        ("unknown query kept", "refused"),
+    ],
+)
+def test_a_wrong_query_set_is_refused(fault: str, kind: str, tmp_path: Path) -> None:
+    good = message_of(compiled())
+    image = base64.b64decode(good.image)
+    changed = bytearray(image)
+    changed[len(image) // 2] ^= 1
+    default = message_of(compile_text(QUERIES, "q", Options()))
+    load = {
+        "other image": replace(good, image=base64.b64encode(bytes(changed)).decode()),
+        "cut image": replace(good, image=base64.b64encode(image[:-9]).decode()),
+        "other text": replace(good, manifest=good.manifest.replace("RANGE 30", "RANGE 31")),
+        "other configuration": default,
+        "no base 64": replace(good, image="%%%"),
+        "no manifest": replace(good, manifest='{"manifest": 1}'),
+        "unknown overflow": replace(good, run=p.Run(overflow="x")),
+        "negative slack": replace(good, run=p.Run(slack=-1)),
+        "unknown query kept": replace(good, run=p.Run(keep=("none",))),
+    }[fault]
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        assert refused(lambda: client.act("load", load)).kind == kind
+        client.load(compiled())
+        goes_on(client)
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ({"ts": [1], "a": [1]}, "column b: want one"),
+        ({"ts": ["x"], "a": [1], "b": [1]}, "ts: string, want integers"),
+        ({"ts": [1], "a": ["x"], "b": [1]}, "column a"),
+        ({"ts": [1], "a": [1 << 40], "b": [1]}, "column a"),
+        ({"ts": [None], "a": [1], "b": [1]}, "ts"),
+    ],
+)
+def test_rows_of_something_else_are_refused(
+    served: tuple[Bridge, str, BridgeClient], rows: dict[str, list[object]], complaint: str
+) -> None:
+    made, _, client = served
+    error = refused(lambda: feed_epoch(client, 0, {"R": pa.table(rows)}))
+    assert error.kind == "schema"
+    assert complaint in str(error)
+    assert not list(made.journal.staged.iterdir())
+    goes_on(client)
+
+
+def test_large_batches_are_refused(served: tuple[Bridge, str, BridgeClient]) -> None:
+    _, _, client = served
+    many = streams(1001, 1)
+    assert refused(lambda: feed_epoch(client, 0, many)).kind == "too-large"
+    long = pa.table({"ts": [1], "d": [1], "name": ["x" * (1 << 21)]})
+    assert refused(lambda: feed_epoch(client, 0, {"S": long})).kind == "too-large"
+    goes_on(client)
+
+
+def test_what_there_is_not(served: tuple[Bridge, str, BridgeClient]) -> None:
+    _, _, client = served
+    for call in (
+        lambda: client.act("nonsense"),
+        lambda: client.read("none", 0, 1),
+        lambda: client.schema("stream", "none"),
+        lambda: feed_epoch(client, 0, {"none": streams(1, 1)["R"]}),
+        lambda: client.promise("none", 1),
+        lambda: client.end("none"),
+    ):
+        assert refused(call).kind == "unknown"
+    assert refused(lambda: client.schema("table", "R")).kind == "malformed"
+    assert refused(lambda: client.read("pairs", 5, 9)).kind == "gap"
+    goes_on(client)
+
+
+@pytest.mark.parametrize("end", ["vanish", "wrong count", "garbage", "half-closed"])
+def test_a_stage_without_its_end_is_none(
+    served: tuple[Bridge, str, BridgeClient], end: str
+) -> None:
+    made, url, client = served
+    rows = streams(10, 1)["R"]
+    connection = flight.connect(url)
+    stage = p.Stage("w", "R", 0, 0, "s")
+    writer, reader = connection.do_exchange(flight.FlightDescriptor.for_command(p.write(stage)))
+    writer.begin(rows.schema)
+    writer.write_table(rows)
+    if end == "vanish":
+        reader.cancel()
+    elif end == "half-closed":
+        writer.done_writing()
+    else:
+        writer.write_metadata(b"\xff\x00" if end == "garbage" else p.write(p.StageEnd(11)))
+    if end != "vanish":
+        with pytest.raises(flight.FlightError) as caught:
+            reader.read_chunk()
+        kind = from_flight(caught.value).kind
+        assert kind == ("conflict" if end == "wrong count" else "malformed")
+    connection.close()
+    error = refused(lambda: client.commit(p.Commit("w", 0, (p.Part("s", 10),))))
+    assert error.kind == "unknown"
+    goes_on(client)
+    while made.counts.exchanges:
+        pass
+    assert [path.suffix for path in made.journal.staged.iterdir()] == [".arrow"] * 2
+
+
+def test_garbage_on_the_socket(served: tuple[Bridge, str, BridgeClient]) -> None:
+    _, url, client = served
+    port = int(url.rpartition(":")[2])
+    for bytes_sent in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, b"PRI * HTTP/2.0\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port)) as raw:
+            raw.sendall(bytes_sent)
+    goes_on(client)
+
+
+def test_a_command_that_is_none(served: tuple[Bridge, str, BridgeClient]) -> None:
+    _, url, client = served
+    with flight.connect(url) as connection:
+        for command in (b"", b"\xff", b"{}", b'{"lease":1}', b'{"lease":"device","x":1}'):
+            descriptor = flight.FlightDescriptor.for_command(command)
+            writer, reader = connection.do_exchange(descriptor)
+            with pytest.raises(flight.FlightError) as caught:
+                reader.read_chunk()
+            assert from_flight(caught.value).kind == "malformed"
+            with contextlib.suppress(flight.FlightError):
+                writer.close()
+    goes_on(client)
+
+
+# --- what it tells ----------------------------------------------------------------
+
+
+def test_flights_and_actions_can_be_listed(served: tuple[Bridge, str, BridgeClient]) -> None:
+    _, url, client = served
+    rows = streams(50, 3)
+    feed_epoch(client, 0, rows)
+    client.end()
+    client.flush()
+    with flight.connect(url) as connection:
+        assert {action.type for action in connection.list_actions()} == set(p.ACTIONS)
+        found = {
+            tuple(part.decode() for part in i.descriptor.path): i for i in connection.list_flights()
+        }
+        assert set(found) == {
+            ("stream", "R"),
+            ("stream", "S"),
+            ("query", "pairs"),
+            ("query", "large"),
+        }
+        info = found["query", "pairs"]
+        table = connection.do_get(info.endpoints[0].ticket).read_all()
+        assert table.num_rows == info.total_records == wanted(compiled(), rows)["pairs"].total()
+        assert info.schema == table.schema
+    assert client.act("queries")["streams"]["R"] == {"ts": "int64", "a": "int32", "b": "int32"}
+    assert json.loads(json.dumps(client.status()))["rows_total"] == {"R": 50, "S": 50}

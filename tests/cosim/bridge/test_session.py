@@ -1,0 +1,344 @@
+"""Sessions: epochs exactly once, order, restarts over the journal, room, swaps."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cosim.bridge import protocol as p
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.service import USUAL
+from tests.cosim.bridge.serving import (
+    QUERIES,
+    bridge,
+    compiled,
+    cut,
+    feed_epoch,
+    multiset,
+    results,
+    streams,
+    wanted,
+)
+
+NAMES = ("pairs", "large")
+
+
+def kind_of(caught: pytest.ExceptionInfo[BridgeError]) -> str:
+    return caught.value.kind
+
+
+# --- exactly once -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> None:
+    """A client that repeats itself, a bridge that starts again at any moment, snapshots between
+    any two records: the results are those of one run, by offset."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows, compilation = streams(300, seed), compiled()
+    want = wanted(compilation, rows)
+    limits = replace(USUAL, journal_bytes=chance.choice((1, 20_000, 1 << 30)))
+    epochs = cut(rows, 12)
+    last: dict[str, pa.Table] = {}
+    done = 0
+    while done < len(epochs):
+        with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url) as client:
+            client.load(compilation)
+            for query in NAMES:  # what there was is there, at its offset
+                before = last.get(query)
+                if before is not None:
+                    client.flush()
+                    again = client.read(query, 0, before.num_rows)
+                    assert again.equals(before)
+            while done < len(epochs) and chance.random() < 0.7:
+                if chance.random() < 0.3:  # an attempt that is given up
+                    feed_epoch(client, done, epochs[done], attempt="lost", commit=False)
+                parts = feed_epoch(client, done, epochs[done])
+                if chance.random() < 0.3:  # the answer was lost
+                    again = client.commit(p.Commit("w", done, tuple(parts)))
+                    assert again == {"epoch": done, "already": True}
+                    feed_epoch(client, done, epochs[done], attempt="again")
+                done += 1
+            client.flush()
+            for query in NAMES:
+                last[query] = client.read(query, 0, client.latest(query)["end"])
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url) as client:
+        client.end()
+        assert results(client, NAMES) == want
+        assert sum(want["pairs"].values()) > 100
+        assert made.session.driver.report.taken == {"R": 300, "S": 300}
+        assert not made.session.epochs.staged
+
+
+def test_readers_positions_survive(tmp_path: Path) -> None:
+    """What a reader has read is not held back once more: it would wait for ever."""
+    rows, compilation = streams(300, 1), compiled()
+    limits = replace(USUAL, result_rows=60, journal_bytes=1 << 30)
+    seen: Counter[tuple[object, ...]] = Counter()
+    at = 0
+    for turn in range(6):
+        with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+            client.load(compilation, p.Run(keep=("pairs",)))
+            if turn == 0:
+                feed_epoch(client, 0, rows)
+                client.end()
+            for _ in range(3):
+                end = min(client.latest("pairs", at, wait_ms=5000)["end"], at + 40)
+                seen += multiset(client.read("pairs", at, end))
+                client.trim("pairs", end)
+                at = end
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        for table in client.results("pairs", at):
+            seen += multiset(table)
+    assert seen == wanted(compilation, rows)["pairs"]
+
+
+def test_epochs_follow_each_other(tmp_path: Path) -> None:
+    epochs = cut(streams(40, 1), 4)
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        with pytest.raises(BridgeError) as caught:
+            feed_epoch(client, 0, epochs[0])
+        assert kind_of(caught) == "no-session"
+        client.load(compiled())
+        feed_epoch(client, 0, epochs[0])
+        with pytest.raises(BridgeError, match="1 is next") as caught:
+            feed_epoch(client, 2, epochs[2])
+        assert kind_of(caught) == "gap"
+        feed_epoch(client, 1, {})  # an empty epoch is one
+        assert client.commit(p.Commit("w", 1))["already"]
+        with pytest.raises(BridgeError, match="committed with 0 rows, now has 5") as caught:
+            client.commit(p.Commit("w", 1, (p.Part("x", 5),)))
+        assert kind_of(caught) == "conflict"
+        with pytest.raises(BridgeError, match="nothing is staged as x") as caught:
+            client.commit(p.Commit("w", 2, (p.Part("x", 5),)))
+        assert kind_of(caught) == "unknown"
+        parts = feed_epoch(client, 2, epochs[2], attempt="new", commit=False)
+        with pytest.raises(BridgeError, match="names a part twice"):
+            client.commit(p.Commit("w", 2, (parts[0], parts[0])))
+        with pytest.raises(BridgeError, match="has 10 rows, not 9"):
+            client.commit(p.Commit("w", 2, (p.Part(parts[0].staging, 9),)))
+        client.abort("w", 2)
+        with pytest.raises(BridgeError, match="nothing is staged"):
+            client.commit(p.Commit("w", 2, tuple(parts)))
+        with pytest.raises(BridgeError, match="is fed by writer w") as caught:
+            feed_epoch(client, 0, epochs[0], writer="other")
+        assert kind_of(caught) == "conflict"
+        client.end("R")
+        with pytest.raises(BridgeError, match="stream R has ended"):
+            feed_epoch(client, 2, epochs[2])
+
+
+def test_each_stream_may_have_its_own_client(tmp_path: Path) -> None:
+    rows, compilation = streams(300, 3), compiled()
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.load(compilation)
+        with BridgeClient(url) as one, BridgeClient(url) as other:
+            for epoch, part in enumerate(cut(rows, 7)):
+                feed_epoch(one, epoch, {"R": part["R"]}, writer="r")
+            for epoch, part in enumerate(cut(rows, 3)):
+                feed_epoch(other, epoch, {"S": part["S"]}, writer="s")
+        client.end()
+        assert results(client, NAMES) == wanted(compilation, rows)
+
+
+# --- order --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_of_an_epoch_may_come_in_any_order(seed: int, tmp_path: Path) -> None:
+    """Partitions and rows shuffled, streams far apart, in bursts: nothing is late."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    rows, compilation = streams(200, seed), compiled()
+    with bridge(tmp_path) as (made, url), BridgeClient(url) as client:
+        client.load(compilation)
+        turn = {name: (iter(cut({name: table}, 5)), 0) for name, table in rows.items()}
+        while turn:
+            name = chance.choice(sorted(turn))
+            parts, epoch = turn[name]
+            for _ in range(chance.randint(1, 3)):  # bursts
+                table = next(parts, {name: None})[name]
+                if table is None:
+                    del turn[name]
+                    break
+                order = list(range(table.num_rows))
+                chance.shuffle(order)
+                feed_epoch(client, epoch, {name: table.take(order)}, writer=name)
+                epoch += 1
+                turn[name] = (parts, epoch)
+        client.end()
+        assert results(client, NAMES) == wanted(compilation, rows)
+        assert not made.session.driver.report.late
+
+
+def test_late_rows_are_counted_and_kept_if_wanted(tmp_path: Path) -> None:
+    rows = pa.table({"ts": [10, 20, 30], "a": [1, 1, 1], "b": [1, 2, 3]})
+    late = pa.table({"ts": [5, 29, 31, 30], "a": [1] * 4, "b": [4, 5, 6, 7]})
+    with bridge(tmp_path) as (made, url), BridgeClient(url) as client:
+        client.load(compiled(), p.Run(slack=1, late=True))
+        feed_epoch(client, 0, {"R": rows})
+        feed_epoch(client, 1, {"R": late})
+        client.end()
+        client.flush()
+        assert client.status()["late_total"] == {"R": 1, "S": 0}
+        assert client.read("late.R", 0, 1).to_pylist() == [{"ts": 5, "a": 1, "b": 4}]
+        assert made.session.driver.report.taken == {"R": 6}
+
+
+def test_a_silent_stream_holds_back_until_it_promises_or_lags(tmp_path: Path) -> None:
+    rows = {"R": pa.table({"ts": [100, 200], "a": [1, 1], "b": [900, 900]})}
+    for run, promise, found in (
+        (p.PLAIN, None, 0),
+        (p.PLAIN, 150, 1),
+        (p.PLAIN, 201, 2),
+        (p.Run(lag=99), None, 1),
+        (p.Run(lag=0), None, 2),
+    ):
+        folder = tmp_path / f"{run.lag}-{promise}"
+        with bridge(folder) as (_, url), BridgeClient(url) as client:
+            client.load(compiled(), run)
+            feed_epoch(client, 0, rows)
+            if promise is not None:
+                client.promise("S", promise)
+            client.flush()
+            held = client.status()["rows_held"]
+            # R itself may send more at 200; what is at 100 nothing can precede.
+            assert client.latest("large")["end"] == min(found, 2), (run, promise, held)
+
+
+# --- room ---------------------------------------------------------------------
+
+
+def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
+    rows, compilation = streams(400, 5), compiled()
+    limits = replace(USUAL, result_rows=50, waiting_rows=100, patience=0.2)
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation)
+        epochs, epoch = cut(rows, 20), 0
+
+        def write(attempt: object) -> str | None:
+            """The kind of error, if it is one."""
+            try:
+                feed_epoch(client, epoch, epochs[epoch], attempt=str(attempt))
+            except BridgeError as error:
+                assert "wait for a reader" in str(error)  # noqa: PT017
+                return error.kind
+            return None
+
+        while (said := write(epoch)) is None:
+            epoch += 1
+        assert said == "busy"
+        assert epoch < 15
+        assert made.session.waiting_rows <= 100
+        at = dict.fromkeys(NAMES, 0)
+        found: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in NAMES}
+
+        def read() -> bool:
+            more = False
+            for name in NAMES:
+                latest = client.latest(name)
+                found[name] += multiset(client.read(name, at[name], latest["end"]))
+                client.trim(name, latest["end"])
+                more |= latest["end"] > at[name] or not latest["over"]
+                at[name] = latest["end"]
+            return more
+
+        attempt = 0
+        while epoch < len(epochs):
+            epoch += write(f"again{attempt}") is None
+            attempt += 1
+            read()
+        client.end()
+        while read():
+            pass
+        assert found == wanted(compilation, rows)
+
+
+def test_large_epochs_are_refused(tmp_path: Path) -> None:
+    rows = streams(100, 1)
+    limits = replace(USUAL, epoch_rows=150)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        with pytest.raises(BridgeError, match="an epoch of 200 rows, at most 150") as caught:
+            feed_epoch(client, 0, rows)
+        assert kind_of(caught) == "too-large"
+        with pytest.raises(BridgeError, match="more than 150 rows"):
+            feed_epoch(client, 0, {"R": pa.concat_tables([rows["R"]] * 2)}, attempt="2")
+        feed_epoch(client, 0, {"R": rows["R"]}, attempt="3")
+
+
+# --- queries ------------------------------------------------------------------
+
+
+def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
+    """Queries exchanged between epochs, also over a restart: each query finds what a run of all
+    of them finds from its first epoch on, reaching back into the windows."""
+    rows = streams(300, 9)
+    other = QUERIES.replace("large", "small").replace("R.b > 800", "R.b < 100")
+    epochs = cut(rows, 6)
+    first = dict(zip(rows, (t.slice(0, 150) for t in rows.values()), strict=True))
+    limits = replace(USUAL, journal_bytes=1)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        for epoch in range(3):
+            feed_epoch(client, epoch, epochs[epoch])
+        client.flush()
+        # Up to here everything both streams agree on is processed.
+        client.swap(compiled(other))
+        assert client.swap(compiled(other)) == {"already": True}
+        with pytest.raises(BridgeError, match="other columns"):
+            client.swap(compiled(QUERIES.replace("a int, b int", "a int, b bigint")))
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        for epoch in range(3, 6):
+            feed_epoch(client, epoch, epochs[epoch])
+        client.end()
+        found = results(client, ("pairs", "small", "large"))
+    assert found["pairs"] == wanted(compiled(), rows)["pairs"]
+    everything = wanted(compiled(other), rows)["small"]
+    assert found["small"] <= everything
+    assert found["small"].total() > 5
+    assert found["large"] <= wanted(compiled(), first)["large"]
+
+
+def test_a_run_that_cannot_go_on_says_so(tmp_path: Path) -> None:
+    text = QUERIES.replace("SELECT R.b, S.name", "SELECT R.b * 9223372036854775807 AS x, S.name")
+    rows = {
+        "R": pa.table({"ts": [1, 2], "a": [1, 1], "b": [0, 5]}),
+        "S": pa.table({"ts": [3], "d": [1], "name": ["n"]}),
+    }
+    for _ in range(2):  # also after a restart
+        with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+            client.load(compiled(text))
+            if not client.status().get("writer_epoch"):
+                feed_epoch(client, 0, rows)
+                client.end()
+            with pytest.raises(BridgeError, match=r"query pairs: .*overflow") as caught:
+                client.flush()
+            assert kind_of(caught) == "failed"
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.reset()
+        assert client.health()["failure"] is None
+
+
+def test_reset_and_close_forget(tmp_path: Path) -> None:
+    rows, compilation = streams(60, 1), compiled()
+    with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
+        for _ in range(2):
+            client.load(compilation)
+            feed_epoch(client, 0, rows)
+            client.end()
+            assert results(client, NAMES) == wanted(compilation, rows)
+            client.reset()
+        with pytest.raises(BridgeError) as caught:
+            client.load(compiled(QUERIES.replace("800", "700")))
+        assert kind_of(caught) == "in-use"
+        client.forget()
+        assert not made.has_session
+        client.load(compiled(QUERIES.replace("800", "700")))

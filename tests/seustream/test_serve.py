@@ -1,0 +1,97 @@
+"""`seustream serve` as its users start and stop it, and `run` on what it serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cosim.bridge.client import BridgeClient
+from seustream.cli import main
+from tests.cosim.bridge.serving import Process, compiled, feed_epoch, results, streams, wanted
+
+STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
+QUERY = STREAMS + "SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE 20;\n"
+RESULT = "R.b,S.e,ts_oldest,ts_newest\n10,20,1,2\n11,21,4,8\n"
+RUN = ["run", "q.xsql", "--input", "R=r.csv", "--input", "S=s.csv", "-o", "-", "--backend"]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.xsql").write_text(QUERY)
+    Path("r.csv").write_text("ts,a,b\n1,5,10\n4,6,11\n")
+    Path("s.csv").write_text("ts,d,e\n2,5,20\n8,6,21\n")
+
+
+def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Runs on the served device, then a session over a graceful stop and start."""
+    bridge = Process(tmp_path / "journal")
+    rows, names = streams(100, 1), ("pairs", "large")
+    assert main([*RUN, bridge.url, "--config", "tiny"]) == 0
+    out, err = capfd.readouterr()
+    assert out == RESULT
+    assert f"on backend {bridge.url}" in err
+    assert main([*RUN, bridge.url]) == 2
+    assert "serves configuration 'tiny', not 'default'" in capfd.readouterr().err
+    with BridgeClient(bridge.url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, rows)
+        assert main([*RUN, bridge.url, "--config", "tiny"]) == 2
+        assert "the device serves a query set" in capfd.readouterr().err
+        status, said = bridge.terminate()
+        assert (status, "stopped" in said) == (0, True)
+        bridge.start()
+        client.end()
+        assert results(client, names) == wanted(compiled(), rows)
+    status, said = bridge.terminate()
+    assert status == 0
+    assert "2 records to replay" in said or "1 records to replay" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--listen", "grpc://0.0.0.0:0"], "there is no token"),
+        (["--listen", "127.0.0.1"], "no address of a bridge"),
+        (["--metrics", "0.0.0.0:0"], "there is no token"),
+        (["--token-file", "none"], "No such file"),
+        (["--token-file", "r.csv"], "want a token of 16"),
+        (["--tls-cert", "r.csv"], "TLS takes"),
+        (["--listen", "grpc+tls://127.0.0.1:0"], "TLS takes"),
+        (["--backend", "goldn"], "did you mean golden?"),
+        (["--config", "tinny"], "did you mean tiny?"),
+        (["--most-epoch-rows", "0"], "--most-epoch-rows 0: want 1 or more"),
+        (["--most-calls", "0"], "--most-calls 0: want 1 or more"),
+    ],
+)
+def test_what_serve_refuses(
+    options: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *options]) == 2
+    assert complaint in capfd.readouterr().err
+
+
+def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, "grpc://127.0.0.1:1"]) == 2
+    assert "is the bridge running there?" in capfd.readouterr().err
+    assert main([*RUN, "grpc://127.0.0.1:1/x"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ([], "--bridge is missing"),
+        (["--bridge", "grpc://x:1", "--source", "R=r.csv"], "no source for stream S"),
+        (["--bridge", "grpc://x:1", "--source", "Q=r.csv"], "there is no stream Q"),
+        (["--bridge", "grpc://x:1", "--source", "R"], "want STREAM="),
+        (["--slack", "-1"], "--slack -1"),
+        (["--lag", "-1"], "--lag -1"),
+        (["--files-a-batch", "0"], "--files-a-batch 0"),
+    ],
+)
+def test_what_feed_refuses(
+    options: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["feed", "q.xsql", *options]) == 2
+    assert complaint in capfd.readouterr().err

@@ -1,0 +1,25 @@
+"""One Spark for all tests of a worker: a JVM takes seconds and memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_feeder.job import session
+from tests.docs.blocks import ROOT
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17")
+    # Spark's Python workers import our rooms, wherever the tests were started.
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    os.environ["PYTHONPATH"] = path
+    made = session(**{"spark.driver.memory": "1g"})
+    yield made
+    made.stop()

@@ -1,0 +1,61 @@
+"""Streams in files, in the order in which they were written, and results out of files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from compiler.plan.pipeline import Compilation
+from spark_feeder.inputs import Source, read
+from tests.cosim.bridge.serving import Rows, multiset
+
+FIRST = 1_000_000_000
+"""When the first file was written; Spark reads files by age."""
+
+
+def write(folder: Path, rows: dict[str, pa.Table], parts: int) -> None:
+    """Each stream as a folder of Parquet files."""
+    for name, table in rows.items():
+        (folder / name).mkdir(parents=True)
+        for part in range(parts):
+            start = table.num_rows * part // parts
+            path = folder / name / f"{part}.parquet"
+            pq.write_table(table.slice(start, table.num_rows * (part + 1) // parts - start), path)
+            os.utime(path, (FIRST + part, FIRST + part))
+
+
+def frames(
+    spark: SparkSession, compilation: Compilation, folder: Path, files: int | None = 1
+) -> dict[str, DataFrame]:
+    """The streams of a folder, so many files a batch."""
+    return {
+        stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream, files)
+        for stream in compilation.streams
+    }
+
+
+def found(folder: Path, queries: list[str]) -> dict[str, Rows]:
+    """Every query's results."""
+    results: dict[str, Rows] = {}
+    for query in queries:
+        results[query] = Counter()
+        for rows in committed(folder / query):
+            results[query] += multiset(rows)
+    return results
+
+
+def committed(folder: Path) -> list[pa.Table]:
+    """What Spark has committed to files: its log says which count, others were left by attempts
+    that failed."""
+    names = set()
+    for log in (folder / "_spark_metadata").glob("*"):
+        if log.name.isdigit() or log.name.endswith(".compact"):
+            for line in log.read_text().splitlines()[1:]:
+                names.add(Path(json.loads(line)["path"]).name)
+    return [pq.read_table(path) for path in folder.glob("*.parquet") if path.name in names]

@@ -1,0 +1,78 @@
+"""Sources by their names, and a stream's columns out of them."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_feeder.errors import FeedError
+from spark_feeder.inputs import Source, _items, read, rows_of
+from tests.cosim.bridge.serving import compiled
+
+R, S = compiled().streams
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "where"),
+    [
+        ("a/r.csv", "csv", "a/r.csv"),
+        ("csv:a/r", "csv", "a/r"),
+        ("json:a/r", "jsonl", "a/r"),
+        ("r.JSONL", "jsonl", "r.JSONL"),
+        ("r.parquet", "parquet", "r.parquet"),
+        ("rate:100", "rate", "100"),
+        ("kafka:host:9092/topic", "kafka", "host:9092/topic"),
+    ],
+)
+def test_sources(text: str, kind: str, where: str) -> None:
+    assert Source.parse(text) == Source(kind, where)
+
+
+@pytest.mark.parametrize("text", ["", "r.txt", "folder", "ftp:x"])
+def test_what_is_no_source(text: str) -> None:
+    with pytest.raises(FeedError, match="no source"):
+        Source.parse(text)
+
+
+def test_items_of_a_select_list() -> None:
+    text = "a, f(b, 'x,y') AS c, `d,e`, named_struct('k', array(1, 2))"
+    assert _items(text) == ["a", "f(b, 'x,y') AS c", "`d,e`", "named_struct('k', array(1, 2))"]
+
+
+def test_files_and_their_times(spark: SparkSession, tmp_path: Path) -> None:
+    """Each format, one file among others, times as numbers and as texts: the same rows."""
+    at = datetime.datetime(2006, 3, 1, 12, 0, 0, 5000)
+    millis = 1141214400005
+    (tmp_path / "n.csv").write_text(f"b,ts,a\n1,{millis},2\n")
+    (tmp_path / "t.csv").write_text("ts,a,b\n2006-03-01 12:00:00.0059,2,1\n")
+    (tmp_path / "n.jsonl").write_text(f'{{"a": 2, "ts": {millis}, "b": 1, "more": 5}}\n')
+    ints = {"a": pa.array([2], pa.int32()), "b": pa.array([1], pa.int32())}
+    pq.write_table(pa.table({"ts": [millis], **ints}), tmp_path / "n.parquet")
+    pq.write_table(pa.table({"ts": pa.array([at]), **ints}), tmp_path / "t[1].parquet")
+    zoned = pa.array([at], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"TS": zoned, **ints}), tmp_path / "z.parquet")
+    for number, path in enumerate(sorted(tmp_path.iterdir())):
+        found = rows_of(read(spark, Source.parse(str(path)), R), R)
+        query = found.writeStream.format("memory").queryName(f"m{number}")
+        query.trigger(availableNow=True).start().awaitTermination()
+        rows = [tuple(row) for row in spark.table(f"m{number}").collect()]
+        assert rows == [(millis, 2, 1)], path
+
+
+def test_rate_and_kafka(spark: SparkSession) -> None:
+    frame = read(spark, Source.parse("rate:5"), R)
+    select = "timestamp AS ts, CAST(value % 3 AS int) AS a, CAST(value AS int) AS b"
+    assert rows_of(frame, R, select).columns == ["ts", "a", "b"]
+    for text, complaint in (
+        ("rate:x", "rows a second"),
+        ("kafka:nowhere", "kafka:HOST:PORT/TOPIC"),
+        ("kafka:host:9092/t", "no Kafka connector"),
+        ("none.csv", "no such file"),
+    ):
+        with pytest.raises(FeedError, match=complaint):
+            read(spark, Source.parse(text), R)
