@@ -30,8 +30,7 @@ class EqualityIndex(wiring.Component):
     latency     ask: answer 2 cycles later; insert: 3 cycles
     throughput  one ask a cycle while nothing is inserted
 
-    insert, key, slot     pulse while `idle`: the tuple in `slot` has attribute value `key`
-    idle                  no insert under way
+    insert, key, slot     pulse, every fifth cycle at most: `slot` has attribute value `key`
     ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
     ready                 the ask is taken
     answer                the slot, 2 cycles after
