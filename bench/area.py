@@ -47,7 +47,7 @@ PARTS = tuple(VARIANTS)
 # block RAM gives anything. The two cannot meet, or what is read then is not used, in
 SEPARATE = (
     # window buffer: a slot that is written is one no probe may see, and masked out of its row;
-    "whole", "selections", "bank*",
+    "stamps", "selections", "bank*",
     # equality index: `newest` is not asked during an insert, and the slot inserted is reached only
     # by chains that have ended;
     "newest", "older",
@@ -112,19 +112,22 @@ def _run(folder: Path, what: str, *command: str) -> None:
 
 def _rtlil(config: DeviceConfig) -> str:
     from amaranth.back import rtlil
-    from amaranth.hdl import Cat, Elaboratable, Module, Signal, Value
+    from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, Signal, Value
     from amaranth.lib.wiring import In
 
     from hdl.top import Wjasip
 
     class Harness(Elaboratable):  # type: ignore[misc]
-        """Two pins for all ports of the processor."""
+        """A clock and two pins for all ports of the processor."""
 
         def __init__(self) -> None:
-            self.shift_in, self.shift_out = Signal(), Signal()
+            self.clk, self.shift_in, self.shift_out = Signal(), Signal(), Signal()
 
         def elaborate(self, platform: object) -> Module:
             m = Module()
+            # As on a board: registers begin with the bitstream's values, nothing resets them.
+            m.domains.sync = ClockDomain(reset_less=True)
+            m.d.comb += ClockSignal().eq(self.clk)
             m.submodules.wjasip = wjasip = Wjasip(config)
             inputs, outputs = [], []
             for _, member, port in wjasip.signature.flatten(wjasip):
@@ -139,7 +142,7 @@ def _rtlil(config: DeviceConfig) -> str:
             return m
 
     harness = Harness()
-    return str(rtlil.convert(harness, ports=[harness.shift_in, harness.shift_out]))
+    return str(rtlil.convert(harness, ports=[harness.clk, harness.shift_in, harness.shift_out]))
 
 
 def _summary(built: tuple[DeviceConfig, dict[str, object]]) -> tuple[object, ...]:

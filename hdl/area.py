@@ -29,13 +29,13 @@ class JoinArea(wiring.Component):
 
     write, half        tables, and which half of them is in use
     now ... bits       of the window buffer, for the sequencer
-    storing            the equality indexes can take a tuple
-    fetch ... blocked  of the window buffer, for the tuple fetch
+    fetch ... fetched  of the window buffer, for the tuple fetch; `coming`: in the next cycle
     request, response, data   to and from the tuple fetch, for a probe's data
     push ... room      of the probe FIFO, for the router
     emit ... roomy     a joined tuple for the router
     commit, committed  a probe of this context is done
-    reindex            pulse: put the tuple in `rewrite_slot` into the indexes again, as `tuple`
+    keys               what goes into the indexes, a cycle after `store` or `reindex`
+    reindex            pulse: put the tuple in `rewrite_slot` into the indexes again
     pairs              pulse with the number of pairs a finished probe was compared in
     hits               pulse: a pair is taken for execution
     stalled, rewound   an instruction waits for the router; a probe is left
@@ -57,8 +57,9 @@ class JoinArea(wiring.Component):
                 **self._through,
                 "write": In(write_signature()),
                 "half": In(1),
-                "storing": Out(1),
+                "keys": In(layouts.attributes),
                 "reindex": In(1),
+                "coming": In(1),
                 "request": Out(stream.Signature(layouts.reference)),
                 "response": In(1),
                 "data": In(layouts.fetched),
@@ -107,10 +108,12 @@ class JoinArea(wiring.Component):
         self._indexes(m, scanner)
 
         # Router to probe FIFO to loader.
-        m.d.comb += [
+        m.d.sync += [
             probes.push.eq(self.push),
             probes.push_level.eq(self.push_level),
             probes.pushed.eq(self.pushed),
+        ]
+        m.d.comb += [
             self.room.eq(probes.room),
             loader.available.eq(probes.available),
             probes.take.eq(loader.take),
@@ -140,6 +143,7 @@ class JoinArea(wiring.Component):
             scanner.factors.eq(execution.factors),
             scanner.used.eq(execution.used),
             scanner.flush.eq(rewind),
+            scanner.wait.eq(self.coming),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
             execution.enter.eq(scanner.begin),
@@ -189,8 +193,8 @@ class JoinArea(wiring.Component):
             write.data.eq(scanner.tally),
             write.en.eq(scanner.ended),
             read.addr.eq(first),
-            self.pairs.eq(Mux(execution.commit, read.data, 0)),
         ]
+        m.d.sync += self.pairs.eq(Mux(execution.commit, read.data, 0))
         m.d.sync += end.eq(end + scanner.ended)
         m.d.sync += first.eq(first + execution.commit)
         with m.If(rewind):
@@ -235,7 +239,11 @@ class JoinArea(wiring.Component):
     def _indexes(self, m: Module, scanner: Scanner) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""
         bus = self.write
-        storing = 1
+        insert, slot = Signal(), Signal(self.layouts.slot_bits)
+        m.d.sync += [
+            insert.eq(self.store | self.reindex),
+            slot.eq(Mux(self.reindex, self.rewrite_slot, self.window.written)),
+        ]
         m.d.comb += scanner.ready.eq(0)
         for number in range(self.config.indexes):
             m.submodules[f"index{number}"] = index = EqualityIndex(self.config)
@@ -250,9 +258,9 @@ class JoinArea(wiring.Component):
                 with m.If(self.half == half):
                     m.d.sync += attribute.eq(loaded)
             m.d.comb += [
-                index.key.eq(self.tuple.attributes[attribute.number]),
-                index.slot.eq(Mux(self.reindex, self.rewrite_slot, self.window.written)),
-                index.insert.eq((self.window.stored | self.reindex) & attribute.used),
+                index.key.eq(self.keys[attribute.number]),
+                index.slot.eq(slot),
+                index.insert.eq(insert & attribute.used),
                 index.newest.eq(scanner.newest),
                 index.bucket.eq(scanner.bucket),
                 index.after.eq(scanner.after),
@@ -263,5 +271,3 @@ class JoinArea(wiring.Component):
                     scanner.ready.eq(index.ready),
                     scanner.answer.eq(index.answer),
                 ]
-            storing = storing & index.idle
-        m.d.comb += self.storing.eq(storing)

@@ -42,15 +42,15 @@ class ControlUnit(wiring.Component):
     the tables not in use; COMMIT waits until nothing is in flight, exchanges the halves and
     has the stored tuples worked out anew.
 
-    latency     READ and refusals 5 cycles; COMMIT and RESET when the device is empty
-    throughput  a WRITE in 5 cycles
+    latency     READ and refusals 6 cycles; COMMIT and RESET when the device is empty
+    throughput  a WRITE in 6 cycles
 
     commands, responses
     write, half    a checked word for a table; which half is in use
     pause          take no raw tuple
     quiet          nothing is in flight
     clear, forget  pulses: empty the windows; clock and counters too
-    replay, replaying   start a replay; it runs
+    replay, replaying   start a replay; it runs, which may be said a cycle late
     events         what to add to each counter
     occupancy      tuples stored, per stream
     """
@@ -107,6 +107,7 @@ class ControlUnit(wiring.Component):
         m.d.sync += looked.eq(Mux(busy & ~done, Cat(1, looked), 0))
         held = Signal()  # raw tuples are held for a COMMIT or RESET
         clearing = Signal()
+        m.d.sync += [self.clear.eq(0), self.forget.eq(0)]
         read = Array(self._counters)[command.address[:5]]
         with m.FSM():
             with m.State("COMMAND"):
@@ -166,7 +167,7 @@ class ControlUnit(wiring.Component):
                     m.d.sync += settled.eq(0)
                     resets = command.operation == Operation.RESET
                     m.d.comb += clearing.eq(resets | command.data[0])
-                    m.d.comb += [self.clear.eq(clearing), self.forget.eq(resets)]
+                    m.d.sync += [self.clear.eq(clearing), self.forget.eq(resets)]
                     with m.If(~resets):
                         m.d.sync += [
                             self.half.eq(~self.half),
@@ -175,18 +176,25 @@ class ControlUnit(wiring.Component):
                         ]
                     m.next = "CLEARED"
             with m.State("CLEARED"):
+                m.next = "CHANGED"
+            with m.State("CHANGED"):
                 m.d.comb += self.replay.eq(command.operation == Operation.COMMIT)
+                m.next = "BEGUN"
+            with m.State("BEGUN"):
                 m.next = "REPLAY"
             with m.State("REPLAY"):
                 with m.If(~self.replaying):
                     m.d.sync += held.eq(0)
                     m.d.comb += done.eq(1)
                     m.next = "COMMAND"
-        with m.If(done):
+        # The answer, from registers.
+        answer, answered = Signal(), Signal(Verdict)
+        m.d.sync += [answer.eq(done), answered.eq(verdict)]
+        with m.If(answer):
             m.d.sync += [
                 busy.eq(0),
                 self.responses.valid.eq(1),
-                response.verdict.eq(verdict),
+                response.verdict.eq(answered),
                 response.data.eq(Mux(command.operation == Operation.READ, read, 0)),
             ]
         m.d.comb += self.pause.eq(self._paused | held | ~self._loaded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -48,7 +48,7 @@ class ExecutionUnit(wiring.Component):
     probes of a higher level wait, the unit gives up (`rewind`): it notes where it was, and
     after the others goes on with that very JOIN.
 
-    latency     2 cycles to the first instruction, 3 for a jump taken, 6 for a JOIN
+    latency     3 cycles to the first instruction, 4 for a jump taken, 8 for a JOIN
     throughput  1 instruction a cycle; overlaps with the pair after only in reading it
 
     write, half    tables, and which half of them is in use
@@ -112,6 +112,8 @@ class ExecutionUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self._emitting = Signal(self._emitting_layout)
+        self._half = Signal()
+        m.d.sync += self._half.eq(self.half)  # changes only when nothing is executed
         self._program(m)
         self._probes(m)
         self._execute(m)
@@ -126,7 +128,6 @@ class ExecutionUnit(wiring.Component):
         self._word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits, "join": 1})
         self._last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
         start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
-        leading = Array(Signal(name=f"leading_{h}") for h in range(2))
         used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
         factors = Array(
             Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
@@ -142,7 +143,7 @@ class ExecutionUnit(wiring.Component):
         )
         write = instructions.write_port()
         self._read = instructions.read_port()
-        other = ~self.half
+        other = ~self._half
         bus = self.write
         # First what word it is, then what follows from it.
         mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
@@ -156,8 +157,9 @@ class ExecutionUnit(wiring.Component):
             address.eq(bus.address),
         ]
         cmp = data.View(FIELDS[isa.Cmp], word)
-        number = Signal(range(config.factors + 1))
-        m.d.comb += number.eq(Mux(begins, 0, used[other]))
+        number, used_so_far = (Signal(range(config.factors + 1), name=n) for n in ("number", "n"))
+        leading_so_far = Signal()
+        m.d.comb += number.eq(Mux(begins, 0, used_so_far))
         m.d.comb += [
             write.addr.eq(Cat(address, other)),
             write.data.word.eq(word),
@@ -166,13 +168,14 @@ class ExecutionUnit(wiring.Component):
             write.en.eq(mine),
         ]
         with m.If(mine):
-            still = begins | leading[other]
+            still = begins | leading_so_far
             with m.If(begins):
                 m.d.sync += self._source[other].eq(0)
             m.d.sync += [
                 self._last[other].eq(address),
                 used[other].eq(number + is_cmp),
-                leading[other].eq(still & is_cmp),
+                used_so_far.eq(number + is_cmp),
+                leading_so_far.eq(still & is_cmp),
             ]
             with m.If(still):
                 # Without lanes the unit compares by itself, from the beginning.
@@ -187,10 +190,10 @@ class ExecutionUnit(wiring.Component):
         # In use from registers: the halves are exchanged when nothing is executed.
         self._start, self._sources = Signal(ADDRESS_BITS), Signal(self._source[0].shape())
         m.d.sync += [
-            self.factors.eq(factors[self.half]),
-            self.used.eq(used[self.half]),
-            self._start.eq(start[self.half]),
-            self._sources.eq(self._source[self.half]),
+            self.factors.eq(factors[self._half]),
+            self.used.eq(used[self._half]),
+            self._start.eq(start[self._half]),
+            self._sources.eq(self._source[self._half]),
         ]
 
         # Where each route tag leads.
@@ -273,7 +276,7 @@ class ExecutionUnit(wiring.Component):
     def _execute(self, m: Module) -> None:
         layouts, probe = self.layouts, self._current
         last = Signal(ADDRESS_BITS)
-        m.d.sync += last.eq(self._last[self.half])
+        m.d.sync += last.eq(self._last[self._half])
 
         # The pair that comes next, its selection bits read, and one more that may wait, so
         # that the scanner hears from a register whether there is room.
@@ -283,7 +286,7 @@ class ExecutionUnit(wiring.Component):
         arriving = Signal.like(pair)
         taken = Signal()
         m.d.comb += [
-            self.pairs.ready.eq(~waits_too & ~self.rewind),
+            self.pairs.ready.eq(~waits_too),
             arriving.eq(Mux(waits_too, pair_after, self.pairs.payload)),
             self.hit.eq(arriving.slot),
             self.hit_take.eq(~waits | taken),
@@ -313,7 +316,7 @@ class ExecutionUnit(wiring.Component):
         read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         instruction = Signal(self._word)
         m.d.comb += address.eq(Mux(begin, self._start, pc))
-        m.d.comb += [self._read.addr.eq(Cat(address, self.half)), self._read.en.eq(go)]
+        m.d.comb += [self._read.addr.eq(Cat(address, self._half)), self._read.en.eq(go)]
         with m.If(go):
             m.d.sync += [
                 pc.eq(address + 1),
@@ -346,54 +349,83 @@ class ExecutionUnit(wiring.Component):
         with m.If(~running & waits & pair.end & ~looking & ~self.emit & ~self.rewind):
             m.d.comb += [self.commit.eq(1), taken.eq(1)]
 
-        word = instruction.word
-        self._compare(m, instruction, held, window)
-        jump, target = Signal(), Signal(ADDRESS_BITS)
-        joins = Signal()
+        # Operands: read a cycle before they are used, or taken from what is just being found.
+        does = Signal(_does_layout(self.config))
+        found = Signal()
+        next_does = Signal.like(does)
+        view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
+        is_ = {kind: instruction.word.matches(PATTERNS[kind]) for kind in isa.INSTRUCTIONS}
+
+        def register(number: Value) -> Value:
+            just = does.writes & (does.r == number)
+            return Mux(just, found, registers.bit_select(number, 1))
+
+        with m.If(is_[isa.Join]):
+            m.d.comb += next_does.a.eq(register(view[isa.Join].r))
+        with m.Else():
+            m.d.comb += next_does.a.eq(register(view[isa.And].a))
+        again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
+        m.d.comb += [
+            next_does.b.eq(register(view[isa.And].b)),
+            next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
+            next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
+            next_does["and"].eq(is_[isa.And]),
+            next_does.cmp.eq(is_[isa.Cmp]),
+            next_does.join.eq(is_[isa.Join]),
+            # What a probe that is taken up again had joined before it was left.
+            next_does.again.eq(again),
+            next_does.tag.eq(view[isa.Join].tag),
+            next_does.jumps.eq(
+                is_[isa.Jmp]
+                | (is_[isa.Jmpct] & (view[isa.Jmpct].tag != probe.reference.tag))
+            ),
+            next_does.jumps_if_none.eq(is_[isa.Jmpli]),
+            next_does.target.eq(
+                Mux(is_[isa.Jmp], view[isa.Jmp].address,
+                    Mux(is_[isa.Jmpct], view[isa.Jmpct].address, last))
+            ),
+            next_does.last.eq(at == last),
+            next_does.at.eq(at),
+            next_does.word.eq(instruction.word),
+        ]  # fmt: skip
+        self._look_up_comparison(m, next_does, instruction, held, window)
+        ready = Signal()
+        with m.If(go):
+            m.d.sync += [does.eq(next_does), ready.eq(valid)]
+
+        # Execution.
         acts = Signal()
-        m.d.comb += [acts.eq(valid & go), self.executed.eq(acts)]
-        view = {kind: data.View(FIELDS[kind], word) for kind in isa.INSTRUCTIONS}
-        with m.Switch(word):
-            for kind, combine in ((isa.And, lambda a, b: a & b), (isa.Or, lambda a, b: a | b)):
-                with m.Case(PATTERNS[kind]):
-                    i = view[kind]
-                    value = combine(registers.bit_select(i.a, 1), registers.bit_select(i.b, 1))
-                    with m.If(acts):
-                        m.d.sync += scratch.bit_select(i.r[:4], 1).eq(value)
-            with m.Case(PATTERNS[isa.Jmpct]):
-                m.d.comb += jump.eq(view[isa.Jmpct].tag != probe.reference.tag)
-                m.d.comb += target.eq(view[isa.Jmpct].address)
-            with m.Case(PATTERNS[isa.Cmp]):
-                with m.If(acts):
-                    m.d.sync += factors.bit_select(view[isa.Cmp].r[:4], 1).eq(self._compared)
-            with m.Case(PATTERNS[isa.Join]):
-                # What a probe that is taken up again had joined before it was left.
-                again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
-                m.d.comb += joins.eq(valid & registers.bit_select(view[isa.Join].r, 1) & ~again)
-            with m.Case(PATTERNS[isa.Jmpli]):
-                m.d.comb += [jump.eq(~factors.any()), target.eq(last)]
-            with m.Case(PATTERNS[isa.Jmp]):
-                m.d.comb += [jump.eq(1), target.eq(view[isa.Jmp].address)]
-        # Any JOIN waits for the one before: whether it joins is known too late to stop for.
-        waiting = valid & instruction.join & (looking | self.emit)
-        m.d.comb += go.eq(~waiting & ~self.rewind)
+        m.d.comb += [acts.eq(ready & go), self.executed.eq(acts & ~self.rewind)]
+        m.d.comb += found.eq(
+            Mux(does.cmp, self._compared(does), Mux(does["and"], does.a & does.b, does.a | does.b))
+        )
+        with m.If(acts & does.writes):
+            with m.If(does.cmp):
+                m.d.sync += factors.bit_select(does.r[:4], 1).eq(found)
+            with m.Else():
+                m.d.sync += scratch.bit_select(does.r[:4], 1).eq(found)
+        jump, joins = Signal(), Signal()
+        m.d.comb += [
+            jump.eq(does.jumps | (does.jumps_if_none & ~factors.any())),
+            joins.eq(ready & does.join & does.a & ~does.again),
+        ]
+        # Any JOIN waits for the one before.
+        waiting = ready & does.join & (looking | self.emit)
+        m.d.comb += go.eq(~waiting)
         with m.If(acts & jump):
-            m.d.sync += [pc.eq(target), read_valid.eq(0), valid.eq(0)]
-        with m.If(acts & (at == last)):
-            m.d.sync += [running.eq(0), read_valid.eq(0), valid.eq(0)]
+            m.d.sync += [pc.eq(does.target), read_valid.eq(0), valid.eq(0), ready.eq(0)]
+        with m.If(acts & does.last):
+            m.d.sync += [running.eq(0), read_valid.eq(0), valid.eq(0), ready.eq(0)]
 
         # A joined tuple: where it goes, then a request that waits for the router.
         m.d.comb += [
-            self._destination.addr.eq(Cat(view[isa.Join].tag, self.half)),
-            self._destination.en.eq(joins & go),
+            self._destination.addr.eq(Cat(does.tag, self._half)),
+            self._destination.en.eq(go),
         ]
         with m.If(joins & go):
-            m.d.sync += [
-                looking.eq(1),
-                emitted.tag.eq(view[isa.Join].tag),
-                emitted.slot.eq(slot),
-                emitted.pc.eq(at),
-            ]
+            m.d.sync += looking.eq(1)
+        with m.If(go):
+            m.d.sync += [emitted.tag.eq(does.tag), emitted.slot.eq(slot), emitted.pc.eq(does.at)]
         with m.If(looking):
             m.d.sync += [
                 looking.eq(0),
@@ -423,7 +455,7 @@ class ExecutionUnit(wiring.Component):
             m.d.sync += stuck.eq(0)
         # From a register, for it reaches far; the request is withdrawn meanwhile.
         m.d.sync += self.rewind.eq(0)
-        with m.If(stuck.all() & self.emit & ~self.granted):
+        with m.If(stuck.all() & self.emit & ~self.roomy & ~self.granted):
             m.d.sync += [self.rewind.eq(1), self.emit.eq(0)]
         with m.If(self.rewind):
             m.d.sync += [
@@ -432,6 +464,7 @@ class ExecutionUnit(wiring.Component):
                 running.eq(0),
                 read_valid.eq(0),
                 valid.eq(0),
+                ready.eq(0),
                 self.emit.eq(0),
                 looking.eq(0),
                 stuck.eq(0),
@@ -442,23 +475,62 @@ class ExecutionUnit(wiring.Component):
             self.trace.carries.eq(probe.reference.carries),
             self.trace.probe.eq(probe.reference.slots),
             self.trace.slot.eq(slot),
-            self.trace.address.eq(at),
-            self.trace.word.eq(word),
+            self.trace.address.eq(does.at),
+            self.trace.word.eq(does.word),
         ]
 
-    def _compare(self, m: Module, instruction: data.View, held: Signal, window: data.View) -> None:
-        """What a CMP that is executed finds: what the array found, or by itself."""
-        self._compared = compared = Signal()
+    def _look_up_comparison(
+        self, m: Module, does: data.View, instruction: data.View, held: Value, window: data.View
+    ) -> None:
+        """What a CMP needs: what the array found, or the two attributes."""
         if self.config.lanes:
-            m.d.comb += compared.eq(held.bit_select(instruction.factor, 1))
+            m.d.comb += does.held.eq(held.bit_select(instruction.factor, 1))
             return
         cmp = data.View(FIELDS[isa.Cmp], instruction.word)
-        a, b = Signal(self.config.attribute_width), Signal(self.config.attribute_width)
-        m.d.comb += a.eq(self.attributes[cmp.probe_stream][cmp.probe_attribute])
-        m.d.comb += b.eq(window[cmp.window_attribute])
-        carried = self._current.reference.carries.bit_select(cmp.probe_stream, 1)
-        always = cmp.condition == isa.Condition.TRUE
-        m.d.comb += compared.eq(decide(cmp.condition, a < b, a == b) & (carried | always))
+        m.d.comb += [
+            does.left.eq(self.attributes[cmp.probe_stream][cmp.probe_attribute]),
+            does.right.eq(window[cmp.window_attribute]),
+            does.condition.eq(cmp.condition),
+            does.held.eq(
+                self._current.reference.carries.bit_select(cmp.probe_stream, 1)
+                | (cmp.condition == isa.Condition.TRUE)
+            ),
+        ]
+
+    def _compared(self, does: data.View) -> Value:
+        if self.config.lanes:
+            return does.held
+        a, b = does.left, does.right
+        return does.held & decide(does.condition, a < b, a == b)
+
+
+def _does_layout(config: DeviceConfig) -> data.StructLayout:
+    """What the instruction in execution does: with operands `a` and `b` to register `r`, as a
+    jump, as a JOIN; and the outcome of a comparison, or without lanes its two sides."""
+    width = 0 if config.lanes else config.attribute_width
+    return data.StructLayout(
+        {
+            "a": 1,
+            "b": 1,
+            "r": 6,
+            "writes": 1,
+            "and": 1,
+            "cmp": 1,
+            "join": 1,
+            "again": 1,
+            "tag": TAG_BITS,
+            "jumps": 1,
+            "jumps_if_none": 1,
+            "target": ADDRESS_BITS,
+            "last": 1,
+            "at": ADDRESS_BITS,
+            "word": isa.WORD_BITS,
+            "held": 1,
+            "left": width,
+            "right": width,
+            "condition": 3,
+        }
+    )
 
 
 def write_signature() -> wiring.Signature:

@@ -16,13 +16,14 @@ class TupleFetch(wiring.Component):
     from is kept here, with the clock and the sequence numbers of its arrival, whether a
     window stores it or not.
 
-    latency     4 cycles from the request to the response
-    throughput  1 tuple a cycle, but for those in which a window needs its memory itself
+    latency     5 cycles from the request to the response
+    throughput  1 tuple a cycle
 
     requests     streams of references; the last one asks for stored tuples as they are
     responses    pulse for whom `fetched` is
-    remember, context, raw, now   keeps a raw tuple under its context number
-    slots, components, blocked    of the window buffers
+    remember, context, raw        keeps a raw tuple under its context number
+    coming          something is fetched in the next cycle
+    fetching, slots, components   of the window buffers
     """
 
     def __init__(self, config: DeviceConfig, requesters: int) -> None:
@@ -37,9 +38,10 @@ class TupleFetch(wiring.Component):
                 "remember": In(1),
                 "context": In(CONTEXT_BITS),
                 "raw": In(layouts.context),
+                "coming": Out(1),
+                "fetching": Out(1),
                 "slots": Out(data.ArrayLayout(layouts.slot_bits, n)),
                 "components": In(data.ArrayLayout(layouts.component, n)),
-                "blocked": In(n),
             }
         )
 
@@ -50,32 +52,25 @@ class TupleFetch(wiring.Component):
         m.submodules.raws = raws = memory.Memory(shape=layouts.context, depth=CONTEXTS, init=[])
         write, read = raws.write_port(), raws.read_port()
 
-        # Stages: turn, address, memory, data.
-        references = [Signal(layouts.reference, name=f"reference{i}") for i in range(3)]
-        wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(3)]
+        # Stages: turn, address, memory, data, whose.
+        references = [Signal(layouts.reference, name=f"reference{i}") for i in range(4)]
+        wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(4)]
         chosen = Signal(self.requesters)
-        free = Signal()
         m.d.comb += [
-            free.eq(~wanted[0].any() | ~self.blocked.any()),
-            arbiter.enable.eq(free | ~chosen.any()),
+            arbiter.enable.eq(1),
             arbiter.requests.eq(Cat(self.requests[i].valid & ~chosen[i] for i in who)),
         ]
-        with m.If(arbiter.enable):
-            m.d.sync += chosen.eq(arbiter.granted)
-        with m.If(free):
-            m.d.sync += wanted[0].eq(chosen)
+        m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
-            m.d.comb += self.requests[i].ready.eq(chosen[i] & free)
-            with m.If(chosen[i] & free):
+            m.d.comb += self.requests[i].ready.eq(chosen[i])
+            with m.If(chosen[i]):
                 m.d.sync += references[0].eq(self.requests[i].payload)
-        m.d.sync += [
-            wanted[1].eq(Mux(self.blocked.any(), 0, wanted[0])),
-            wanted[2].eq(wanted[1]),
-            references[1].eq(references[0]),
-            references[2].eq(references[1]),
-        ]
+        for i in range(3):
+            m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)
         m.d.comb += [
+            self.coming.eq(chosen.any()),
+            self.fetching.eq(wanted[0].any()),
             self.slots.eq(references[0].slots),
             write.addr.eq(self.context),
             write.data.eq(self.raw),
@@ -86,9 +81,8 @@ class TupleFetch(wiring.Component):
         m.d.sync += raw.eq(read.data)
 
         fetched = self.fetched
-        m.d.comb += [
-            self.responses.eq(wanted[2]),
-            fetched.reference.eq(references[2]),
+        m.d.comb += [self.responses.eq(wanted[3]), fetched.reference.eq(references[3])]
+        m.d.sync += [
             fetched.stream.eq(raw.stream),
             fetched.bits.eq(raw.bits),
             fetched.now.eq(raw.component.timestamp),
@@ -97,7 +91,7 @@ class TupleFetch(wiring.Component):
         as_stored = wanted[2][-1]
         for number in range(self.config.streams):
             own = (raw.stream == number) & ~as_stored
-            m.d.comb += fetched.components[number].eq(
+            m.d.sync += fetched.components[number].eq(
                 Mux(own, raw.component, self.components[number])
             )
         return m

@@ -30,8 +30,7 @@ class EqualityIndex(wiring.Component):
     latency     ask: answer 2 cycles later; insert: 3 cycles
     throughput  one ask a cycle while nothing is inserted
 
-    insert, key, slot     pulse while `idle`: the tuple in `slot` has attribute value `key`
-    idle                  no insert under way
+    insert, key, slot     pulse, every fifth cycle at most: `slot` has attribute value `key`
     ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
     ready                 the ask is taken
     answer                the slot, 2 cycles after
@@ -46,7 +45,6 @@ class EqualityIndex(wiring.Component):
                 "insert": In(1),
                 "key": In(config.attribute_width),
                 "slot": In(slot),
-                "idle": Out(1),
                 "ask": In(1),
                 "newest": In(1),
                 "bucket": In(slot),
@@ -60,7 +58,7 @@ class EqualityIndex(wiring.Component):
         m = Module()
         bits, depth = self.layouts.slot_bits, self.config.depth
         inserted = Signal(data.StructLayout({"bucket": bits, "slot": bits}))
-        newest_was = Signal(bits)
+        newest_was, idle = Signal(bits), Signal()
 
         m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
         newest_write, newest_read = newest.write_port(), newest.read_port()
@@ -68,7 +66,7 @@ class EqualityIndex(wiring.Component):
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [newest_read.en.eq(1), older_read.en.eq(1)]
         m.d.comb += [
-            newest_read.addr.eq(Mux(self.idle, self.bucket, inserted.bucket)),
+            newest_read.addr.eq(Mux(idle, self.bucket, inserted.bucket)),
             older_read.addr.eq(self.after),
             newest_write.addr.eq(inserted.bucket),
             newest_write.data.eq(inserted.slot),
@@ -79,11 +77,11 @@ class EqualityIndex(wiring.Component):
         asked_newest = Signal()
         m.d.sync += asked_newest.eq(self.newest)
         m.d.sync += self.answer.eq(Mux(asked_newest, newest_read.data, older_read.data))
-        m.d.comb += self.ready.eq(~self.newest | self.idle)
+        m.d.comb += self.ready.eq(~self.newest | idle)
 
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.idle.eq(1)
+                m.d.comb += idle.eq(1)
                 m.d.sync += [
                     inserted.bucket.eq(bucket(self.key, bits)),
                     inserted.slot.eq(self.slot),

@@ -32,6 +32,7 @@ class Layouts:
     levels      how many streams a probe can carry short of all of them
     attributes  the attributes of one tuple
     raw         a raw tuple at the door; `filler` only moves the clock
+    stamp       when a stored tuple came
     component   a raw tuple as a window stores it
     reference   a tuple on its way through router and areas
     joined      what a reference stands for; 136 bits in the thesis's configuration
@@ -61,6 +62,7 @@ class Layouts:
             }
         )
         self.selected = data.StructLayout({"raw": self.raw, "bits": SELECTIONS, "admitted": 1})
+        self.stamp = data.StructLayout({"timestamp": self.timestamp, "sequence": self.sequence})
         self.component = data.StructLayout(
             {
                 "timestamp": self.timestamp,

@@ -51,7 +51,7 @@ class ProbeLoader(wiring.Component):
     staged      the probe
     attributes  what it carries
     hold        the operands (without lanes, the attributes) of the last probe are still needed
-    flush       pulse: forget the probe
+    flush       pulse: forget the probe; one taken or handed on in this cycle does not count
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -126,10 +126,12 @@ class ProbeLoader(wiring.Component):
         self._pick_operands(m, reference)
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(self.available.any() & ~self.flush & ~hold_all):
+                with m.If(self.available.any() & ~hold_all):
                     m.d.comb += self.take.eq(1)
                     m.d.sync += level.eq(highest)
                     m.next = "READ"
+                with m.If(self.flush):
+                    m.next = "IDLE"
             with m.State("READ"):
                 m.d.sync += reference.eq(self.reference)
                 m.next = "REQUEST"
@@ -160,7 +162,7 @@ class ProbeLoader(wiring.Component):
                         m.next = "OPERANDS"
             self._operands(m)
             with m.State("STAGED"):
-                m.d.comb += self.staged.valid.eq(~self.flush)
+                m.d.comb += self.staged.valid.eq(1)
                 with m.If(self.staged.ready | self.flush):
                     m.next = "IDLE"
         return m

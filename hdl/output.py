@@ -27,7 +27,7 @@ class Output(wiring.Component):
     write, half     tables, and which half of them is in use
     push, pushed    references from the router
     room            may be late by `IN_FLIGHT` pushes
-    request, response, fetched   of the tuple fetch
+    request, response, fetched   of the tuple fetch, which takes two cycles at least
     results         delivered results
     commit, context a tuple of this context is done
     delivered       pulse, to be counted
@@ -193,16 +193,18 @@ class Output(wiring.Component):
         ]
         m.d.sync += result.oldest.eq(current.now - ages[0])
         # The lowest of those left is known a cycle before it is picked.
-        candidates, one = Signal(_QUERIES), Signal(_QUERIES)
-        m.d.comb += candidates.eq(left)
-        m.d.sync += one.eq(candidates & (~candidates + 1)[:_QUERIES])
+        one, first = Signal(_QUERIES), Signal(_QUERIES)
+        m.d.sync += [
+            first.eq(queries & (~queries + 1)[:_QUERIES]),
+            one.eq(left & (~left + 1)[:_QUERIES]),
+        ]
         done = Signal()
         m.d.comb += self.commit.eq(done)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [take.eq(have), candidates.eq(queries)]
+                m.d.comb += take.eq(have)
                 with m.If(have):
-                    m.d.sync += [current.eq(fetched), left.eq(queries)]
+                    m.d.sync += [current.eq(fetched), left.eq(queries), one.eq(first)]
                     m.next = "PICK"
             with m.State("PICK"):
                 number = Signal(QUERY_BITS)

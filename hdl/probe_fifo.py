@@ -10,7 +10,7 @@ from amaranth.utils import ceil_log2
 from hdl.config import DeviceConfig
 from hdl.layouts import Layouts
 
-IN_FLIGHT = 5
+IN_FLIGHT = 7
 """Probes that may come after `room` was last seen high: on the way from the router."""
 
 
@@ -26,8 +26,8 @@ class ProbeFifo(wiring.Component):
 
     push, push_level, pushed    a probe comes in
     room                        by level, there is room; may be late by `IN_FLIGHT` pushes
-    available                   by level, there is a probe to take
-    waiting                     by level, there is a probe not let go
+    available                   by level, there is a probe to take; a cycle late
+    waiting                     by level, there is a probe not let go; a cycle late
     take, take_level, reference
     commit, commit_level
     rewind
@@ -76,8 +76,8 @@ class ProbeFifo(wiring.Component):
             self.reference.eq(read.data),
         ]
         for level in range(levels):
-            m.d.comb += self.available[level].eq(ends[level] != taken[level])
-            m.d.comb += self.waiting[level].eq(ends[level] != kept[level])
+            m.d.sync += self.available[level].eq(ends[level] != taken[level])
+            m.d.sync += self.waiting[level].eq(ends[level] != kept[level])
             m.d.sync += self.room[level].eq(
                 (ends[level] - kept[level])[: bits + 1] < self.config.probe_fifo_depth
             )

@@ -21,7 +21,7 @@ class Replay(wiring.Component):
     firsts, ends     of the window buffers: tail and head
     request, response, fetched   of the tuple fetch, for tuples as they are stored
     again, stream, attributes, known, bits   of the selection unit
-    rewrite, reindex, slot, component, rewritten, storing   per window: write, index, may index
+    rewrite, slot, rewritten   per window: new bits for this slot, which is to be indexed again
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -46,7 +46,6 @@ class Replay(wiring.Component):
                 "rewrite": Out(n),
                 "slot": Out(layouts.slot_bits),
                 "rewritten": Out(SELECTIONS),
-                "storing": In(n),
             }
         )
 
@@ -92,9 +91,8 @@ class Replay(wiring.Component):
                     m.d.sync += self.rewritten.eq(self.bits)
                     m.next = "WRITE"
             with m.State("WRITE"):
-                with m.If(self.storing.all()):
-                    m.d.comb += self.rewrite.eq(1 << number)
-                    m.d.sync += at.eq(at + 1)
-                    m.next = "MORE"
-        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | self.start)
+                m.d.comb += self.rewrite.eq(1 << number)
+                m.d.sync += at.eq(at + 1)
+                m.next = "MORE"
+        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
         return m

@@ -19,11 +19,12 @@ class Router(wiring.Component):
     A tuple goes only from one level to the next, and what the highest level makes goes to the
     output: areas that prefer the highest level therefore always find an end.
 
-    latency     3 cycles
-    throughput  1 tuple a cycle, to all its destinations at once
+    latency     5 cycles from the look at the rooms into a FIFO
+    throughput  1 tuple a cycle, to all its destinations at once; a sender's in 4 cycles
 
     emit, emitted, level, destination   per sender: a tuple, what its probe's level was, where to
-    granted, roomy       per sender: taken, and held one cycle more; there was room for it
+    granted, roomy       per sender: it was taken a cycle before, and is held until then; in
+                         this cycle it may be, for there is room
     rooms, output_room   per area and level; at the output
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
@@ -58,15 +59,12 @@ class Router(wiring.Component):
         m = Module()
         n, layouts = self.config.streams, self.layouts
         m.submodules.arbiter = arbiter = RoundRobin(self.senders)
-        # Stages: room, turn, tuple.
-        m.d.comb += [
-            arbiter.enable.eq(1),
-            arbiter.requests.eq(self.emit & self.roomy),
-            self.granted.eq(arbiter.granted),
-        ]
-        chosen = Signal(self.senders)
-        m.d.sync += [chosen.eq(arbiter.granted), self.push.eq(0), self.output.eq(0)]
-        m.d.sync += self.sent.eq(0)
+        # Stages: room here, room there, turn, tuple.
+        rooms, output_room = Signal.like(self.rooms), Signal()
+        m.d.sync += [rooms.eq(self.rooms), output_room.eq(self.output_room)]
+        m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(self.emit & self.roomy)]
+        m.d.sync += self.granted.eq(arbiter.granted)
+        m.d.sync += [self.push.eq(0), self.output.eq(0), self.sent.eq(0)]
         for sender in range(self.senders):
             destination = self.destination[sender]
             if sender == n:
@@ -76,13 +74,12 @@ class Router(wiring.Component):
                 m.d.comb += level.eq(self.level[sender] + 1)
             blocked = Signal(n + 1, name=f"blocked_{sender}")
             for area in range(n):
-                room = Array(self.rooms[area][number] for number in range(layouts.levels))[level]
+                room = Array(rooms[area][number] for number in range(layouts.levels))[level]
                 m.d.comb += blocked[area].eq(destination.areas[area] & ~room)
-            m.d.comb += blocked[n].eq(destination.output & ~self.output_room)
-            m.d.sync += self.roomy[sender].eq(
-                self.emit[sender] & ~arbiter.granted[sender] & ~blocked.any()
-            )
-            with m.If(chosen[sender]):
+            m.d.comb += blocked[n].eq(destination.output & ~output_room)
+            was = arbiter.granted[sender] | self.granted[sender]
+            m.d.sync += self.roomy[sender].eq(self.emit[sender] & ~was & ~blocked.any())
+            with m.If(self.granted[sender]):
                 m.d.sync += [
                     self.sent.eq(sum(Cat(destination.areas, destination.output))),
                     self.context.eq(self.emitted[sender].context),

@@ -13,7 +13,7 @@ from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
-_ROWS_IN_FLIGHT = 8
+_ROWS_IN_FLIGHT = 9
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -38,7 +38,7 @@ class Scanner(wiring.Component):
     the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
     pairs leave one by one.
 
-    latency     6 cycles from a row's address to its first pair
+    latency     8 cycles from a row's address to its first pair
     throughput  `lanes` pairs a cycle while none is of interest, a candidate each 3 cycles;
                 1 pair of interest a cycle; 2 cycles between probes
 
@@ -47,6 +47,7 @@ class Scanner(wiring.Component):
     resume, resume_slot   the probe was begun before: go on with this slot
     factors, used         the area's factors, and how many there are; with more of them than
                           comparators a row is issued several times, a part of them each
+    wait                  no row can be read in the next cycle
     row, tuples           of the window buffer
     newest, bucket, after, ask, ready, answer   of the indexes; `index` says which
     pairs       pairs of interest, and the end of each probe
@@ -71,6 +72,7 @@ class Scanner(wiring.Component):
                 "resume_slot": In(slot),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
+                "wait": In(1),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
                 "index": Out(2),
@@ -151,7 +153,7 @@ class Scanner(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += self.staged.ready.eq(self.may_begin & ~self.flush)
+                m.d.comb += self.staged.ready.eq(self.may_begin)
                 with m.If(self.staged.valid & self.staged.ready):
                     m.d.comb += self.begin.eq(1)
                     m.d.sync += [
@@ -280,7 +282,8 @@ class Scanner(wiring.Component):
             ),
             reset_less=True,
         )
-        push = Signal()
+        seen = Signal.like(found, name="seen")
+        whole, push = Signal(), Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
             plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(4)]
@@ -304,44 +307,57 @@ class Scanner(wiring.Component):
                 info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
                 for lane in range(lanes)
             )
-            m.d.sync += found.held.eq(Cat(held))
+            m.d.sync += seen.held.eq(Cat(held))
         else:
             mask = info.mask
-            m.d.sync += found.attributes[0].eq(self.tuples[0])
+            m.d.sync += seen.attributes[0].eq(self.tuples[0])
         m.d.sync += [
-            found.last.eq(info.last),
-            found.row.eq(info.row),
-            found.mask.eq(mask),
-            push.eq(valid & info.whole & (info.last | mask.any())),
+            seen.last.eq(info.last),
+            seen.row.eq(info.row),
+            seen.mask.eq(mask),
+            whole.eq(valid & info.whole),
+            found.eq(seen),
+            push.eq(whole & (seen.last | seen.mask.any())),
         ]
 
         rows = fifo.SyncFIFOBuffered(width=len(found.as_value()), depth=_ROWS_WAITING)
         m.submodules.rows = rows
         m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
-        m.d.sync += self._may_issue.eq(rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT)
+        m.d.sync += self._may_issue.eq((rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT) & ~self.wait)
 
-        # One pair a cycle; after them the end, if it is the last row. Which is the last of a row
-        # is known a cycle before, for all there is behind waits for it.
-        coming, row = data.View(found.shape(), rows.r_data), Signal(found.shape())
-        waiting, left, rest = (Signal(banks + 1, name=n) for n in ("waiting", "left", "rest"))
-        some, only, load = Signal(), Signal(), Signal()
-        one = Signal(banks + 1)
+        # Two rows wait outside the FIFO, so that it hears from a register whether to go on.
+        row, row_after, coming = (
+            Signal(found.shape(), name=n) for n in ("row", "row_after", "coming")
+        )
+        some, some_after, load = Signal(), Signal(), Signal()
+        m.d.comb += [
+            coming.eq(Mux(some_after, row_after, rows.r_data)),
+            rows.r_en.eq(~some_after),
+        ]
+        with m.If(~some_after):
+            m.d.sync += row_after.eq(rows.r_data)
+        with m.If(load):
+            m.d.sync += [some.eq(some_after | rows.r_rdy), some_after.eq(0), row.eq(coming)]
+        with m.Elif(rows.r_rdy):
+            m.d.sync += some_after.eq(1)
+
+        # One pair a cycle; after them the end, if it is the last row. Which is next, and whether
+        # it is the last of a row, is known a cycle before.
+        left, one, only = Signal(banks + 1), Signal(banks + 1), Signal()
+        waiting, rest = Signal(banks + 1), Signal(banks + 1)
         m.d.comb += [
             waiting.eq(Cat(coming.mask, coming.last)),
-            one.eq(lowest(left)),
             rest.eq(left & ~one),
             load.eq(~some | (only & self.pairs.ready)),
-            rows.r_en.eq(load),
         ]
         with m.If(load):
             m.d.sync += [
-                some.eq(rows.r_rdy),
-                row.eq(coming),
                 left.eq(waiting),
+                one.eq(lowest(waiting)),
                 only.eq(lowest(waiting) == waiting),
             ]
         with m.Elif(self.pairs.ready):
-            m.d.sync += [left.eq(rest), only.eq(lowest(rest) == rest)]
+            m.d.sync += [left.eq(rest), one.eq(lowest(rest)), only.eq(lowest(rest) == rest)]
         pair = self.pairs.payload
         lane = Signal(range(max(2, banks)))
         for number in range(banks):

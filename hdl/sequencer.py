@@ -13,21 +13,24 @@ from hdl.probe_fifo import IN_FLIGHT
 
 
 class Sequencer(wiring.Component):
-    """Per raw tuple: move the clock and the counters, let every window drop its dead, store
-    the tuple, note what every window holds, send the tuple to be probed. Then comes the
-    next; up to four are in flight, each under a context number of its own. A context is
-    free again when nothing of it is in flight and all older ones are free.
+    """Per raw tuple: move the clock and the counters, let every window drop its dead and the
+    tuple's own make room; then store the tuple, note what every window holds, send the tuple
+    to be probed. Then comes the next; up to eight are in flight, each under a context number
+    of its own. A context is free again when nothing of it is in flight and all older ones are
+    free.
 
-    latency     7 cycles from `selected` to the router
-    throughput  a raw tuple in 7 cycles, if none has to wait; it goes to the router meanwhile
+    The windows are far away: all that goes to them and comes from them does so by registers.
+
+    latency     6 cycles from `selected` to the router
+    throughput  a raw tuple in 6 cycles, if none has to wait; it goes to the router meanwhile
 
     selected            raw tuples with their selection bits
     groups, stores, destinations   tables, per stream
     now, counters       the clock; last sequence numbers, by stream
-    check, settled      windows: drop the dead; all are gone
-    store, stored, storing, tuple, bits   the window to store in; done; its indexes can take one
+    check, wanted, settled   windows: drop the dead; make room; it is so, low after `check`
+    store, tuple, bits  the window to store in
     snapshot, context   windows: note what is stored, under this context
-    remember, raw       tuple fetch: keep the raw tuple
+    raw                 tuple fetch: the raw tuple, with `snapshot`
     emit, emitted, destination, granted   the raw tuple to the router
     sent, sent_context  router: so many more in flight
     done, done_contexts per area, and the output: one less
@@ -51,10 +54,9 @@ class Sequencer(wiring.Component):
                 "now": Out(layouts.timestamp),
                 "counters": Out(data.ArrayLayout(layouts.sequence, n)),
                 "check": Out(1),
+                "wanted": Out(n),
                 "settled": In(n),
                 "store": Out(n),
-                "stored": In(n),
-                "storing": In(n),
                 "tuple": Out(layouts.component),
                 "bits": Out(SELECTIONS),
                 "snapshot": Out(1),
@@ -102,61 +104,63 @@ class Sequencer(wiring.Component):
             self.raw.component.eq(self.tuple),
             self.raw.counters.eq(self.counters),
         ]
-        mine = Signal(n)
-        m.d.comb += mine.eq(1 << raw.stream)
-        into = Signal(n)  # known by the time the windows have settled
-        m.d.sync += into.eq(self.stores & mine)
-        ready = self.settled.all() & self.storing.all()
-        destination = Array(self.destinations[s] for s in range(n))[raw.stream]
+        # The context of the tuple that is dealt with, and whether it is free.
+        ahead = Signal(CONTEXT_BITS)
+        free = Signal()
+        m.d.sync += free.eq(~active.bit_select(ahead, 1))
+        ready = Signal()
+        m.d.sync += ready.eq(self.settled.all() & ~self.check)
+        leads = Signal(layouts.destination)
+        m.d.sync += [self.check.eq(0), self.store.eq(0), self.snapshot.eq(0)]
+        m.d.sync += [self.taken.eq(0), self.tick.eq(0), self.dropped.eq(0)]
         with m.FSM() as fsm:
             with m.State("WAIT"):
-                m.d.comb += self.selected.ready.eq(~active.bit_select(self.context, 1))
-                with m.If(self.selected.valid & self.selected.ready):
+                m.d.comb += self.selected.ready.eq(1)
+                with m.If(self.selected.valid):
                     arriving = self.selected.payload
-                    m.d.comb += [
+                    of = arriving.raw.stream
+                    m.d.sync += [
                         self.check.eq(1),
+                        self.wanted.eq(Mux(arriving.admitted, self.stores & (1 << of)[:n], 0)),
+                        leads.eq(Array(self.destinations[s] for s in range(n))[of]),
                         self.taken.eq(~arriving.raw.filler),
                         self.tick.eq(~arriving.raw.filler & ~arriving.raw.admit),
                         self.dropped.eq(arriving.raw.admit & ~arriving.admitted),
+                        tuple_.eq(arriving),
                     ]
-                    m.d.sync += tuple_.eq(arriving)
-                    group = Array(self.groups[s] for s in range(n))[arriving.raw.stream]
+                    group = Array(self.groups[s] for s in range(n))[of]
                     for s in range(n):
                         with m.If(self.groups[s] == group):
                             m.d.sync += self.counters[s].eq(arriving.raw.sequence)
                     m.next = "SETTLE"
             with m.State("SETTLE"):
-                with m.If(ready):
+                with m.If(ready & ~self.check):
                     with m.If(~tuple_.admitted):
                         m.next = "WAIT"
-                    with m.Elif(into.any()):
-                        m.next = "STORE"
-                    with m.Else():
-                        m.next = "VIEW"
-            with m.State("STORE"):
-                m.d.comb += self.store.eq(into)
-                with m.If((self.stored & into).any()):
-                    m.next = "VIEW"
-            with m.State("VIEW"):
-                # If it has to be done again, the view is the same.
-                m.d.comb += self.snapshot.eq(1)
-                with m.If(~destination.as_value().any()):
-                    m.next = "WAIT"
-                with m.Elif(~self.emit):
-                    m.d.sync += [
-                        self.emit.eq(1),
-                        self.emitted.context.eq(self.context),
-                        self.emitted.tag.eq(raw.stream),
-                        self.emitted.carries.eq(1 << raw.stream),
-                        self.destination.eq(destination),
-                        active.bit_select(self.context, 1).eq(1),
-                        unsent.bit_select(self.context, 1).eq(1),
-                        self.context.eq(self.context + 1),
-                    ]
-                    m.next = "WAIT"
+                    with m.Elif(~leads.as_value().any()):
+                        m.d.sync += self.store.eq(self.wanted)
+                        m.next = "WAIT"
+                    with m.Elif(free & ~self.emit):
+                        m.d.sync += [
+                            self.store.eq(self.wanted),
+                            self.snapshot.eq(1),
+                            self.context.eq(ahead),
+                            self.emit.eq(1),
+                            self.emitted.context.eq(ahead),
+                            self.emitted.tag.eq(raw.stream),
+                            self.emitted.carries.eq(1 << raw.stream),
+                            self.destination.eq(leads),
+                            active.bit_select(ahead, 1).eq(1),
+                            unsent.bit_select(ahead, 1).eq(1),
+                            ahead.eq(ahead + 1),
+                        ]
+                        m.next = "WAIT"
         with m.If(self.granted):
             m.d.sync += self.emit.eq(0)
-        m.d.comb += self.idle.eq(fsm.ongoing("WAIT") & ~self.selected.valid & ~self.busy)
+        m.d.comb += self.idle.eq(
+            fsm.ongoing("WAIT")
+            & ~(self.selected.valid | self.busy | self.snapshot | self.store.any())
+        )
         with m.If(self.clear):
             m.d.sync += [self.counters[s].eq(0) for s in range(n)]
             m.d.sync += tuple_.eq(0)

@@ -79,27 +79,33 @@ class Wjasip(wiring.Component):
         wiring.connect(m, selection.selected, sequencer.selected)
         self._raw_tables(m, sequencer)
         m.d.comb += [selection.pause.eq(control.pause), sequencer.clear.eq(control.clear)]
+        # What goes to all areas, by registers.
+        busy, oldest = Signal(), Signal.like(sequencer.oldest)
+        keys = Signal(self.layouts.attributes)
+        m.d.sync += [
+            busy.eq(sequencer.busy),
+            oldest.eq(sequencer.oldest),
+            keys.eq(Mux(control.replaying, replay.attributes, sequencer.tuple.attributes)),
+        ]
         for number, area in enumerate(areas):
             m.d.comb += [
                 area.now.eq(sequencer.now),
                 area.counter.eq(sequencer.counters[number]),
                 area.check.eq(sequencer.check),
+                area.wanted.eq(sequencer.wanted[number]),
                 sequencer.settled[number].eq(area.settled),
                 area.store.eq(sequencer.store[number]),
-                sequencer.stored[number].eq(area.stored),
-                sequencer.storing[number].eq(area.storing),
                 area.tuple.eq(sequencer.tuple),
-                area.tuple.attributes.eq(
-                    Mux(replay.busy, replay.attributes, sequencer.tuple.attributes)
-                ),
+                area.keys.eq(keys),
                 area.bits.eq(sequencer.bits),
                 area.snapshot.eq(sequencer.snapshot),
                 area.snapshot_context.eq(sequencer.context),
-                area.busy.eq(sequencer.busy),
-                area.oldest.eq(sequencer.oldest),
+                area.busy.eq(busy),
+                area.oldest.eq(oldest),
                 area.clear.eq(control.clear),
                 fetch.components[number].eq(area.fetched),
-                fetch.blocked[number].eq(area.blocked),
+                area.coming.eq(fetch.coming),
+                area.fetching.eq(fetch.fetching),
                 area.fetch.eq(fetch.slots[number]),
                 area.response.eq(fetch.responses[number]),
                 area.data.eq(fetch.fetched),
@@ -146,9 +152,9 @@ class Wjasip(wiring.Component):
 
         # New tables: stored tuples again.
         wiring.connect(m, replay.request, fetch.requests[n + 1])
+        m.d.sync += control.replaying.eq(replay.busy)
         m.d.comb += [
             replay.start.eq(control.replay),
-            control.replaying.eq(replay.busy),
             replay.response.eq(fetch.responses[n + 1]),
             replay.fetched.eq(fetch.fetched),
             selection.again.eq(replay.again),
@@ -165,7 +171,6 @@ class Wjasip(wiring.Component):
                 area.reindex.eq(replay.rewrite[number]),
                 area.rewrite_slot.eq(replay.slot),
                 area.rewrite_bits.eq(replay.rewritten),
-                replay.storing[number].eq(area.storing),
             ]
 
         self._hand_over(m, areas, sequencer)
@@ -222,16 +227,20 @@ class Wjasip(wiring.Component):
     def _hand_over(self, m: Module, areas: list[JoinArea], sequencer: Sequencer) -> None:
         """One window's at a time; the raw tuple they make way for waits meanwhile."""
         m.submodules.leaving = turns = RoundRobin(len(areas))
+        chosen, free = Signal(len(areas)), Signal()
         m.d.comb += [
-            turns.requests.eq(Cat(area.leaving.valid for area in areas)),
-            turns.enable.eq(~self.handed_over.valid | self.handed_over.ready),
+            free.eq(~self.handed_over.valid | self.handed_over.ready),
+            turns.requests.eq(Cat(area.leaving.valid for area in areas) & ~chosen),
+            turns.enable.eq(free | ~chosen.any()),
         ]
+        with m.If(turns.enable):
+            m.d.sync += chosen.eq(turns.granted)
         handed = self.handed_over.payload
         with m.If(self.handed_over.ready):
             m.d.sync += self.handed_over.valid.eq(0)
         for number, area in enumerate(areas):
-            m.d.comb += area.leaving.ready.eq(turns.granted[number])
-            with m.If(turns.granted[number]):
+            m.d.comb += area.leaving.ready.eq(chosen[number] & free)
+            with m.If(chosen[number] & free):
                 m.d.sync += [
                     self.handed_over.valid.eq(1),
                     handed.stream.eq(number),

@@ -21,31 +21,33 @@ class RangeKind(enum.Enum, shape=2):
 class WindowBuffer(wiring.Component):
     """A ring of `depth` tuples with eviction in order of arrival.
 
-    Every tuple is stored twice: whole, for whoever fetches a component or checks its age,
-    and its attributes in banks, from which the factor array reads `lanes` tuples a cycle.
+    The attributes are in banks, from which the factor array reads `lanes` tuples a cycle; in
+    a cycle in which a component is fetched it reads nothing.
     Head and tail have one bit more than a slot, so that head - tail is the number stored.
 
     *Eviction.* With `check`, the two oldest tuples, always kept at hand, are looked at in
     two cycles; the dead leave. One that some window still reaches, but whose age or rank
     the counters could soon no longer tell, or whose place is wanted, leaves by `leaving`.
     *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
-    what is stored then. A slot is not written again while the oldest context in flight can
-    see it: `stored` comes late instead.
+    what is stored then, itself not yet. A slot is not written again while the oldest context
+    in flight can see it: `settled` comes late instead.
 
     latency     check: settled after 3 cycles, 4 more for each two that leave;
                 fetch and row: data 2 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
-    now, counter     clock and last sequence number, held from `check` to `settled`
-    check, settled   pulse; high when all dead are gone, from the next cycle on
-    store, stored    request, held with `tuple` and `bits`; pulse when done
-    written          where it was stored, valid with `stored`
+    now, counter     clock and last sequence number, held from `check` on
+    check, wanted    pulse; whether a tuple is to be stored here, held
+    settled          low from the cycle after `check` until all dead are gone and, if wanted,
+                     there is room for one more
+    store            pulse, with `tuple` and `bits`; only when settled
+    written          where it is stored, valid with `store`
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
-    busy, oldest     are raw tuples in flight, and the context of the oldest
+    busy, oldest     are raw tuples in flight, and the context of the oldest; may be late
     context, tail, count   view of a context, for the probe loader
-    fetch, fetched   whole tuple at a slot; `blocked` when the port is needed inside
-    row, tuples      attributes of the tuples of a row of the banks
+    fetch, fetching, fetched   whole tuple at a slot, now; between, the window reads for itself
+    row, tuples      attributes of the tuples of a row of the banks, unless `fetching`
     hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
     rewrite          new selection bits for a stored tuple
     ticks, kind, rows   retention, held
@@ -64,11 +66,11 @@ class WindowBuffer(wiring.Component):
                 "now": In(layouts.timestamp),
                 "counter": In(layouts.sequence),
                 "check": In(1),
-                "settled": Out(1),
+                "wanted": In(1),
+                "settled": Out(1, init=1),
                 "store": In(1),
                 "tuple": In(layouts.component),
                 "bits": In(SELECTIONS),
-                "stored": Out(1),
                 "written": Out(slot),
                 "leaving": Out(stream.Signature(layouts.sequence)),
                 "snapshot": In(1),
@@ -79,8 +81,8 @@ class WindowBuffer(wiring.Component):
                 "tail": Out(slot),
                 "count": Out(pointer),
                 "fetch": In(slot),
+                "fetching": In(1),
                 "fetched": Out(layouts.component),
-                "blocked": Out(1),
                 "row": In(self.row_bits),
                 "tuples": Out(data.ArrayLayout(layouts.attributes, self.banks)),
                 "hit": In(slot),
@@ -118,17 +120,21 @@ class WindowBuffer(wiring.Component):
         m.d.comb += self.written.eq(slot)
         self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
 
-        m.submodules.whole = whole = memory.Memory(shape=layouts.component, depth=depth, init=[])
-        write, read = whole.write_port(), whole.read_port()
+        m.submodules.stamps = stamps = memory.Memory(shape=layouts.stamp, depth=depth, init=[])
+        write, read = stamps.write_port(), stamps.read_port()
         m.d.comb += [
             write.addr.eq(slot),
-            write.data.eq(self.tuple),
-            write.en.eq(self.stored),
-            read.addr.eq(Mux(self.blocked, self._oldest_slot, self.fetch)),
+            write.data.timestamp.eq(self.tuple.timestamp),
+            write.data.sequence.eq(self.tuple.sequence),
+            write.en.eq(self.store),
+            read.addr.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
             read.en.eq(1),
         ]
-        self._whole = read.data
-        m.d.sync += self.fetched.eq(read.data)
+        self._stamp = read.data
+        m.d.sync += [
+            self.fetched.timestamp.eq(read.data.timestamp),
+            self.fetched.sequence.eq(read.data.sequence),
+        ]
 
         m.submodules.selections = selections = memory.Memory(
             shape=unsigned(SELECTIONS), depth=depth, init=[]
@@ -137,7 +143,7 @@ class WindowBuffer(wiring.Component):
         m.d.comb += [
             write.addr.eq(Mux(self.rewrite, self.rewrite_slot, slot)),
             write.data.eq(Mux(self.rewrite, self.rewrite_bits, self.bits)),
-            write.en.eq(self.stored | self.rewrite),
+            write.en.eq(self.store | self.rewrite),
             read.addr.eq(self.hit),
             read.en.eq(self.hit_take),
             self.hit_bits.eq(read.data),
@@ -145,6 +151,9 @@ class WindowBuffer(wiring.Component):
 
         # The bank is the low bits of the slot, so that a row is `banks` tuples in a row.
         bank_bits = layouts.slot_bits - self.row_bits
+        banks = [Signal(max(1, bank_bits), name=f"bank_of{i}") for i in range(2)]
+        m.d.sync += [banks[0].eq(self.fetch[:bank_bits]), banks[1].eq(banks[0])]
+        m.d.comb += self.fetched.attributes.eq(self.tuples[banks[1]])
         for bank in range(self.banks):
             m.submodules[f"bank{bank}"] = one = memory.Memory(
                 shape=layouts.attributes, depth=depth // self.banks, init=[]
@@ -153,8 +162,8 @@ class WindowBuffer(wiring.Component):
             m.d.comb += [
                 write.addr.eq(slot[bank_bits:]),
                 write.data.eq(self.tuple.attributes),
-                write.en.eq(self.stored & (slot[:bank_bits] == bank)),
-                read.addr.eq(self.row),
+                write.en.eq(self.store & (slot[:bank_bits] == bank)),
+                read.addr.eq(Mux(self.fetching, self.fetch[bank_bits:], self.row)),
                 read.en.eq(1),
             ]
             m.d.sync += self.tuples[bank].eq(read.data)
@@ -175,15 +184,14 @@ class WindowBuffer(wiring.Component):
         m.d.sync += kept_from.eq(Mux(self.busy, tails[self.oldest], self._tail))
         held = Signal(pointer)
         m.d.comb += held.eq(self._head - kept_from)
-        # Registers: the oldest context only moves on, so they err towards waiting; what is
-        # stored in between is covered by `stored` holding it off for a cycle.
-        m.d.sync += self._room.eq((held != self.config.depth) & ~self.stored)
+        # Registers: the oldest context only moves on, so they err towards waiting. Nothing is
+        # stored in the three cycles before it is asked for.
+        m.d.sync += self._room.eq(held != self.config.depth)
 
     def _eviction(self, m: Module) -> None:
         layouts = self.layouts
-        age_of = data.StructLayout({"timestamp": layouts.timestamp, "sequence": layouts.sequence})
         # The oldest tuple and the one after it, as far as known.
-        oldest = [Signal(age_of, name=f"oldest{i}") for i in range(2)]
+        oldest = [Signal(layouts.stamp, name=f"oldest{i}") for i in range(2)]
         known = Signal(range(3))
         leave = Signal(range(3))  # how many leave: decided in a cycle, done in the next
         left = Signal(range(3))
@@ -217,29 +225,31 @@ class WindowBuffer(wiring.Component):
         # The ages of both are of the same cycle, so it counts whether both were known then.
         both, both_aged = Signal(), Signal()
         m.d.sync += [both_aged.eq(known == 2), both.eq(both_aged)]
-        some = Signal()
-        m.d.comb += some.eq(self._stored_now != 0)
+        some, room, alone = Signal(), Signal(), Signal()
+        m.d.sync += alone.eq(self._stored_now == 1)  # nothing is stored while it is asked
+        m.d.comb += [some.eq(self._head != self._tail), room.eq(self._room | ~self.wanted)]
         m.d.comb += self.leaving.payload.eq(oldest[0].sequence)
+        with m.If(self.check):
+            m.d.sync += self.settled.eq(0)
         with m.FSM():
             with m.State("SETTLED"):
-                m.d.comb += self.settled.eq(~self.check)
                 with m.If(self.check):
-                    m.next = "AGE"
-                with m.Elif(self.store):
-                    # With room it is not full: the oldest context sees no less than is stored.
-                    with m.If(self._room):
-                        m.d.comb += self.stored.eq(1)
-                    with m.Elif(full & (known != 0) & ~lately.any()):
-                        m.next = "DISPLACE"
+                    with m.If(~some):
+                        m.next = "ROOM"
+                    with m.Elif(known != 0):
+                        m.next = "COMPARE"
+                    with m.Else():
+                        m.next = "AGE"
             with m.State("AGE"):
                 with m.If(left == 0):
                     with m.If(~some):
-                        m.next = "SETTLED"
+                        m.next = "ROOM"
                     with m.Elif(known != 0):
                         m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.next = "DECIDE"
             with m.State("DECIDE"):
+                done = Signal()
                 with m.If(uncountable[0]):
                     m.next = "LEAVE"
                 with m.Elif(dead[0] & both & dead[1]):
@@ -247,27 +257,38 @@ class WindowBuffer(wiring.Component):
                     m.next = "AGE"
                 with m.Elif(dead[0]):
                     m.d.comb += leave.eq(1)
-                    # Settled already if the next one is known to stay.
+                    # No more if the next one is known to stay.
                     last = both & ~uncountable[1]
-                    with m.If(last | (self._stored_now == 1)):
-                        m.next = "SETTLED"
-                    with m.Else():
+                    m.d.comb += done.eq(last | alone)
+                    with m.If(~done):
                         m.next = "AGE"
                 with m.Else():
+                    m.d.comb += done.eq(1)
+                with m.If(done):
+                    m.next = "ROOM"
+                    with m.If(room):
+                        m.d.sync += self.settled.eq(1)
+                        m.next = "SETTLED"
+            with m.State("ROOM"):
+                with m.If(room):
+                    m.d.sync += self.settled.eq(1)
                     m.next = "SETTLED"
-            for name, after in (("LEAVE", "AGE"), ("DISPLACE", "SETTLED")):
+                # With room it is not full: the oldest context sees no less than is stored.
+                with m.Elif(full & (known != 0) & ~lately.any()):
+                    m.next = "DISPLACE"
+            for name, after in (("LEAVE", "AGE"), ("DISPLACE", "ROOM")):
                 with m.State(name):
                     m.d.comb += self.leaving.valid.eq(1)
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
         m.d.sync += self._tail.eq(self._tail + left)
-        m.d.sync += self._head.eq(self._head + self.stored)
+        m.d.sync += self._head.eq(self._head + self.store)
         with m.If(self.clear):
             m.d.sync += [self._head.eq(0), self._tail.eq(0), left.eq(0)]
 
     def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, left: Signal) -> None:
-        """Keeps `oldest` filled from the whole tuples, one read at a time."""
+        """Keeps `oldest` filled, one read at a time."""
         slot_bits = self.layouts.slot_bits
         arriving = Signal()
         stay = Signal(range(3))
@@ -277,25 +298,27 @@ class WindowBuffer(wiring.Component):
         m.d.sync += known.eq(stay + arriving)
         next_slot = Signal(self.layouts.pointer_bits)
         m.d.comb += next_slot.eq(self._tail + known)
+        lacks = Signal()
+        m.d.sync += lacks.eq((known != 2) & (known != self._stored_now) & ~self.clear)
         m.d.comb += self._oldest_slot.eq(next_slot[:slot_bits])
         with m.FSM():
             with m.State("IDLE"):
-                with m.If((known != 2) & (known != self._stored_now) & (left == 0) & ~self.clear):
+                with m.If(lacks & (left == 0) & ~self.clear):
                     m.next = "READ"
             with m.State("READ"):
-                m.d.comb += self.blocked.eq(1)
                 with m.If(self.clear):
                     m.next = "IDLE"
-                with m.Else():
+                with m.Elif(~self.fetching):
                     m.next = "TAKE"
             with m.State("TAKE"):
                 m.d.comb += arriving.eq(~self.clear)
+                m.d.sync += lacks.eq(0)
                 with m.Switch(stay):
                     for place in range(2):
                         with m.Case(place):
                             m.d.sync += [
-                                oldest[place].timestamp.eq(self._whole.timestamp),
-                                oldest[place].sequence.eq(self._whole.sequence),
+                                oldest[place].timestamp.eq(self._stamp.timestamp),
+                                oldest[place].sequence.eq(self._stamp.sequence),
                             ]
                 m.next = "IDLE"
         with m.If(self.clear):

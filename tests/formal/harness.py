@@ -111,6 +111,12 @@ def in_state(made: Module, name: str) -> Value:
     return machine._data["signal"] == machine.encoding[name]
 
 
+def machines(made: Module) -> list[Signal]:
+    """The states of all state machines of a built component, in order; each begins with 0."""
+    tests = [getattr(each, "test", None) for each in made._statements["comb"]]
+    return [test for test in tests if isinstance(test, Signal) and test.name == "fsm_state"]
+
+
 def drive(m: Module, component: wiring.Component, *but: str) -> None:
     """Any input, in every cycle, at all the members that are not driven otherwise."""
     for name, member in component.signature.members.items():

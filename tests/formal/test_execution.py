@@ -51,7 +51,6 @@ SMALL = (
     ("import ADDRESS_BITS, Target", "import Target"),
     ("import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts",
      "import CONTEXT_BITS, SELECTIONS, Layouts\n\nADDRESS_BITS, TAG_BITS = 3, 1\n"),
-    ("Cat(view[isa.Join].tag, self.half)", "Cat(view[isa.Join].tag[:TAG_BITS], self.half)"),
 )  # fmt: skip
 
 
@@ -215,7 +214,8 @@ class ExecutionIsTheProgram(Specification):
             for i in range(4)
         ]
         held = Signal(3)  # entered, not done
-        enter = loaded & wants & unit.may_enter & (higher | (which < 2)) & ~unit.rewind & (held < 4)
+        # What is entered in the cycle of a rewind does not count.
+        enter = loaded & wants & unit.may_enter & (higher | (which < 2)) & (held < 4)
         m.d.comb += [
             unit.enter.eq(enter),
             unit.resumed.eq(enter),
@@ -287,8 +287,17 @@ class ExecutionIsTheProgram(Specification):
         m.d.comb += unit.attributes.as_value().eq(attributes)
 
         # The router: takes what it has room for, or not; whoever waits, waits.
-        granted = anything(m, 1, "granted") & unit.emit & ~unit.rewind
-        m.d.comb += [unit.granted.eq(granted), unit.roomy.eq(granted | anything(m, 1, "roomy"))]
+        # It says so a cycle after, and takes what it said was roomy (see `test_router`).
+        turn, granted = Signal(), Signal()
+        m.d.comb += [
+            turn.eq(unit.emit & unit.roomy & anything(m, 1, "turn")),
+            granted.eq(before(m, turn)),
+            unit.granted.eq(granted),
+            unit.roomy.eq(
+                anything(m, 1, "roomy") & before(m, unit.emit) & ~granted & ~before(m, granted)
+            ),
+        ]
+        self.claim(m, ~granted | (unit.emit & ~unit.rewind))
         m.d.comb += unit.waiting.eq(anything(m, 2, "waiting"))
 
         # By the definition.
@@ -369,7 +378,7 @@ def runs(
     return lambda: ExecutionIsTheProgram(program, lanes, alone, fault)
 
 
-OR_IS_AND = ("lambda a, b: a | b", "lambda a, b: a & b")
+OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
 REPEATS = ("(at < self._resumed_pc)", "0")
 FORGETS = ("(at < self._resumed_pc)", "(at <= self._resumed_pc)")
 
@@ -382,11 +391,11 @@ FORGETS = ("(at < self._resumed_pc)", "(at <= self._resumed_pc)")
         *(proof(f"{name}-serial", runs(name, lanes=0), "bmc", 17) for name in PROGRAMS),
         *(proof(f"{name}-alone", runs(name, alone=True), "bmc", 33) for name in PROGRAMS),
         proof("any-program", runs(None, alone=True), "bmc", 18),
-        proof("two-joins-alone", runs("two-joins", alone=True), "cover", 36),
-        proof("two-joins", runs("two-joins"), "cover", 40),
-        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "bmc", 36, "FAIL"),
-        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "bmc", 36, "FAIL"),
-        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "bmc", 26, "FAIL"),
+        proof("two-joins-alone", runs("two-joins", alone=True), "cover", 44),
+        proof("two-joins", runs("two-joins"), "cover", 46),
+        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "bmc", 44, "FAIL"),
+        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "bmc", 44, "FAIL"),
+        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "bmc", 32, "FAIL"),
     ],
 )
 def test_execution(case: Case, tmp_path: Path) -> None:

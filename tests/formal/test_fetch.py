@@ -27,8 +27,7 @@ from tests.formal.harness import (
 
 class FetchFetches(Specification):
     """One request of any requester is followed; one slot of one window, any, has `stored` in it.
-    A window reads in 2 cycles, but not what is asked while it is `blocked`, which it is in
-    every third cycle at most (see `WindowBuffer`'s prefetch)."""
+    A window reads in 2 cycles, and only while `fetching` says so."""
 
     def __init__(self, make: type = TupleFetch) -> None:
         super().__init__()
@@ -41,7 +40,7 @@ class FetchFetches(Specification):
         made = build(m, "fetch", fetch)
         window, slot = constant(m, 1, "window"), constant(m, 2, "slot")
         stored = constant(m, fetch.components[0].as_value().shape(), "stored")
-        drive(m, fetch, "requests", "components", "blocked", "remember", "context", "raw")
+        drive(m, fetch, "requests", "components", "remember", "context", "raw")
         who = constant(m, range(who_all), "who")
         self.assume(m, who < who_all)
 
@@ -60,11 +59,7 @@ class FetchFetches(Specification):
         self.claim(m, ~kept | (port.data.as_value() == raw))
 
         for s in range(2):
-            blocked = anything(m, 1, f"blocked{s}")
-            was = before(m, blocked)
-            self.assume(m, ~(blocked & (was | before(m, was))))
-            m.d.comb += fetch.blocked[s].eq(blocked)
-            right = (window == s) & (fetch.slots[s] == slot) & ~blocked
+            right = (window == s) & (fetch.slots[s] == slot) & fetch.fetching
             found = before(m, before(m, right))
             m.d.comb += (
                 fetch.components[s]
@@ -86,25 +81,34 @@ class FetchFetches(Specification):
 
         # One at a time of each requester, as they all do.
         asking, age = Signal(), Signal(3)
+        waits, waited = Signal(4), Signal(4)
         asked = Signal(len(requests[0]))
         answered = fetch.responses.bit_select(who, 1)
         self.assume(m, ~(taken & asking))
         with m.If(taken):
-            m.d.sync += [asking.eq(1), asked.eq(Array(requests)[who]), age.eq(1)]
+            m.d.sync += [asking.eq(1), asked.eq(Array(requests)[who]), age.eq(1), waited.eq(waits)]
         with m.Elif(answered):
             m.d.sync += asking.eq(0)
         with m.Else():
             m.d.sync += age.eq(age + 1)
         self.claim(m, ~answered | asking)
         # It is on its way, in one of the stages, if and only if it was asked for.
-        on_its_way = Cat(inside(made, f"wanted{i}").bit_select(who, 1) for i in range(3))
+        on_its_way = Cat(inside(made, f"wanted{i}").bit_select(who, 1) for i in range(4))
         self.claim(m, asking == on_its_way.any())
-        self.claim(m, (on_its_way & (on_its_way - 1)[:3]) == 0)
-        for i in range(3):
+        self.claim(m, (on_its_way & (on_its_way - 1)[:4]) == 0)
+        for i in range(4):
             there = inside(made, f"wanted{i}").bit_select(who, 1)
             self.claim(m, ~there | (inside(made, f"reference{i}") == asked))
-            self.claim(m, ~there | (age <= i + 3))
-        self.claim(m, ~asking | (age <= 5))
+            self.claim(m, ~there | (age == i + 1))
+        self.claim(m, answered == (asking & (age == 4)))
+        # Ready a cycle after the turn, which is given to who asks, one at a time.
+        chosen = inside(made, "chosen")
+        self.claim(m, (chosen & (chosen - 1)) == 0)
+        self.claim(m, ~chosen.bit_select(who, 1) | (valid & before(m, valid & ~ready)))
+        # The windows' memories are taken only for a request.
+        self.claim(m, ~fetch.fetching | inside(made, "wanted0").any())
+        self.claim(m, fetch.fetching | ~(asking & (age == 1)))
+        self.claim(m, fetch.fetching == before(m, fetch.coming))
         self.claim(m, (fetch.responses & (fetch.responses - 1)) == 0)
 
         fetched = fetch.fetched
@@ -131,16 +135,15 @@ class FetchFetches(Specification):
             right = Array(wanted.slots[s] for s in range(2))[window] == slot
             with m.If(foreign & right):
                 self.claim(m, got == stored)
-            self.reach(m, own & (age == 5))
-            self.reach(m, foreign & right & (age == 5))
+            self.reach(m, own & (waited == who_all - 1))
+            self.reach(m, foreign & right & (waited == who_all - 1))
             self.reach(m, as_stored & right)
-        # Everyone's turn comes.
-        waits = Signal(4)
+        # Everyone's turn comes: after one for each of the others, and a cycle to hear of it.
         with m.If(valid & ~ready):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= 3 * who_all - 1)
+        self.claim(m, waits <= who_all)
 
 
 def faulty(old: str, new: str) -> object:
@@ -153,8 +156,8 @@ def faulty(old: str, new: str) -> object:
         proof("fetch", FetchFetches, "prove", 10, campaign=False),
         proof("fetch", FetchFetches, "cover", 12),
         proof(
-            "blocked-unseen",
-            faulty("Mux(self.blocked.any(), 0, wanted[0])", "wanted[0]"),
+            "fetches-late",
+            faulty("self.fetching.eq(wanted[0].any())", "self.fetching.eq(wanted[1].any())"),
             "bmc",
             12,
             "FAIL",

@@ -32,7 +32,7 @@ SMALL = (
      "import CONTEXT_BITS, Layouts\n\nQUERY_BITS, TAG_BITS = 1, 1\n"),
     ("Cat(self.request.payload.tag, self.half)", "Cat(self.request.payload.tag[:1], self.half)"),
 )  # fmt: skip
-LATE = 3
+LATE = 4
 """Cycles from the router's look at `room` to its push (see `test_router`)."""
 
 
@@ -91,13 +91,13 @@ class OutputDelivers(Specification):
         self.assume(m, (reference.tag < 2) & (reference.carries != 0))
         m.d.sync += came.eq(came + push)
 
-        # The tuple fetch: one at a time, whenever it likes.
+        # The tuple fetch: one at a time, two cycles after it was asked or whenever it likes then.
         request = output.request
         m.d.comb += request.ready.eq(anything(m, 1, "ready"))
         taken = request.valid & request.ready
         m.d.sync += asked.eq(asked + taken)
         fetching = Signal()
-        response = fetching & anything(m, 1, "response")
+        response = fetching & ~before(m, taken) & anything(m, 1, "response")
         with m.If(taken):
             m.d.sync += fetching.eq(1)
         with m.Elif(response):
@@ -181,14 +181,14 @@ def delivers(*fault: tuple[str, str]) -> object:
     [
         proof("output", delivers(), "bmc", 18, campaign=False),
         proof("output", delivers(), "bmc", 24),
-        proof("output", delivers(), "cover", 24),
+        proof("output", delivers(), "cover", 28),
         proof("age-off-by-one", delivers(("ages[s] <= read", "ages[s] < read")), "bmc", 22, "FAIL"),
         proof(
             "rank-off-by-one", delivers(("ranks[s] < read", "ranks[s] <= read")), "bmc", 22, "FAIL"
         ),
         proof(
             "repeats",
-            delivers(("query.eq(number), left.eq(remaining)", "query.eq(number), left.eq(left)")),
+            delivers(("query.eq(number), left.eq(left & ~one)", "query.eq(number), left.eq(left)")),
             "bmc",
             24,
             "FAIL",

@@ -22,10 +22,13 @@ from tests.formal.harness import (
     small,
 )
 
+LATE = 3
+"""Cycles from a look at the rooms to a grant."""
+
 
 class RouterRoutes(Specification):
-    """Any of the senders is followed. A sender holds what it emits until the cycle after it is
-    granted, or takes it back."""
+    """Any of the senders is followed. A sender holds what it emits until it is granted, or takes
+    it back while it cannot be: not roomy, not granted."""
 
     def __init__(self, make: type = Router) -> None:
         super().__init__()
@@ -54,51 +57,57 @@ class RouterRoutes(Specification):
                 m.d.comb += router.level[s].eq(what[size + n + 1 :])
             had, got = before(m, wants), before(m, router.granted[s])
             same = what == before(m, what)
+            stuck = before(m, ~router.roomy[s] & ~router.granted[s])
             self.assume(m, ~had | ~wants | same)
-            self.assume(m, ~got | (~wants & same))
+            self.assume(m, ~had | wants | got | stuck)
+            self.assume(m, ~got | ~wants)
 
         granted = router.granted.bit_select(who, 1)
         what = Array(offered)[who]
         areas, output = what[size : size + n], what[size + n]
         level = Mux(who == n, 0, what[size + n + 1 :] + 1)[:level_bits]
+        # A grant goes by the rooms of that time.
+        rooms, output_room = Cat(router.rooms), router.output_room
+        for _ in range(LATE):
+            rooms, output_room = before(m, rooms), before(m, output_room)
+        levels = len(router.rooms[0])
         room = Array(
-            Cat(router.rooms[area][number] for area in range(n))
+            Cat(rooms[area * levels + number] for area in range(n))
             for number in range(1 << level_bits)
-            if number < len(router.rooms[0])
+            if number < levels
         )[level]
 
         self.claim(m, (router.granted & (router.granted - 1)) == 0)
         self.claim(m, (router.granted & ~router.emit) == 0)
         # Room everywhere, or it waits.
-        fits = ((areas & ~room) == 0) & (~output | router.output_room)
-        wants = router.emit.bit_select(who, 1)
-        self.claim(m, ~granted | before(m, wants & fits))
+        fits = ((areas & ~room) == 0) & (~output | output_room)
+        wants, roomy = router.emit.bit_select(who, 1), router.roomy.bit_select(who, 1)
+        self.claim(m, ~granted | (wants & fits & before(m, wants & roomy)))
+        self.claim(m, ~roomy | before(m, wants))
         # Then, all destinations at once, and nothing that was not granted.
-        was_granted = before(m, granted)
-        with m.If(was_granted):
-            self.claim(m, router.sent == sum(Cat(areas, output)))
-            self.claim(m, router.context == what[: len(router.context)])
-        with m.If(before(m, was_granted)):
+        with m.If(before(m, granted)):
+            self.claim(m, router.sent == before(m, sum(Cat(areas, output))))
+            self.claim(m, router.context == before(m, what[: len(router.context)]))
             self.claim(m, router.push == before(m, areas))
             self.claim(m, router.output == before(m, output))
             self.claim(m, router.pushed.as_value() == before(m, what[:size]))
             self.claim(m, router.push_level == before(m, level))
         none = before(m, router.granted == 0, init=1)
-        self.claim(m, ~none | (router.sent == 0))
-        silent = before(m, none, init=1)
-        self.claim(m, ~silent | ((router.push == 0) & ~router.output))
+        self.claim(m, ~none | ((router.sent == 0) & (router.push == 0) & ~router.output))
         # Who always has room waits for each of the others once at most.
         waits = Signal(3)
-        wanting = wants & router.roomy.bit_select(who, 1)
-        with m.If(wanting & ~granted):
+        with m.If(wants & roomy):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= n)
+        self.claim(m, waits <= n + 1)
+        self.claim(m, (waits != n + 1) | granted)
 
-        self.reach(m, (waits == n) & granted)
+        self.reach(m, (waits == n + 1) & granted)
         self.reach(m, granted & (areas == 0b101) & output & (who == n))
         self.reach(m, before(m, before(m, wants & ~fits)) & granted)
+        taken_back = before(m, wants) & ~wants
+        self.reach(m, before(m, before(m, before(m, taken_back))) & granted)
 
 
 def faulty(old: str, new: str) -> object:
@@ -112,13 +121,14 @@ def faulty(old: str, new: str) -> object:
         proof("router", RouterRoutes, "cover", 10),
         proof(
             "output-unasked",
-            faulty("destination.output & ~self.output_room", "0"),
+            faulty("destination.output & ~output_room", "0"),
             "bmc",
             6,
             "FAIL",
             campaign=False,
         ),
         proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "bmc", 6, "FAIL"),
+        proof("twice", faulty(" & ~was & ", " & "), "bmc", 6, "FAIL"),
         proof(
             "same-level", faulty("self.level[sender] + 1", "self.level[sender]"), "bmc", 6, "FAIL"
         ),

@@ -64,15 +64,17 @@ class ScannerMeetsAll(Specification):
         flush = anything(m, 1, "flush")
         m.submodules.scanner = ResetInserter(flush)(made)
         drive(m, scanner, "staged", "may_begin", "flush", "tuples", "factors", "used", "resume",
-              "pairs", "ready", "answer")  # fmt: skip
+              "pairs", "ready", "answer", "wait")  # fmt: skip
         m.d.comb += scanner.flush.eq(flush)
         bits, banks = len(scanner.resume_slot), scanner.banks
         bank_bits = scanner.bank_bits
 
-        # The window: 2 cycles to a row.
+        # The window: 2 cycles to a row, if it is not to wait.
+        wait = anything(m, 1, "wait")
+        m.d.comb += scanner.wait.eq(wait)
         slot = constant(m, bits, "slot")
         stored = constant(m, 4 * config.attribute_width, "stored")
-        asked = before(m, before(m, scanner.row == slot[bank_bits:]))
+        asked = before(m, before(m, (scanner.row == slot[bank_bits:]) & ~before(m, wait)))
         for b in range(banks):
             here = asked & ((slot[:bank_bits] if bank_bits else 0) == b)
             other = anything(m, stored.shape(), f"other{b}")
@@ -90,7 +92,7 @@ class ScannerMeetsAll(Specification):
         payload = anything(m, size, "payload")
         shape = scanner.staged.payload.shape()
         probe = shape(payload)
-        valid = anything(m, 1, "valid") & ~scanner.hold & ~flush & awake
+        valid = anything(m, 1, "valid") & ~scanner.hold & awake
         stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
         self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
         operands = Cat(probe.operands.as_value(), probe.carried)
@@ -104,6 +106,8 @@ class ScannerMeetsAll(Specification):
         entry = data.StructLayout({"meets": 1, "outcome": self.factors, "must": 1})
         queue = [Signal(entry, name=f"begun{i}") for i in range(4)]
         m.d.comb += scanner.may_begin.eq((held < 3) & anything(m, 1, "may_begin"))
+        # What begins or is taken in the cycle of a flush does not count.
+        begin = scanner.begin & ~flush
         offset = (slot - probe.tail)[:bits]
         resume, resume_slot = anything(m, 1, "resume"), scanner.resume_slot
         m.d.comb += scanner.resume.eq(resume)
@@ -127,11 +131,11 @@ class ScannerMeetsAll(Specification):
         if self.indexes:
             must = self._walk(m, config, scanner, probe, slot, stored, held)
         pairs = scanner.pairs
-        m.d.comb += pairs.ready.eq(anything(m, 1, "ready") & ~flush)
+        m.d.comb += pairs.ready.eq(anything(m, 1, "ready"))
         accepted = pairs.valid & pairs.ready
         ends = accepted & pairs.payload.end
         for i in range(4):
-            with m.If(scanner.begin & (held - ends == i)):
+            with m.If(begin & (held - ends == i)):
                 m.d.sync += [
                     queue[i].meets.eq(meets),
                     queue[i].outcome.eq(outcome),
@@ -143,12 +147,11 @@ class ScannerMeetsAll(Specification):
         with m.If(flush):
             m.d.sync += [held.eq(0), met.eq(0)]
         with m.Else():
-            m.d.sync += held.eq(held + scanner.begin - ends)
+            m.d.sync += held.eq(held + begin - ends)
             with m.If(ends):
                 m.d.sync += met.eq(0)
             with m.Elif(accepted & (pairs.payload.slot == slot)):
                 m.d.sync += met.eq(1)
-        self.claim(m, ~(scanner.begin & flush))
         with m.If(pairs.valid & ~flush):
             self.claim(m, held != 0)
             with m.If(pairs.payload.end):
@@ -170,7 +173,7 @@ class ScannerMeetsAll(Specification):
         # Nothing lasts for ever.
         idle = Signal(5)
         with m.If((held != 0) & pairs.ready & ~pairs.valid):
-            m.d.sync += idle.eq(idle + 1)
+            m.d.sync += idle.eq(idle + ~before(m, wait))
         with m.Else():
             m.d.sync += idle.eq(0)
         rows = 3 * self.depth if self.indexes else self.depth // banks
@@ -203,13 +206,18 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
         # The ring: where it ends, how much of it was written; how far back the view begins.
         head, filled = Signal(bits), Signal(bits + 1)
         back = Signal(bits + 1)
-        insert = anything(m, 1, "insert") & index.idle
+        apart = Signal(range(6), init=5)
+        insert = anything(m, 1, "insert") & (apart == 5)
         insert = insert & ((held == 0) | (back != depth)) & ~scanner.begin
         this, key = anything(m, 1, "this"), anything(m, 1, "key")
         here = insert & (head == slot)
         known = Signal()  # what is in the slot followed is `stored`
         with m.If(here):
             m.d.sync += known.eq(this)
+        with m.If(insert):
+            m.d.sync += apart.eq(1)
+        with m.Elif(apart != 5):
+            m.d.sync += apart.eq(apart + 1)
         with m.If(insert):
             m.d.sync += [head.eq(head + 1), back.eq(back + 1)]
             m.d.sync += filled.eq(Mux(filled == depth, depth, filled + 1))
@@ -249,7 +257,7 @@ def walks(factors: int, *fault: tuple[str, str], index: tuple[tuple[str, str], .
     )
 
 
-PAIR_TWICE = scans(4, 2, 1, ("m.d.sync += done.eq(done | one)", "pass"))
+PAIR_TWICE = scans(4, 2, 1, ("[left.eq(rest),", "[left.eq(left),"))
 PLAN_LATE = scans(4, 1, 1, ("plans[1].eq(plans[0])", "plans[1].eq(probe.plan)"))
 PART_LOST = scans(4, 1, 2, ("whole.eq(part == last_part)", "whole.eq(1)"))
 NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))

@@ -23,6 +23,7 @@ from tests.formal.harness import (
     drive,
     in_state,
     inside,
+    machines,
     proof,
     small,
 )
@@ -40,46 +41,54 @@ HALF = 1 << WIDTH - 1
 
 
 class Arrivals:
-    """What a sequencer does to a window: arrival, settling, perhaps storing, sending.
+    """What a sequencer does to a window: it takes a raw tuple and says so, hears by a register
+    that the window is settled, then says, by registers, what to store and what view to keep,
+    while it may take the next. Of what is in flight the window hears a cycle late.
 
     A step of the clock is at most half of what it counts (a filler comes where it would be
-    more), one of the counter at most 1. `stale` contexts retire in order, at any time.
+    more), one of the counter at most 1. Contexts retire in order, at any time.
     """
 
     def __init__(self, spec: Specification, m: Module, window: WindowBuffer) -> None:
         self.now, self.counter = Signal(WIDTH), Signal(WIDTH)
         self.step, self.bump = anything(m, WIDTH, "step"), anything(m, 1, "bump")
         arrives, others = anything(m, 1, "arrives"), anything(m, 1, "others")
-        stores, granted = anything(m, 1, "stores"), anything(m, 1, "granted")
-        sends, retires = anything(m, 1, "sends"), anything(m, 1, "retires")
+        stores, sends = anything(m, 1, "stores"), anything(m, 1, "sends")
+        retires = anything(m, 1, "retires")
         self.clear = anything(m, 1, "clear")
-        self.settling, self.sending, self.stores = Signal(), Signal(), Signal()
+        self.check, self.settling, self.stores = Signal(), Signal(), Signal()
+        self.store, self.snapshot = Signal(), Signal()
         bits = CONTEXT_BITS
-        self.next, self.oldest, self.active = Signal(bits), Signal(bits), Signal(bits + 1)
-        self.waiting = ~self.settling & ~self.sending
-        quiet = self.waiting & (self.active == 0)
+        self.context, self.next, self.oldest = Signal(bits), Signal(bits), Signal(bits)
+        self.active = Signal(bits + 1)
+        self.viewed = Signal(bits + 1)  # of these, the view is kept
+        m.d.comb += self.viewed.eq(self.active - self.snapshot)
+        self.busy = self.active != 0
+        self.ready = before(m, window.settled & ~self.check)
+        self.quiet = ~self.settling & ~self.store & ~self.busy & ~before(m, self.busy)
+        self.takes = ~self.settling & arrives
 
         spec.assume(m, self.step <= HALF)
-        spec.assume(m, ~self.clear | (quiet & ~arrives))
-        self.check = self.waiting & arrives & (self.active != CONTEXTS)
-        self.busy = self.active != 0
+        spec.assume(m, ~self.clear | (self.quiet & ~arrives))
         m.d.comb += [
             window.check.eq(self.check),
             window.now.eq(self.now),
             window.counter.eq(self.counter),
             window.tuple.timestamp.eq(self.now),
             window.tuple.sequence.eq(self.counter),
-            window.store.eq(self.settling & self.stores & others),
-            window.snapshot.eq(self.sending),
-            window.snapshot_context.eq(self.next),
-            window.busy.eq(self.busy),
-            window.oldest.eq(self.oldest),
+            window.wanted.eq(self.stores),
+            window.store.eq(self.store),
+            window.snapshot.eq(self.snapshot),
+            window.snapshot_context.eq(self.context),
+            window.busy.eq(before(m, self.busy)),
+            window.oldest.eq(before(m, self.oldest)),
             window.clear.eq(self.clear),
         ]
         self.attributes = Signal(len(window.tuple.attributes.as_value()))
         self.bits = Signal(16)
         m.d.comb += [window.tuple.attributes.eq(self.attributes), window.bits.eq(self.bits)]
-        with m.If(self.check):
+        m.d.sync += self.check.eq(self.takes)
+        with m.If(self.takes):
             m.d.sync += [
                 self.now.eq(self.now + self.step),
                 self.counter.eq(self.counter + self.bump),
@@ -88,23 +97,29 @@ class Arrivals:
                 self.bits.eq(anything(m, 16, "bits")),
                 self.settling.eq(1),
             ]
-        with m.If(self.settling & window.settled & others & (~self.stores | window.stored)):
-            m.d.sync += [self.settling.eq(0), self.sending.eq(sends)]
-        self.sent = self.sending & granted
-        with m.If(self.sent):
-            m.d.sync += [self.next.eq(self.next + 1), self.sending.eq(0)]
-        retired = self.busy & retires
-        with m.If(retired):
-            m.d.sync += self.oldest.eq(self.oldest + 1)
-        m.d.sync += self.active.eq(self.active + self.sent - retired)
+        goes = self.settling & ~self.check & self.ready & others
+        goes = goes & (~sends | (self.active != CONTEXTS))
+        sent = goes & sends
+        m.d.sync += [self.store.eq(goes & self.stores), self.snapshot.eq(sent)]
+        with m.If(goes):
+            m.d.sync += [self.settling.eq(0), self.context.eq(self.next)]
+        retired = (self.viewed != 0) & retires
+        m.d.sync += [
+            self.next.eq(self.next + sent),
+            self.oldest.eq(self.oldest + retired),
+            self.active.eq(self.active + sent - retired),
+        ]
         spec.claim(m, (self.next - self.oldest)[:bits] == self.active[:bits])
         spec.claim(m, self.active <= CONTEXTS)
-        spec.claim(m, ~self.sending | (self.active < CONTEXTS))
-        spec.claim(m, ~self.settling | (self.active < CONTEXTS))
-        spec.claim(m, ~(self.settling & self.sending))
+        spec.claim(m, ~self.snapshot | (self.active != 0))
+        spec.claim(m, ~self.snapshot | (self.context == (self.next - 1)[:bits]))
+        spec.claim(m, ~self.check | self.settling)
+        spec.claim(m, ~(self.store | self.snapshot) | ~self.settling)
+        spec.claim(m, ~(self.settling & ~self.check & before(m, self.store)))
 
     def in_flight(self, context: Value) -> Value:
-        return (context - self.oldest)[:CONTEXT_BITS] < self.active
+        """Whether its view is kept and needed."""
+        return (context - self.oldest)[:CONTEXT_BITS] < self.viewed
 
 
 class WindowKeepsWhatItMust(Specification):
@@ -128,7 +143,7 @@ class WindowKeepsWhatItMust(Specification):
         window = self.window = self.make(config)
         made = self.made = build(m, "window", window)
         drive(
-            m, window, "now", "counter", "check", "store", "tuple", "bits", "snapshot",
+            m, window, "now", "counter", "check", "wanted", "store", "tuple", "bits", "snapshot",
             "snapshot_context", "busy", "oldest", "ticks", "kind", "rows", "clear", "leaving",
             "rewrite",
         )  # fmt: skip
@@ -142,8 +157,9 @@ class WindowKeepsWhatItMust(Specification):
 
         head, tail = window.end, window.first
         pointer = len(head)
-        gone = Signal(2)  # how many leave in this cycle
+        gone = Signal(2)  # how many it is decided of that they leave
         m.d.comb += gone.eq(inside(made, "leave"))
+        left = inside(made, "left")  # they do a cycle later
         handed = window.leaving.valid & window.leaving.ready
         self.limits = (ticks, rows, kind)
 
@@ -157,9 +173,12 @@ class WindowKeepsWhatItMust(Specification):
             place = self.places[i]  # from the oldest on
             m.d.comb += place.eq((i - tail)[: pointer - 1])
             m.d.comb += there.eq(place < window.occupancy)
-            with m.If(window.stored & (window.written == i)):
-                m.d.sync += [age.eq(0), rank.eq(0)]
-            with m.Elif(env.check & there):
+            with m.If(window.store & (window.written == i)):
+                m.d.sync += [
+                    age.eq(Mux(env.takes, env.step, 0)),
+                    rank.eq(Mux(env.takes, env.bump, 0)),
+                ]
+            with m.Elif(env.takes & there):
                 m.d.sync += [age.eq(age + env.step), rank.eq(rank + env.bump)]
             dead, uncountable = self.fate(age, rank, *self.limits)
             leaves = there & (place < gone)
@@ -169,14 +188,15 @@ class WindowKeepsWhatItMust(Specification):
                 full = window.occupancy == depth
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
-            with m.If(there & env.settling & window.settled):
+            with m.If(there & (place >= left) & env.settling & ~env.check & window.settled):
                 self.claim(m, ~dead & ~uncountable)
-            with m.If(window.stored & (window.written == i)):
+            with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
         self.claim(m, window.occupancy <= depth)
         self.claim(m, ~handed | (gone == 1))
         self.claim(m, ~before(m, env.check) | ~window.settled)
-        self.claim(m, ~window.stored | window.store)
+        # Told by registers, the sequencer finds everyone gone.
+        self.claim(m, ~(env.settling & env.ready & ~env.check) | (left == 0))
         # What waits to leave stays as it is.
         waits = before(m, window.leaving.valid & ~window.leaving.ready)
         payload = before(m, window.leaving.payload)
@@ -218,7 +238,7 @@ class WindowKeepsWhatItMust(Specification):
             m.d.sync += seen.eq(there)
         looks = flies & seen
         leaves_window = followed & ~there & ~looks
-        stored = window.stored & anything(m, 1, "this")
+        stored = window.store & anything(m, 1, "this")
         with m.If(stored & (~followed | leaves_window)):
             m.d.sync += [
                 followed.eq(1),
@@ -230,28 +250,28 @@ class WindowKeepsWhatItMust(Specification):
         with m.Elif(leaves_window):
             m.d.sync += followed.eq(0)
         kept = followed & (there | looks)
-        self.claim(m, ~(kept & window.stored & (window.written == slot)))
+        self.claim(m, ~(kept & window.store & (window.written == slot)))
 
         # New selection bits only while nothing is in flight.
         rewrite = anything(m, 1, "rewrite")
-        m.d.comb += window.rewrite.eq(rewrite & env.waiting & ~env.busy)
+        m.d.comb += window.rewrite.eq(rewrite & env.quiet)
         with m.If(window.rewrite & (window.rewrite_slot == slot)):
             m.d.sync += selection.eq(window.rewrite_bits)
 
-        whole = self.made.submodules.whole.read_port(domain="comb")
+        stamp = self.made.submodules.stamps.read_port(domain="comb")
         chosen = self.made.submodules.selections.read_port(domain="comb")
-        m.d.comb += [whole.addr.eq(slot), chosen.addr.eq(slot)]
-        self.claim(m, ~kept | (whole.data.as_value() == component))
+        m.d.comb += [stamp.addr.eq(slot), chosen.addr.eq(slot)]
+        self.claim(m, ~kept | (stamp.data.as_value() == component[: 2 * WIDTH]))
         self.claim(m, ~kept | (chosen.data == selection))
         # What its readers get.
-        asked = kept & (window.fetch == slot) & ~window.blocked
+        asked = kept & (window.fetch == slot) & window.fetching
         asked = before(m, before(m, asked) & kept) & kept
         self.claim(m, ~asked | (window.fetched.as_value() == component))
         hit = before(m, kept & (window.hit == slot) & window.hit_take & ~window.rewrite)
         self.claim(m, ~(hit & kept & ~before(m, window.rewrite)) | (window.hit_bits == selection))
         row_bits = window.row_bits
         bank_bits = bits - row_bits
-        read = kept & (window.row == slot[bank_bits:])
+        read = kept & (window.row == slot[bank_bits:]) & ~window.fetching
         read = before(m, before(m, read) & kept) & kept
         attributes = component[-4 * window.config.attribute_width :]
         for b in range(window.banks):
@@ -266,7 +286,7 @@ class WindowKeepsWhatItMust(Specification):
         offset = (slot - window.tail)[:bits]
         follows = before(m, followed & ~stored)
         self.claim(m, ~(asked & flies & kept & follows) | ((offset < window.count) == seen))
-        self.reach(m, asked & flies & seen & ~there & window.stored)
+        self.reach(m, asked & flies & seen & ~there & window.store)
         view = [
             Array(inside(self.made, f"{name}_of_{c}") for c in range(CONTEXTS))[context]
             for name in ("tail", "count")
@@ -285,9 +305,9 @@ class WindowKeepsWhatItMust(Specification):
         # What is stored, and in which order it came.
         stamps = []
         for i in range(depth):
-            port = made.submodules.whole.read_port(domain="comb")
+            port = made.submodules.stamps.read_port(domain="comb")
             m.d.comb += port.addr.eq(i)
-            stamp = port.data.as_value()[: 2 * WIDTH]
+            stamp = port.data.as_value()
             stamps.append(stamp)
             true = Cat((env.now - ages[i])[:WIDTH], (env.counter - ranks[i])[:WIDTH])
             there = self.there[i]
@@ -302,21 +322,34 @@ class WindowKeepsWhatItMust(Specification):
 
         # The two oldest, as far as known; one more is on its way.
         at = Array(stamps)
-        self.claim(m, (known <= 2) & (known <= stored))
+        left = inside(made, "left")
+        self.claim(m, (known <= 2) & (known <= stored) & (left <= known))
         for i in range(2):
             slot = (tail + i)[:bits]
             self.claim(m, (known <= i) | (oldest[i] == at[slot]))
         arriving = inside(made, "arriving")
-        self.claim(m, ~(window.blocked | arriving) | ((known < 2) & (known < stored)))
-        whole = window._whole.as_value()[: 2 * WIDTH]
-        self.claim(m, ~arriving | (whole == at[(tail + known)[:bits]]))
+        prefetch, _ = machines(made)
+        lacks = inside(made, "lacks")
+        self.claim(m, prefetch != 3)
+        self.claim(m, ~(lacks | prefetch.any() | arriving) | ((known < 2) & (known < stored)))
+        stamp = window._stamp.as_value()
+        self.claim(m, ~arriving | (stamp == at[(tail + known)[:bits]]))
 
         def state(name: str) -> Value:
             return in_state(made, name)
 
         self.claim(m, state("SETTLED") | env.settling)
+        self.claim(m, state("SETTLED") == window.settled)
+        self.claim(m, ~env.check | state("SETTLED"))
         busy = state("COMPARE") | state("DECIDE") | state("LEAVE") | state("DISPLACE")
-        self.claim(m, ~busy | (known != 0))
+        self.claim(m, ~busy | ((known != 0) & (left == 0)))
+        self.claim(m, (left == 0) | (env.settling & ~env.check & ~env.ready))
+        # Everyone who is still there stays, but for who makes room.
+        decided = state("SETTLED") | state("ROOM") | state("DISPLACE")
+        for i in range(depth):
+            stays = self.there[i] & (self.places[i] >= left)
+            fate = self.fate(ages[i], ranks[i], *self.limits)
+            self.claim(m, ~(stays & decided & env.settling & ~env.check) | ~(fate[0] | fate[1]))
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
         self.claim(m, ~state("LEAVE") | uncountable)
@@ -339,7 +372,7 @@ class WindowKeepsWhatItMust(Specification):
             )
             starts.append((head - tails)[: len(head)])
             ends.append((head - tails - counts)[: len(head)])
-            flies.append(env.active > n)
+            flies.append(env.viewed > n)
         starts.append(stored)
         ends.append(Const(0))
         for n in range(CONTEXTS):
@@ -347,15 +380,18 @@ class WindowKeepsWhatItMust(Specification):
             self.claim(m, ~flies[n] | ((starts[n] <= depth) & (starts[n] >= newer)))
             newer = Mux(flies[n + 1], ends[n + 1], 0) if n + 1 < CONTEXTS else 0
             self.claim(m, ~flies[n] | ((ends[n] <= starts[n]) & (ends[n] >= newer)))
-        held = (
-            head
-            - Mux(
-                env.busy,
-                Array(inside(made, f"tail_of_{c}") for c in range(CONTEXTS))[env.oldest],
-                tail,
-            )
-        )[: len(head)]
-        self.claim(m, ~window._room | (held != depth))
+        # What may not be written, as it is and as the window has heard of it.
+        pointer = len(head)
+        held = Mux(env.viewed != 0, starts[0], stored)
+        heard = (head - inside(made, "kept_from"))[:pointer]
+        self.claim(m, before(m, env.clear) | ((held <= heard) & (heard <= depth)))
+        self.claim(m, held <= depth)
+        self.claim(m, ~(window._room & ~before(m, window.store)) | (held != depth))
+        settles = env.settling & ~env.check
+        room = (heard != depth) | before(m, env.clear)
+        self.claim(m, ~(window._room & settles) | room)
+        self.claim(m, ~(settles & window.settled & env.stores) | (heard != depth))
+        self.claim(m, ~window.store | (heard != depth))
 
 
 def deeper(depth: int, lanes: int) -> type:
@@ -371,7 +407,7 @@ def faulty(old: str, new: str) -> object:
     [
         proof("window", WindowKeepsWhatItMust, "prove", 5, campaign=False),
         proof("window-of-4", deeper(4, 2), "prove", 5),
-        proof("window", WindowKeepsWhatItMust, "cover", 20),
+        proof("window", WindowKeepsWhatItMust, "cover", 30),
         proof(
             "never-uncountable",
             faulty("(ages[i][-1] | ranks[i][-1])", "0"),
@@ -408,12 +444,15 @@ def faulty(old: str, new: str) -> object:
             14,
             "FAIL",
         ),
-        proof("room-too-late", faulty("& ~self.stored)", ")"), "bmc", 14, "FAIL"),
+        proof(
+            "no-room", faulty("room.eq(self._room | ~self.wanted)", "room.eq(1)"), "bmc", 24, "FAIL"
+        ),
+        proof("displaced-too-soon", faulty(" & ~lately.any()", ""), "bmc", 24, "FAIL"),
         proof(
             "view-overwritten",
             faulty("Mux(self.busy, tails[self.oldest], self._tail)", "self._tail"),
             "bmc",
-            14,
+            24,
             "FAIL",
         ),
         proof(
@@ -428,7 +467,7 @@ def faulty(old: str, new: str) -> object:
         # A real one: a prefetch that began in the cycle of `clear` found a tuple.
         proof(
             "prefetch-in-clear",
-            faulty(" & (leave == 0) & ~self.clear", " & (leave == 0)"),
+            faulty("lacks & (left == 0) & ~self.clear", "lacks & (left == 0)"),
             "bmc",
             14,
             "FAIL",

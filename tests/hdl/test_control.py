@@ -213,6 +213,8 @@ async def verdicts_tables_and_halves(dut: object) -> None:
         for _ in range(260):
             if not rules.loading and chance.random() < 0.7:
                 command = Command(Operation.BEGIN)
+            elif chance.random() < 0.01:
+                command = Command(Operation.RESET)
             elif rules.loading and chance.random() < 0.02:
                 command = Command(Operation.COMMIT, data=chance.getrandbits(1))
             else:
@@ -252,6 +254,7 @@ async def _one(
     )
     clears = forgets = replays = 0
     replaying, calm = 0, [False] * 3  # quiet three cycles ago, two, one
+    late, was_replaying = chance.random() < 0.5, False
     answered = False
     was_half, was_paused = bench.bits("half"), rules.paused
     for cycle in range(5_000):
@@ -265,7 +268,8 @@ async def _one(
         bench.set("events", events)
         quiet = chance.random() < 0.8
         bench.set("quiet", quiet)
-        bench.set("replaying", replaying > 0)
+        bench.set("replaying", was_replaying if late else replaying > 0)
+        was_replaying = replaying > 0
         if reading and cycle < 8:  # what was counted before arrives
             commands.enabled = False
         else:

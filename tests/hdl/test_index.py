@@ -11,6 +11,9 @@ from hdl.config import CONFIGURATIONS
 from hdl.index import EqualityIndex
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
+_APART = 5
+"""Cycles between two tuples that go into it."""
+
 CASES = {
     f"depth {depth}, {width} bits": (
         lambda depth=depth, width=width: EqualityIndex(
@@ -43,6 +46,7 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
         await bench.reset()
         keys: list[int] = []  # of every tuple ever stored, in order
         head = tail = 0
+        inserted = bench.cycle
         keep = 0  # the first tuple that must stay: what the walk under way sees
         kinds = [chance.getrandbits(width) for _ in range(6)]
 
@@ -50,31 +54,30 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
             walking: bool, rate: float = rate, kinds: list = kinds, keys: list = keys
         ) -> None:
             """A cycle in which a tuple may be stored: one that a walk does not see any more."""
-            nonlocal head, during
-            bench.set("insert", 0)
-            await bench.settle()
+            nonlocal head, during, inserted
             oldest = keep if walking else tail  # noqa: B023
-            insert = bench.bits("idle") and head - oldest < depth and chance.random() >= rate
-            if insert:  # taken at the coming edge
+            apart = bench.cycle - inserted >= _APART
+            insert = apart and head - oldest < depth and chance.random() >= rate
+            bench.set("insert", insert)
+            bench.set("key", chance.getrandbits(width))
+            bench.set("slot", chance.randrange(depth))
+            if insert:
+                inserted = bench.cycle
                 key = chance.choice(kinds)
                 bench.set("key", key)
                 bench.set("slot", head % depth)
                 keys.append(key)
                 head += 1
                 during += walking
-            bench.set("insert", bool(insert))
+            await bench.settle()
 
         for _ in range(400):
             for _ in range(chance.randrange(6)):
                 await step(False)
                 await bench.clock()
             bench.set("insert", 0)
-            while True:  # a view is taken when the last tuple is in
-                await bench.settle()
-                idle = bench.bits("idle")
-                await bench.clock()
-                if idle:
-                    break
+            while bench.cycle - inserted < _APART:  # a view is taken when the last tuple is in
+                await bench.tick()
             tail = max(tail, head - depth, chance.randrange(tail, head + 1) - 2)
             keep, count = tail, head - tail
             key = chance.choice([*kinds, chance.getrandbits(width)])

@@ -65,6 +65,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         offered: dict | None = None
         kept: dict | None = None  # of the probe begun, what must not change yet
         probes = 0
+        waits = False
         for _ in range(40_000):
             if offered is None and kept is None and probes < 40 and not held_back:
                 count = chance.choice([0, 1, 2, depth // 2, depth - 1, depth])
@@ -113,18 +114,18 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             ready = chance.random() >= idle
             bench.set("ready", ready)
             flush = chance.random() < 0.005 and probes < 38
-            if flush:  # the area sees to it that no pair is taken in this cycle
+            if flush:  # what begins or is taken in this cycle does not count
                 bench.set("flush", 1)
                 bench.dut.rst.value = 1
-                pairs.pressure = 1.0
+            waited, waits = waits, chance.random() < idle
+            bench.set("wait", waits)
             await bench.settle()
             if bench.bits("ended") and not flush:
                 tallies.came(bench.bits("tally"))
-            if flush:
-                assert not bench.bits("begin")
-                seen["flush"] += 1
+            seen["flush"] += flush
             row = bench.bits("row") * banks
-            rows.append([window[row + bank] for bank in range(banks)])
+            # A fetch takes the memories in the cycle after it said so.
+            rows.append({} if waited else [window[row + bank] for bank in range(banks)])
             rows.popleft()
             answer = 0
             if bench.bits("ask"):
@@ -138,7 +139,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             if kept is not None and not bench.bits("hold") and not bench.bits("begin"):
                 kept = None
                 held_back = chance.randrange(4)
-            if bench.bits("begin"):
+            if bench.bits("begin") and not flush:
                 probe = offered["probe"]
                 seen["resume" if offered["resume"] else "whole"] += 1
                 if offered["walk"] is not None:
@@ -171,7 +172,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             if flush:
                 bench.set("flush", 0)
                 bench.dut.rst.value = 0
-                pairs.pressure, pairs._offered = pressure, None
+                pairs._offered = None
                 board.waiting.clear()
                 tallies.waiting.clear()
                 kept, held_back = None, 2

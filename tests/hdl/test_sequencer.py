@@ -40,7 +40,6 @@ async def one_after_the_other(dut: object) -> None:
             stores=sum(bit << s for s, bit in enumerate(stores)),
             destinations=destinations,
             settled=7,
-            storing=7,
         )
         arriving = Driver(bench, "selected", idle)
         now = 0
@@ -63,20 +62,21 @@ async def one_after_the_other(dut: object) -> None:
                 }
             )
         events, emitted = Scoreboard("events"), Scoreboard("emitted")
-        stored = wanted = 0
+        stored = wanted = snapped = led = 0
         counters = [0] * _N
         flight: dict[int, int] = {}  # of each context, in order, how much is on its way
-        settling, indexing = (
-            [0] * _N,
-            [0] * _N,
-        )  # cycles until windows, and their indexes, are ready
-        current: dict | None = None
-        checked = snapped = False
-        late: deque[tuple[int, int]] = deque()
+        late: deque[tuple[int, int, int]] = deque()  # when what is sent is counted
+        uncounted: Counter = Counter()  # by context
+        settling = [0] * _N  # cycles until windows are ready
+        current: dict | None = None  # taken last
+        finished = True  # and dealt with
+        turn = False  # the router took what is emitted
+        offered: tuple | None = None  # what was emitted a cycle ago, not granted yet
+        left: int | None = None  # when the last tuple went to the windows
+        store_was: int | None = None
 
-        def taken(item: dict, counters: list = counters, groups: list = groups,
-                  events: Scoreboard = events) -> None:  # fmt: skip
-            nonlocal current, checked, snapped
+        def taken(item: dict, events: Scoreboard = events) -> None:
+            nonlocal current
             raw = item["raw"]
             events.expect(
                 (
@@ -85,105 +85,121 @@ async def one_after_the_other(dut: object) -> None:
                     int(raw["admit"] and not item["admitted"]),
                 )
             )
-            for s in range(_N):
-                if groups[s] == groups[raw["stream"]]:
-                    counters[s] = raw["sequence"]
-            current, checked, snapped = item, False, False
+            current = item
 
         arriving.taken = taken
-        for _ in range(20_000):
-            # Of what is in flight some ends; some is sent on, and counted before its probe ends.
-            alive = [c for c, count in flight.items() if count]
-            sent = 0
+        just_taken = False
+        for cycle in range(20_000):
+            # Of what is in flight some ends; some is sent on, and counted a cycle later, while its
+            # probe may end.
+            alive = [c for c, count in flight.items() if count > uncounted[c]]
             bench.set("sent", 0)
-            if late:
-                context, sent = late.popleft()
+            bench.set("sent_context", chance.randrange(CONTEXTS))
+            if late and late[0][0] <= cycle:
+                _, context, sent = late.popleft()
                 bench.set("sent", sent)
                 bench.set("sent_context", context)
-            elif alive and chance.random() < 0.1:
-                context, sent = chance.choice(alive), chance.randrange(1, _N + 2)
-                bench.set("sent", sent)
-                bench.set("sent_context", context)
-                flight[context] += sent
+                uncounted[context] -= sent
+            if not late and alive and chance.random() < 0.1:
+                context, more = chance.choice(alive), chance.randrange(1, _N + 2)
+                late.append((cycle + 1, context, more))
+                flight[context] += more
+                uncounted[context] += more
             done, whose = 0, [chance.randrange(CONTEXTS) for _ in range(_N + 1)]
             for i in range(_N + 1):
-                if alive and not sent and chance.random() >= max(pressure, 0.2):
+                if alive and chance.random() >= max(pressure, 0.2):
                     context = chance.choice(alive)
-                    if flight[context] > (context in (c for c, _ in late)):
+                    if flight[context] > uncounted[context]:
                         flight[context] -= 1
                         done |= 1 << i
                         whose[i] = context
             bench.set("done", done)
             bench.set("done_contexts", whose)
             bench.set("settled", sum((not each) << s for s, each in enumerate(settling)))
-            bench.set("storing", sum((not each) << s for s, each in enumerate(indexing)))
-            bench.set("stored", 0)
-            bench.set("granted", 0)
-            just = len(arriving.sent)
+            bench.set("granted", turn)
+            dealt, just = current, len(arriving.sent)
             await bench.settle()
             was_settling, settling = settling, [max(each - 1, 0) for each in settling]
-            was_indexing, indexing = indexing, [max(each - 1, 0) for each in indexing]
-            if bench.bits("check"):
-                assert len(arriving.sent) == just + 1
-                events.came(tuple(bench.bits(name) for name in ("taken", "tick", "dropped")))
+            happened = tuple(bench.bits(name) for name in ("taken", "tick", "dropped"))
+            assert bench.bits("check") == just_taken, "every window is told, a cycle later"
+            if just_taken:
+                events.came(happened)
                 # A window needs a cycle at least.
-                settling = [chance.randrange(1, 5) for _ in range(_N)]
+                settling = [chance.choice([1, 1, 2, 3, 4]) for _ in range(_N)]
                 seen["check"] += 1
+                raw = dealt["raw"]
+                for s in range(_N):
+                    if groups[s] == groups[raw["stream"]]:
+                        counters[s] = raw["sequence"]
+                assert finished
+                finished = not (
+                    dealt["admitted"] and (stores[raw["stream"]] or places[raw["stream"]])
+                )
             else:
-                assert not any(bench.bits(name) for name in ("taken", "tick", "dropped"))
-                assert len(arriving.sent) == just, "taken, but no window is told"
-            if current is not None and len(arriving.sent) == just:
-                raw = current["raw"]
+                assert not any(happened)
+            if dealt is not None:
+                raw = dealt["raw"]
+                keeps = bool(dealt["admitted"] and stores[raw["stream"]])
+                leads = bool(dealt["admitted"] and places[raw["stream"]])
                 assert bench.bits("now") == raw["timestamp"]
                 assert bench.get("counters") == counters
                 assert bench.bits("taker") == raw["stream"]
                 assert bench.bits("taken_by") == raw["sequence"]
-            store = bench.bits("store")
-            if store:
+                assert bench.bits("wanted") == keeps << raw["stream"]
+            store, snapshot = bench.bits("store"), bench.bits("snapshot")
+            if store or snapshot:
+                assert not finished, "twice, or where it should not be"
+                finished = True
                 assert not any(was_settling), "stored before all windows have dropped their dead"
-                raw = current["raw"]
-                assert current["admitted"]
-                assert stores[raw["stream"]]
-                assert store == 1 << raw["stream"]
-                assert not any(was_indexing), "stored while an index is busy"
+                assert store == keeps << raw["stream"]
+                assert snapshot == leads, "a view is taken with the store"
                 part = {name: raw[name] for name in ("timestamp", "sequence", "attributes")}
                 assert bench.get("tuple") == part
-                assert bench.bits("bits") == current["bits"]
-                assert not checked, "stored twice"
-                if chance.random() >= pressure:
-                    bench.set("stored", store)
-                    checked = True
-                    stored += 1
-                    indexing = [chance.randrange(5) for _ in range(_N)]
-            if bench.bits("snapshot"):
-                raw = current["raw"]
-                assert current["admitted"]
-                assert checked or not stores[raw["stream"]], "a view without the tuple itself"
+                assert bench.bits("bits") == dealt["bits"]
+                assert not bench.bits("idle")
+                # An index takes so long for what it is given.
+                assert left is None or cycle - left >= 5
+                seen["taken meanwhile"] += len(arriving.sent) > just
+                seen["five cycles apart"] += store_was == cycle - 5
+                left = cycle
+            if store:
+                stored += 1
+                store_was = cycle
+            if snapshot:
+                snapped += 1
                 context = bench.bits("context")
                 assert not flight.get(context), "this context is still in flight"
                 kept = bench.get("raw")
                 assert kept["stream"] == raw["stream"]
-                assert kept["bits"] == current["bits"]
+                assert kept["bits"] == dealt["bits"]
                 assert kept["counters"] == counters
-                assert kept["component"]["sequence"] == raw["sequence"]
-                assert (
-                    all(queue[0] != context for queue in emitted.waiting.get(None, ())) or snapped
-                )
-                if not snapped and places[raw["stream"]]:
-                    where = destinations[raw["stream"]]
-                    emitted.expect((context, raw["stream"], 1 << raw["stream"], where))
-                snapped = True
+                assert kept["component"] == part
+                where = destinations[raw["stream"]]
+                emitted.expect((context, raw["stream"], 1 << raw["stream"], where))
+                flight.pop(context, None)
+                flight[context] = where["areas"].bit_count() + where["output"]
+                uncounted[context] = flight[context]
+                assert bench.bits("emit")
+                assert offered is None
+            emits = None
             if bench.bits("emit"):
-                offered = bench.get("emitted")
-                where = bench.get("destination")
-                if chance.random() >= pressure:
-                    bench.set("granted", 1)
-                    emitted.came((offered["context"], offered["tag"], offered["carries"], where))
-                    count = where["areas"].bit_count() + where["output"]
-                    late.append((offered["context"], count))
-                    flight.pop(offered["context"], None)
-                    flight[offered["context"]] = count
-                    seen["emitted"] += 1
+                reference, where = bench.get("emitted"), bench.get("destination")
+                emits = (reference["context"], reference["tag"], reference["carries"], where)
+                assert offered in (None, emits), "what is emitted stays"
+                assert offered or snapshot
+                assert not bench.bits("idle")
+            else:
+                assert offered is None, "taken back"
+            if turn:
+                emitted.came(emits)
+                context = emits[0]
+                late.append((cycle + chance.choice([1, 1, 2, 4]), context, uncounted[context]))
+                seen["emitted"] += 1
+                emits, turn = None, False
+            elif emits:
+                turn = chance.random() >= pressure
+            offered = emits
+            assert finished or not bench.bits("idle")
             on_its_way = [c for c, count in flight.items() if count]
             if on_its_way:
                 assert bench.bits("busy")
@@ -192,9 +208,14 @@ async def one_after_the_other(dut: object) -> None:
                 newest = list(flight)[-1]
                 assert (head - first) % CONTEXTS <= (newest - first) % CONTEXTS
                 assert not bench.bits("idle")
-            if len(arriving.sent) > just:
+            just_taken = len(arriving.sent) > just
+            if just_taken:
+                assert finished, "the next one is taken, but this one went nowhere"
                 item = arriving.sent[-1]
-                wanted += bool(item["admitted"] and stores[item["raw"]["stream"]])
+                of = item["raw"]["stream"]
+                wanted += bool(item["admitted"] and stores[of])
+                led += bool(item["admitted"] and places[of])
+                assert not bench.bits("idle")
             await bench.clock()
             if not arriving.queue and not on_its_way and not late and bench.bits("idle"):
                 break
@@ -203,6 +224,7 @@ async def one_after_the_other(dut: object) -> None:
         assert emitted.empty
         assert events.empty
         assert stored == wanted
+        assert snapped == led
         seen["stored"] += stored
         await bench.settle()
         assert bench.bits("idle")
@@ -217,3 +239,5 @@ async def one_after_the_other(dut: object) -> None:
         await bench.clock()
     assert seen["stored"] > 100
     assert seen["emitted"] > 100
+    assert seen["taken meanwhile"] > 100
+    assert seen["five cycles apart"] > 3
