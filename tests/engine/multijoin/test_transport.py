@@ -50,6 +50,13 @@ def test_statement_29_crashes_at_any_moment(first: int) -> None:
     assert crashed > 50
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(1000, 9000, 500))
+def test_statement_27_29_at_length(first: int) -> None:
+    for seed in range(first, first + 500):
+        stormy(seed, crash=0.1 * (seed % 2))
+
+
 @pytest.mark.parametrize("moment", ["before accept", "between accept and plan", "during rebuild"])
 @pytest.mark.parametrize("seed", range(10))
 def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> None:
