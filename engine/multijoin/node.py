@@ -203,6 +203,8 @@ class Node:
                 site.on_done(sender, message)
             case Rebuild():
                 site.on_rebuild(sender, message)
+                if self.centre is not None:
+                    self.centre.give_way(message.epoch)
             case Wait():
                 site.on_wait(message)
 
