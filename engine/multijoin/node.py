@@ -160,6 +160,8 @@ class Node:
         match message:
             case Ack():
                 self.outbox.answered(message.ref, by=sender)
+                if self.site is not None:
+                    self.site.on_ack(message)
             case Stale():
                 # Somebody is further than the epoch this node wanted to end.
                 self.outbox.forget(Takeover)

@@ -324,6 +324,10 @@ class Site:
         self.outbox.insist(self.asked, Takeover(self.epoch))
         self.outbox.calm()
 
+    def on_ack(self, ack: Ack) -> None:
+        if ack.ref[0] == "expire" and ack.ref[1:3] == self.epoch:
+            self._centre_lives()
+
     def _centre_lives(self) -> None:
         """Nobody need take over; whoever was asked to may be dead and never answer."""
         self.suspects.clear()
