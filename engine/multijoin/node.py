@@ -34,6 +34,7 @@ from engine.multijoin.outbox import Outbox
 from engine.multijoin.planner import PLANNERS
 from engine.multijoin.sink import Sink
 from engine.multijoin.site import MAX_PENDING, RETRY_LIMIT, Site
+from engine.multijoin.store import Store
 from engine.multijoin.synopsis import Exact, Kind
 
 
@@ -79,6 +80,7 @@ class Node:
         number: int,
         emit: Callable[[int, Result], None] = lambda member, result: None,
         attempt: int = 0,
+        store: Store | None = None,
     ) -> None:
         self.layout, self.number = layout, number
         self.outbox = Outbox(layout.retry)
@@ -95,6 +97,7 @@ class Node:
                 costs=layout.costs,
                 candidates=layout.candidates,
                 kind=layout.kind,
+                store=store,
                 retry_limit=layout.retry_limit,
                 max_pending=layout.max_pending,
                 forgot=attempt > 0,
