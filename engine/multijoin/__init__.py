@@ -14,6 +14,7 @@ should visit the other sites; only those rows travel.
     transport  a simulated network           ledger     what messages cost
     wire, process, cluster   nodes as processes over sockets
     explain    orders and costs, for people  queries    X-SQL queries as such joins
+    batches    micro-batches as blocks, numbered for good
     needs, prefilter   the filter before a single device
     setting, lockstep, lottery, baselines, strategy     the experiment
 """
