@@ -114,6 +114,13 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session
+def sites(session: nox.Session) -> None:
+    """Joins across sites: every reduction over 100 seeds, thousands of runs in bad weather."""
+    install(session, "test")
+    session.run("pytest", "tests/engine/multijoin", "-m", "campaign", "-n", "2", *session.posargs)
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
     """Break the processor on purpose, line by line; the random cases must notice each time."""
     install(session, "test", "sim")

@@ -185,7 +185,7 @@ def _charts(means: Means) -> dict[str, str]:
             "cost a time unit",
             SITES,
             by_sites,
-            logarithmic=True,
+            logarithmic=window == math.inf,
         )
         over = means[window, True, 5]
         found[f"time-{name}"] = lines(

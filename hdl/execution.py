@@ -356,20 +356,20 @@ class ExecutionUnit(wiring.Component):
         view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
         is_ = {kind: instruction.word.matches(PATTERNS[kind]) for kind in isa.INSTRUCTIONS}
 
-        def register(number: Value) -> Value:
+        def value_of(number: Value) -> Value:
             just = does.writes & (does.r == number)
             return Mux(just, found, registers.bit_select(number, 1))
 
         with m.If(is_[isa.Join]):
-            m.d.comb += next_does.a.eq(register(view[isa.Join].r))
+            m.d.comb += next_does.a.eq(value_of(view[isa.Join].r))
         with m.Else():
-            m.d.comb += next_does.a.eq(register(view[isa.And].a))
+            m.d.comb += next_does.a.eq(value_of(view[isa.And].a))
         again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
         m.d.comb += [
-            next_does.b.eq(register(view[isa.And].b)),
+            next_does.b.eq(value_of(view[isa.And].b)),
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
             next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
-            next_does["and"].eq(is_[isa.And]),
+            next_does.conjunction.eq(is_[isa.And]),
             next_does.cmp.eq(is_[isa.Cmp]),
             next_does.join.eq(is_[isa.Join]),
             # What a probe that is taken up again had joined before it was left.
@@ -397,7 +397,11 @@ class ExecutionUnit(wiring.Component):
         acts = Signal()
         m.d.comb += [acts.eq(ready & go), self.executed.eq(acts & ~self.rewind)]
         m.d.comb += found.eq(
-            Mux(does.cmp, self._compared(does), Mux(does["and"], does.a & does.b, does.a | does.b))
+            Mux(
+                does.cmp,
+                self._compared(does),
+                Mux(does.conjunction, does.a & does.b, does.a | does.b),
+            )
         )
         with m.If(acts & does.writes):
             with m.If(does.cmp):
@@ -514,7 +518,7 @@ def _does_layout(config: DeviceConfig) -> data.StructLayout:
             "b": 1,
             "r": 6,
             "writes": 1,
-            "and": 1,
+            "conjunction": 1,
             "cmp": 1,
             "join": 1,
             "again": 1,

@@ -10,8 +10,17 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 76, 150, 48, 52
 
-_COLOURS = ("#2563eb", "#b45309", "#7c3aed", "#0e7490", "#be185d", "#4d7c0f", "#475569")
-_DARK_COLOURS = ("#60a5fa", "#fbbf24", "#a78bfa", "#22d3ee", "#f472b6", "#a3e635", "#94a3b8")
+_COLOURS = ("#2563eb", "#b45309", "#7c3aed", "#0e7490", "#be185d", "#4d7c0f", "#475569", "#dc2626")
+_DARK_COLOURS = (
+    "#60a5fa",
+    "#fbbf24",
+    "#a78bfa",
+    "#22d3ee",
+    "#f472b6",
+    "#a3e635",
+    "#94a3b8",
+    "#f87171",
+)
 _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
@@ -66,7 +75,8 @@ def lines(
             for a, b in zip(x, values, strict=True)
             if b > 0 or not logarithmic
         ]
-        colour = f"c{number % len(_COLOURS)}"
+        again = " dashed" if number >= len(_COLOURS) else ""
+        colour = f"c{number % len(_COLOURS)}{again}"
         out.append(f'<polyline class="line {colour}" points="{" ".join(points)}"/>')
         y = TOP + 14 + 20 * number
         out.append(f'<path class="line {colour}" d="M{WIDTH - RIGHT + 12} {y - 4}h18"/>')
@@ -115,7 +125,7 @@ def _style() -> str:
 
     return (
         f"text{{font:12px {_FONT}}}.title{{font-size:15px;font-weight:600}}"
-        ".line{fill:none;stroke-width:2}.grid{stroke-width:.6}"
+        ".line{fill:none;stroke-width:2}.dashed{stroke-dasharray:5 4}.grid{stroke-width:.6}"
         + colours("#ffffff", "#1f2937", "#cbd5e1", _COLOURS)
         + "@media(prefers-color-scheme:dark){"
         + colours("#0f172a", "#e2e8f0", "#334155", _DARK_COLOURS)

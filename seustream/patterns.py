@@ -11,7 +11,7 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.pattern import ir
 from compiler.plan.logical import Program
-from engine.host.driver import stream_schema
+from engine.host.stores import stream_schema
 from engine.pattern.batch import of_table
 from engine.pattern.event import END_OF_STREAM
 from engine.pattern.nfa import Numbering

@@ -69,7 +69,7 @@ def match(
         .groupBy(*[f"key_{number}" for number in range(len(keys))])
     )
     processor = _processor(query, inside)
-    return keyed.transformWithState(  # type: ignore[no-any-return, operator]
+    return keyed.transformWithState(
         statefulProcessor=processor,
         outputStructType=_spark_schema(query),
         outputMode="Append",

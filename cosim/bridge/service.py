@@ -33,8 +33,9 @@ from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal
 from cosim.bridge.security import Calls, Gate
 from cosim.bridge.session import Limits, Session, identity
-from engine.host.driver import accepted, stream_schema
+from engine.host.driver import accepted
 from engine.host.errors import RowsRefused
+from engine.host.stores import stream_schema
 from hdl.device import Device
 
 MOST_EXCHANGES = 256

@@ -38,9 +38,10 @@ from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal, Record, write_whole
 from cosim.bridge.results import ResultLog
 from engine.host.complete import result_schema
-from engine.host.driver import HostDriver, stream_schema
+from engine.host.driver import HostDriver
 from engine.host.errors import HostError
 from engine.host.state import resume, state_of
+from engine.host.stores import stream_schema
 from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused, Status
 

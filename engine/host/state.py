@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.host.driver import HostDriver, Overflow, Report, stream_schema
+from engine.host.driver import HostDriver, Overflow, Report
+from engine.host.stores import stream_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,12 @@ should visit the other sites; only those rows travel.
     sizes      filter, sizes of joins        planner    orders: exact and heuristic
     messages   what nodes say                outbox     repeated until answered
     site, centre, sink                       the roles, without thread or clock
-    node       roles on one machine          store      a site's rows
+    node       roles on one machine          store      a site's rows, in memory
+    device_store   a site's rows on a device
     transport  a simulated network           ledger     what messages cost
+    wire, process, cluster   nodes as processes over sockets
+    explain    orders and costs, for people  queries    X-SQL queries as such joins
+    batches    micro-batches as blocks, numbered for good
+    needs, prefilter   the filter before a single device
     setting, lockstep, lottery, baselines, strategy     the experiment
 """

@@ -239,6 +239,11 @@ class Centre:
         for k in range(len(self.join)):
             self.outbox.insist(k, Rebuild(self.epoch, self.attempt))
 
+    def give_way(self, epoch: Epoch) -> None:
+        """Somebody else leads a later epoch."""
+        if epoch > self.epoch and epoch[1] != self.node:
+            self._step_down(epoch)
+
     def _step_down(self, epoch: Epoch) -> None:
         self._start_empty()
         self.outbox.forget(Rebuild, Takeover)

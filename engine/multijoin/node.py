@@ -34,6 +34,7 @@ from engine.multijoin.outbox import Outbox
 from engine.multijoin.planner import PLANNERS
 from engine.multijoin.sink import Sink
 from engine.multijoin.site import MAX_PENDING, RETRY_LIMIT, Site
+from engine.multijoin.store import Store
 from engine.multijoin.synopsis import Exact, Kind
 
 
@@ -79,6 +80,7 @@ class Node:
         number: int,
         emit: Callable[[int, Result], None] = lambda member, result: None,
         attempt: int = 0,
+        store: Store | None = None,
     ) -> None:
         self.layout, self.number = layout, number
         self.outbox = Outbox(layout.retry)
@@ -95,6 +97,7 @@ class Node:
                 costs=layout.costs,
                 candidates=layout.candidates,
                 kind=layout.kind,
+                store=store,
                 retry_limit=layout.retry_limit,
                 max_pending=layout.max_pending,
                 forgot=attempt > 0,
@@ -160,6 +163,8 @@ class Node:
         match message:
             case Ack():
                 self.outbox.answered(message.ref, by=sender)
+                if self.site is not None:
+                    self.site.on_ack(message)
             case Stale():
                 # Somebody is further than the epoch this node wanted to end.
                 self.outbox.forget(Takeover)
@@ -203,6 +208,8 @@ class Node:
                 site.on_done(sender, message)
             case Rebuild():
                 site.on_rebuild(sender, message)
+                if self.centre is not None:
+                    self.centre.give_way(message.epoch)
             case Wait():
                 site.on_wait(message)
 

@@ -92,6 +92,7 @@ class Site:
         self.next, self.next_expire, self.planned = 0, 0, -1
         self.tau = self.watermark = -math.inf
         self.suspects: set[int] = set()
+        self.asked: int | None = None
         self.probed: dict[tuple[int, int, int], float] = {}
         self.counters: Counter[str] = Counter()
         self.on_plan: Callable[[Plan], None] = lambda plan: None
@@ -191,7 +192,7 @@ class Site:
         block = self.open.get(plan.no)
         if block is not None and block.state is State.PENDING:
             self.outbox.answered(("delta", self.stream, plan.no))
-            self.suspects.clear()
+            self._centre_lives()
             self.planned = max(self.planned, plan.no)
             self.on_plan(plan)
             parts = [
@@ -238,6 +239,7 @@ class Site:
         if (message.epoch, message.attempt) != mine:
             self.epoch, self.attempt = message.epoch, message.attempt
             self.outbox.forget(Delta, Expire, Takeover)
+            self.asked = None
         pending = [no for no, block in self.open.items() if block.state is State.PENDING]
         waiting = {row for no in pending for row in self.open[no].rows}
         held = counts(self.entry(row) for row in self.store.rows() if row not in waiting)
@@ -313,22 +315,25 @@ class Site:
         """Looks for another centre once the present one has left too many questions open."""
         if self.outbox.tries(Delta, Expire) < self.retry_limit:
             return
-        self.suspects.add(self._asked())
+        self.suspects.add(self.epoch[1] if self.asked is None else self.asked)
         if self.suspects.issuperset(self.candidates):
             self.suspects.clear()
-        self._elect()
-
-    def _asked(self) -> int:
-        """Whoever should have answered: the candidate last asked, or the centre."""
-        asked = [u.to for u in self.outbox.unanswered.values() if isinstance(u.message, Takeover)]
-        return asked[0] if asked else self.epoch[1]
-
-    def _elect(self) -> None:
         left = [node for node in self.candidates if node not in self.suspects]
-        to = self.costs.centre(range(len(self.join)), left)
         self.outbox.forget(Takeover)
-        self.outbox.insist(to, Takeover(self.epoch))
+        self.asked = self.costs.centre(range(len(self.join)), left)
+        self.outbox.insist(self.asked, Takeover(self.epoch))
         self.outbox.calm()
+
+    def on_ack(self, ack: Ack) -> None:
+        if ack.ref[0] == "expire" and ack.ref[1:3] == self.epoch:
+            self._centre_lives()
+
+    def _centre_lives(self) -> None:
+        """Nobody need take over; whoever was asked to may be dead and never answer."""
+        self.suspects.clear()
+        if self.asked is not None:
+            self.outbox.answered(ref(Takeover(self.epoch)), by=self.asked)
+            self.asked = None
 
     def on_stale(self, message: Stale) -> None:
         """This site missed an epoch, which no centre will ask it about again."""

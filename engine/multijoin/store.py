@@ -1,7 +1,7 @@
 """A site's rows: found by key, deleted once no window can reach them.
 
-`Store` is what a site needs of whatever keeps its rows: `RowStore` keeps them in memory; a device
-behind a bridge is another.
+`Store` is what a site needs of whatever keeps its rows: `RowStore` keeps them in memory,
+`engine.multijoin.device_store.DeviceStore` on a device, here or behind a bridge.
 """
 
 from __future__ import annotations
@@ -27,6 +27,22 @@ class Store(Protocol):
     def clear(self) -> None: ...
 
 
+class Ends:
+    """Rows by the time after which no window can reach them."""
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[float, tuple[int, int, int], Stored]] = []
+
+    def add(self, row: Stored) -> None:
+        if row.end != math.inf:
+            heapq.heappush(self.heap, (row.end, row.tid, row))
+
+    def before(self, watermark: float) -> Iterator[Stored]:
+        """Takes out the rows that end before a time."""
+        while self.heap and self.heap[0][0] < watermark:
+            yield heapq.heappop(self.heap)[2]
+
+
 class RowStore:
     """Rows in memory, with an index for each class."""
 
@@ -38,7 +54,7 @@ class RowStore:
     def clear(self) -> None:
         self.by_value: list[dict[Key, dict[Stored, None]]] = [{} for _ in self.classes]
         self.kept: dict[Stored, None] = {}
-        self.ends: list[tuple[float, tuple[int, int, int], Stored]] = []
+        self.ends = Ends()
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -51,8 +67,7 @@ class RowStore:
             self.kept[row] = None
             for index, value in zip(self.by_value, row.values, strict=True):
                 index.setdefault(value, {})[row] = None
-            if row.end != math.inf:
-                heapq.heappush(self.ends, (row.end, row.tid, row))
+            self.ends.add(row)
 
     def probe(self, parts: Iterable[Partial], visible: int) -> list[Partial]:
         found = []
@@ -71,10 +86,8 @@ class RowStore:
         return found
 
     def expire(self, watermark: float) -> list[Stored]:
-        gone = []
-        while self.ends and self.ends[0][0] < watermark:
-            row = heapq.heappop(self.ends)[2]
-            gone.append(row)
+        gone = list(self.ends.before(watermark))
+        for row in gone:
             del self.kept[row]
             for index, value in zip(self.by_value, row.values, strict=True):
                 del index[value][row]

@@ -13,6 +13,7 @@ from engine.multijoin.ledger import Ledger
 from engine.multijoin.messages import Message
 from engine.multijoin.model import BlockRows, Result
 from engine.multijoin.node import Layout, Node
+from engine.multijoin.store import Store
 
 Filter = Callable[[int, int, Message], bool]
 """Whether a message from one node to another gets through."""
@@ -32,7 +33,8 @@ CLEAR = Weather()
 
 @dataclass
 class Network:
-    """Nodes in one process and the messages between them. Time moves from event to event."""
+    """Nodes in one process and the messages between them. Time moves from event to event. `stores`
+    gives a site's store where it is not to be in memory."""
 
     layout: Layout
     weather: Weather = CLEAR
@@ -40,6 +42,7 @@ class Network:
     ledger: Ledger | None = None
     results: list[tuple[int, Result]] = field(default_factory=list)
     passes: Filter = lambda sender, to, message: True
+    stores: Callable[[int], Store | None] = lambda site: None
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
@@ -48,7 +51,12 @@ class Network:
         self.count = itertools.count()
         self.mail: list[tuple[float, int, int, int, Message]] = []
         self.nodes = {
-            number: Node(self.layout, number, lambda m, r: self.results.append((m, r)))
+            number: Node(
+                self.layout,
+                number,
+                lambda m, r: self.results.append((m, r)),
+                store=self.stores(number) if number < len(self.layout.join) else None,
+            )
             for number in self.layout.nodes
         }
         self.down: dict[int, float] = {}

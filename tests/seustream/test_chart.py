@@ -39,3 +39,9 @@ def test_logarithms() -> None:
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_few_values(values: list[float], logarithmic: bool) -> None:
     ElementTree.fromstring(lines("t", "x", "y", [1], {"one": values}, logarithmic))
+
+
+def test_no_two_lines_look_alike() -> None:
+    svg = lines("t", "x", "y", [0, 1], {str(k): [k, k] for k in range(16)})
+    looks = re.findall(r'<polyline class="([^"]*)"', svg)
+    assert len(set(looks)) == 16

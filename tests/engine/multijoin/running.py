@@ -45,7 +45,7 @@ def feed(net: Network, blocks: Sequence[BlockRows], lockstep: bool = False) -> N
             for _ in range(net.chance.randint(0, 12)):
                 if not net.idle:
                     net.step()
-    net.run()
+    net.run(most=60_000)
 
 
 INF = math.inf

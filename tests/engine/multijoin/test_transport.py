@@ -50,6 +50,27 @@ def test_statement_29_crashes_at_any_moment(first: int) -> None:
     assert crashed > 50
 
 
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_a_centre_that_stays_dead(first: int) -> None:
+    """Sites find another one, and nobody goes on asking the dead."""
+    for seed in range(first, first + 10):
+        chance = random.Random(seed)
+        windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
+        net = network(Join.on_one_key(windows), seed, Weather(60, 0.2, 0.1), retry_limit=2)
+        third = len(blocks) // 3
+        feed(net, blocks[:third])
+        net.crash_centre(max(site.epoch for site in sites(net))[1], INF)
+        feed(net, blocks[third:])
+        assert found(net) == answer(windows, blocks), seed
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(1000, 9000, 500))
+def test_statement_27_29_at_length(first: int) -> None:
+    for seed in range(first, first + 500):
+        stormy(seed, crash=0.1 * (seed % 2))
+
+
 @pytest.mark.parametrize("moment", ["before accept", "between accept and plan", "during rebuild"])
 @pytest.mark.parametrize("seed", range(10))
 def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> None:

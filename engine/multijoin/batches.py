@@ -1,0 +1,96 @@
+"""Micro-batches as blocks, with numbers that a batch run again gets again.
+
+A feeder that fails in the middle of a batch runs it once more. Sites ignore a block they had
+before, which they tell by its number; so the numbers are written down, by batch, stream and closing
+time, before any block goes out.
+
+    numbers = BlockNumbers(path)
+    for block in blocks_of_batch(join, numbers, batch, tables, unit=1000):
+        cluster.submit(block)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from engine.multijoin.errors import MultiJoinError
+from engine.multijoin.model import BlockRows, Join, Row
+
+
+class BlockNumbers:
+    """The numbers given so far, in a file of one JSON array a line: batch, stream, closing time,
+    number. A last line without an end was being written when the power went, and is dropped:
+    nothing had been sent under it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.given: dict[tuple[int, int, int], int] = {}
+        self.next: dict[int, int] = {}
+        if path.exists():
+            whole = path.read_bytes()
+            end = whole.rfind(b"\n") + 1
+            if end < len(whole):
+                with path.open("r+b") as file:
+                    file.truncate(end)
+            for place, line in enumerate(whole[:end].splitlines(), start=1):
+                self._take(place, line)
+
+    def _take(self, place: int, line: bytes) -> None:
+        try:
+            batch, stream, tau, no = json.loads(line)
+            expected = self.next.get(stream, 0)
+        except (ValueError, TypeError):
+            batch, stream, tau, no, expected = 0, 0, 0, -1, 0
+        if no != expected:
+            raise MultiJoinError(
+                f"{self.path}:{place}: not the next block number",
+                "the file is written by one feeder alone; start a new one with new sites",
+            )
+        self.given[batch, stream, tau] = no
+        self.next[stream] = no + 1
+
+    def of(self, batch: int, blocks: list[tuple[int, int]]) -> list[int]:
+        """Numbers of a batch's blocks, each by stream and closing time; new ones are on disk when
+        this returns."""
+        lines = []
+        for stream, tau in blocks:
+            if (batch, stream, tau) not in self.given:
+                no = self.next.get(stream, 0)
+                self.given[batch, stream, tau] = no
+                self.next[stream] = no + 1
+                lines.append(json.dumps([batch, stream, tau, no]) + "\n")
+        if lines:
+            with self.path.open("a") as file:
+                file.write("".join(lines))
+                file.flush()
+                os.fsync(file.fileno())
+        return [self.given[batch, stream, tau] for stream, tau in blocks]
+
+
+def blocks_of_batch(
+    join: Join, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
+) -> list[BlockRows]:
+    """A batch's rows, by stream, as blocks of `unit` ticks each that close at the unit's end; in
+    the order of their closing times, then streams. Rows go with their place in their table."""
+    if unit < 1:
+        raise ValueError(f"unit = {unit}: want 1 tick or more")
+    rows: dict[tuple[int, int], list[Row]] = {}
+    for stream, table in tables.items():
+        ts = np.asarray(table.column("ts").combine_chunks(), dtype=np.int64)
+        columns = [table.column(name).to_pylist() for name in join.streams[stream].columns]
+        closing = -(-ts // unit) * unit
+        for place, (t, tau) in enumerate(zip(ts.tolist(), closing.tolist(), strict=True)):
+            keys = tuple(column[place] for column in columns)
+            rows.setdefault((tau, stream), []).append(Row(keys, t, place))
+    order = sorted(rows)
+    given = numbers.of(batch, [(stream, tau) for tau, stream in order])
+    return [
+        BlockRows(stream, tau, tuple(rows[tau, stream]), no)
+        for (tau, stream), no in zip(order, given, strict=True)
+    ]
