@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from compiler.apas import expressions as x
 from compiler.apas import functions as f
 from compiler.apas import syntax as s
-from compiler.apas.build import Builder, Context, is_boolean
+from compiler.apas.build import Builder
+from compiler.apas.calls import is_boolean
+from compiler.apas.contexts import Context
 from compiler.apas.functions import Libraries
 from compiler.apas.layout import Structure
 from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
