@@ -1,5 +1,6 @@
 """The engine: what the hardware does not do.
 
 `host/` drives a device: encodes tuples, keeps rows, completes results. A device is
-handed in, never imported.
+handed in, never imported. `temporal/` is the algebra of streams of intervals, and the merge of all
+streams; `supervisor/` keeps named queries over live sources.
 """
