@@ -97,7 +97,12 @@ def analyse(
             problems.add("Syntax", "a definition needs a name", one.target_span, "select name[…]")
         label = one.name.parts[0] if one.name is not None else ""
         if label in symbols.local:
-            problems.add("DuplicateStream", f"there is a stream {label} already", one.target_span)
+            problems.add(
+                "DuplicateStream",
+                f"there is a stream {label} already",
+                one.target_span,
+                "give one of them another name",
+            )
         elif label in catalogue:
             warnings.append(f"stream {label} of the query hides that of the catalogue")
         found = _Analysis(source, problems, symbols, libraries, later).run(one, label)
@@ -371,6 +376,7 @@ class _Analysis:
         self.newest = UNION_NAME
 
     def _bad(self, call: s.Call, message: str, span: Span, hint: str | None = None) -> None:
+        hint = hint or f"functions and what they take are in the reference, {call.function} too"
         self.problems.add("BadArgument", f"{call.function}: {message}", span, hint)
 
     # --- conditions -----------------------------------------------------------

@@ -96,7 +96,7 @@ class Expressions(Reader):
         return x.Operate(name, ct, cast, result)
 
     def _no_operator(self, shown: str, types: list[str], span: Span) -> None:
-        hint = None
+        hint = "types become more general only to DOUBLE and STRING"
         if shown == "!=" and set(types) == {"BOOLEAN"}:
             hint = "BOOLEANs differ where a XOR b"
         elif "DATETIME" in types and shown in "+-*/":
@@ -232,7 +232,8 @@ class Expressions(Reader):
         try:
             bound = bind(given)
         except BadArgument as error:
-            self.problems.add("BadArgument", f"{name}: {error}", e.span)
+            hint = "arguments go by position, or by name: f(a, name = b)"
+            self.problems.add("BadArgument", f"{name}: {error}", e.span, hint)
             return None
         flat = [each for place in bound.order for each in leaves[place]]
         cast = tuple(
