@@ -1,5 +1,7 @@
 """The engine: what the hardware does not do.
 
 `host/` drives a device: encodes tuples, keeps rows, completes results. A device is
-handed in, never imported. `multijoin/` joins streams that live at different sites.
+handed in, never imported. `temporal/` is the algebra of streams of intervals, and the merge of all
+streams; `supervisor/` keeps named queries over live sources. `pattern/` matches sequences of
+events; `multijoin/` joins streams that live at different sites.
 """

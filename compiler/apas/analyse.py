@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from compiler.apas import expressions as x
 from compiler.apas import functions as f
 from compiler.apas import syntax as s
-from compiler.apas.build import Builder, Context, is_boolean
+from compiler.apas.build import Builder
+from compiler.apas.calls import is_boolean
+from compiler.apas.contexts import Context
 from compiler.apas.functions import Libraries
 from compiler.apas.layout import Structure
 from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
@@ -95,7 +97,12 @@ def analyse(
             problems.add("Syntax", "a definition needs a name", one.target_span, "select name[…]")
         label = one.name.parts[0] if one.name is not None else ""
         if label in symbols.local:
-            problems.add("DuplicateStream", f"there is a stream {label} already", one.target_span)
+            problems.add(
+                "DuplicateStream",
+                f"there is a stream {label} already",
+                one.target_span,
+                "give one of them another name",
+            )
         elif label in catalogue:
             warnings.append(f"stream {label} of the query hides that of the catalogue")
         found = _Analysis(source, problems, symbols, libraries, later).run(one, label)
@@ -369,6 +376,7 @@ class _Analysis:
         self.newest = UNION_NAME
 
     def _bad(self, call: s.Call, message: str, span: Span, hint: str | None = None) -> None:
+        hint = hint or f"functions and what they take are in the reference, {call.function} too"
         self.problems.add("BadArgument", f"{call.function}: {message}", span, hint)
 
     # --- conditions -----------------------------------------------------------

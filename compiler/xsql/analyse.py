@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from compiler.catalogue import Column, Stream
+from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.pattern import ir
 from compiler.pattern import tree as pattern_tree
@@ -176,6 +176,14 @@ class Analysis:
                 s.select.span,
                 "name one with AS",
             )
+        for column in columns:
+            if column.name.lower() in TIMESTAMP_NAMES:
+                self.problems.add(
+                    "duplicate-name",
+                    f"{column.name} is the implicit time of every stream",
+                    s.select.span,
+                    "its tuples have the time of their newest component; name another time with AS",
+                )
         if self._add_stream(s.name, Stream(s.name.text, columns, self._text(s.select.span))):
             self.derivations[s.name.text.lower()] = query
 

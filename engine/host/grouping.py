@@ -226,6 +226,7 @@ class _Results:
     def __init__(self, lo: Ints, hi: Ints, points: int) -> None:
         self.lo, self.hi, self.points = lo, hi, points
         self.spans: dict[int | None, tuple[pa.Array | None, Ints, Ints, Ints]] = {}
+        self.blocks: dict[int | None, spans.Blocks] = {}
         self.sums: dict[int | None, npt.NDArray[np.float64]] = {}
 
     def of(self, e: x.Aggregate, values: pa.Array | None, argument: int | None) -> pa.Array:
@@ -235,7 +236,9 @@ class _Results:
             return pa.array(counts)
         empty = counts == 0
         if e.function in ("min", "max"):
-            return _extreme(values, lo, hi, self.points, empty, e.function == "max")
+            if argument not in self.blocks:
+                self.blocks[argument] = spans.Blocks(lo, hi)
+            return _extreme(values, self.blocks[argument], empty, e.function == "max")
         if e.function == "sum" and pa.types.is_integer(values.type):
             numbers = np.asarray(values.cast(pa.int64()))
             try:
@@ -279,12 +282,10 @@ def _by_small_numbers(numbers: Ints) -> Ints:
     return np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
 
 
-def _extreme(
-    values: pa.Array, lo: Ints, hi: Ints, points: int, empty: Bools, greatest: bool
-) -> pa.Array:
+def _extreme(values: pa.Array, blocks: spans.Blocks, empty: Bools, greatest: bool) -> pa.Array:
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         numbers = np.asarray(values)
-        found = spans.extremes(numbers, lo, hi, points, greatest)
+        found = blocks.extremes(numbers, len(empty), greatest)
         return pa.array(np.where(empty, numbers.dtype.type(0), found), values.type, mask=empty)
     # Whatever else has an order is compared by its rank.
     encoded = values.dictionary_encode()
@@ -295,7 +296,7 @@ def _extreme(
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     codes = rank[np.asarray(encoded.indices)] if len(order) else np.empty(0, np.int64)
-    found = spans.extremes(codes, lo, hi, points, greatest).astype(np.int64)
+    found = blocks.extremes(codes, len(empty), greatest).astype(np.int64)
     places = pa.array(order[np.where(empty, 0, found)] if len(order) else found, mask=empty)
     return encoded.dictionary.take(places)
 

@@ -34,6 +34,11 @@ def run_apas(arguments: argparse.Namespace) -> int:
         raise UserError(
             ["--slack: APAS inputs are taken in the order of (ts, te)"], hint="sort the files"
         )
+    if arguments.waves is not None or arguments.backend != "golden":
+        raise UserError(
+            ["--backend, --waves: an APAS query runs in the engine, no device has a part in it"],
+            hint="leave them out",
+        )
     paths = _inputs(arguments.input)
     found = {name: read_intervals(path, name) for name, path in paths.items()}
     c = _compile(arguments.file, {name: tree for name, (tree, _) in found.items()})

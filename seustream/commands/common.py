@@ -19,7 +19,7 @@ from seustream.errors import UserError
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="Q.xsql|Q.apas", help="the queries")
+    parser.add_argument("file", type=Path, metavar="Q.xsql", help="the queries")
     parser.add_argument(
         "--plan",
         choices=PLANS,

@@ -168,8 +168,11 @@ TESTED_ELSEWHERE = {
 
 
 def kinds_reported() -> Iterator[str]:
-    """The first argument of every call that reports a problem."""
+    """The first argument of every call that reports a problem. The kinds of APAS have their cases in
+    its reference page, of which a test checks that it has them all."""
     for path in Path(compiler.__file__).parent.rglob("*.py"):
+        if "apas" in path.parts:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not (isinstance(node, ast.Call) and node.args):
                 continue

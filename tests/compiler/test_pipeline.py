@@ -204,7 +204,7 @@ VALID = [
     " GROUP BY s HAVING count(*) > 1 AND max(a) IS NOT NULL WINDOW RANGE 5 minutes;"
     "REGISTER QUERY late AS SELECT R.*, coalesce(S.d, 0) + 1 AS d1 FROM R, S AS S"
     " WHERE CAST(R.a AS varchar(5)) LIKE '1%' OR lower(R.s) IN ('a', 'b''c') WINDOW UNBOUNDED;"
-    "SHOW QUERIES; DROP QUERY late; EXPLAIN q0; CREATE STREAM z AS SELECT ts, a FROM R WINDOW 1;",
+    "SHOW QUERIES; DROP QUERY late; EXPLAIN q0; CREATE STREAM z AS SELECT ts AS at, a FROM R WINDOW 1;",
 ]
 TOKEN = re.compile(r"'[^']*'|\"[^\"]*\"|--[^\n]*|\w+|\s+|[<>!]=|<>|.", re.DOTALL)
 WORDS = [

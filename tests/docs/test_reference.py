@@ -14,6 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from compiler.apas.compile import compile_query
+from compiler.apas.functions import Libraries
+from compiler.apas.symbols import Schema
+from compiler.apas.tree import from_lists
 from compiler.errors import CompileError
 from compiler.pattern.bind import FUNCTIONS as PATTERN_FUNCTIONS
 from compiler.plan.pipeline import STAGES, Options, compile_text
@@ -69,7 +73,7 @@ def test_xsql_examples_compile() -> None:
     text = "".join(block.text for block in blocks(page("xsql")) if block.language == "xsql")
     compiled = compile_text(text)
     names = [query.name for query in compiled.program.queries]
-    assert names == ["near", "q1", "q2", "q3", "q4"]
+    assert names == ["near", "q1", "q2", "q3", "q4", "q5", "q6"]
     items = [item.name for item in compiled.program.queries[0].items]
     assert items == ["R.a", "twice", "upper(note)"]
 
@@ -136,9 +140,12 @@ def test_statements_are_all_there() -> None:
 # --- errors -------------------------------------------------------------------
 
 
-def kinds_in_the_compiler() -> set[str]:
+def kinds_in_the_compiler(apas: bool) -> set[str]:
+    """Kinds of problems of one of the two languages."""
     found = set()
     for path in (ROOT / "compiler").rglob("*.py"):
+        if ("apas" in path.parts) != apas:
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.args:
                 called = node.func
@@ -158,8 +165,10 @@ KINDS = table(page("errors"), "kind")
 def test_error_kinds_are_all_there() -> None:
     listed = [codes(row[0])[0] for row in KINDS]
     assert listed == sorted(listed)
-    of_patterns = {kind for kind in kinds_in_the_compiler() if re.fullmatch(r"P\d+", kind)}
-    assert set(listed) == kinds_in_the_compiler() - of_patterns
+    of_patterns = {
+        kind for kind in kinds_in_the_compiler(apas=False) if re.fullmatch(r"P\d+", kind)
+    }
+    assert set(listed) == kinds_in_the_compiler(apas=False) - of_patterns
 
 
 def test_codes_of_patterns_are_all_there() -> None:
@@ -172,6 +181,37 @@ def test_clauses_and_strategies_of_patterns_compile() -> None:
     assert all(word in shown for word in ("USING ANY", "USING NEXT", "USING STRICT", "WITHIN"))
     listed = codes(" ".join(row[0] for row in table(page("pattern"), "written")))
     assert set(PATTERN_FUNCTIONS) <= {text.partition("(")[0] for text in listed}
+
+
+APAS_KINDS = table(page("errors"), "APAS kind")
+
+
+def test_apas_kinds_are_all_there() -> None:
+    listed = [codes(row[0])[0] for row in APAS_KINDS]
+    assert listed == sorted(listed)
+    assert set(listed) == kinds_in_the_compiler(apas=True)
+
+
+@pytest.mark.parametrize("row", APAS_KINDS, ids=lambda row: row[0].strip("`"))
+def test_apas_examples_are_of_their_kind(row: list[str]) -> None:
+    schemas = {
+        "I": [["v", "INTEGER"], ["d", "DOUBLE"], ["g", [["x", "DOUBLE"]]]],
+        "J": [["v", "INTEGER"]],
+        "K": [["w", "INTEGER"]],
+    }
+    catalogue = {name: Schema(from_lists(name, lists)) for name, lists in schemas.items()}
+    with pytest.raises(CompileError) as raised:
+        compile_query(codes(row[2])[0], catalogue)
+    assert [problem.kind for problem in raised.value.problems] == codes(row[0])
+
+
+def test_apas_functions_are_all_there() -> None:
+    listed = [
+        name
+        for row in table(page("apas"), "function")
+        for name in re.findall(r"\w+\.\w+(?=\()", row[0])
+    ]
+    assert sorted(listed) == sorted(Libraries().names)
 
 
 @pytest.mark.parametrize("row", [row for row in KINDS if row[2]], ids=lambda row: row[0].strip("`"))

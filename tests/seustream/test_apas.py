@@ -97,6 +97,7 @@ REFUSED = {
     "no stream": (["run", "road.apas", "--input", "I=I.csv"], "there is no stream II"),
     "syntax": (["run", "bad.apas", *INPUTS], "bad.apas:1:9"),
     "slack": (["run", "road.apas", *INPUTS, "--slack", "5"], "--slack"),
+    "backend": (["run", "road.apas", *INPUTS, "--backend", "iss"], "no device has a part in it"),
     "no file": (["run", "road.apas", "--input", "I=X.csv"], "X.csv: no such file"),
     "format": (["run", "road.apas", "--input", "I=road.apas"], "unknown format"),
     "input": (["run", "road.apas", "--input", "I"], "want STREAM=FILE"),

@@ -80,36 +80,45 @@ def _running(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
     return found
 
 
+class Blocks:
+    """Spans as pairs of blocks of a power of two, for the least and greatest of any values."""
+
+    def __init__(self, first: Ints, last: Ints) -> None:
+        held = np.flatnonzero(last > first)
+        length = (last - first)[held]
+        # A few distinct levels, as small numbers: they are sorted by their digits.
+        level = (np.frexp(length.astype(np.float64))[1] - 1).astype(np.int8)
+        order = np.argsort(level, kind="stable")
+        self.members = held[order]
+        self.first, self.last = first[self.members], last[self.members]
+        self.top = int(level.max(initial=0))
+        self.edges = np.searchsorted(level[order], np.arange(self.top + 2))
+
+    def extremes(self, values: npt.NDArray[Any], n: int, greatest: bool) -> npt.NDArray[Any]:
+        """The least or greatest value at each point; at points without members whatever."""
+        pick = np.maximum if greatest else np.minimum
+        if np.issubdtype(values.dtype, np.floating):
+            nothing = values.dtype.type(-np.inf if greatest else np.inf)
+        else:
+            limits = np.iinfo(values.dtype)
+            nothing = values.dtype.type(limits.min if greatest else limits.max)
+        values = values[self.members]
+        found = np.full(n, nothing, values.dtype)
+        # `found[p]` is of the blocks of this level's size that begin at p.
+        for k in range(self.top, -1, -1):
+            if k < self.top:
+                half = 1 << k
+                above = found
+                found = above.copy()
+                pick(found[half:], above[:-half], out=found[half:])
+            mine = slice(int(self.edges[k]), int(self.edges[k + 1]))
+            pick.at(found, self.first[mine], values[mine])
+            if k:
+                pick.at(found, self.last[mine] - (1 << k), values[mine])
+        return found
+
+
 def extremes(
     values: npt.NDArray[Any], first: Ints, last: Ints, n: int, greatest: bool
 ) -> npt.NDArray[Any]:
-    """The least or greatest value at each point; at points without members whatever."""
-    held = last > first
-    values, first, last = values[held], first[held], last[held]
-    pick = np.maximum if greatest else np.minimum
-    if np.issubdtype(values.dtype, np.floating):
-        nothing = values.dtype.type(-np.inf if greatest else np.inf)
-    else:
-        limits = np.iinfo(values.dtype)
-        nothing = values.dtype.type(limits.min if greatest else limits.max)
-    found = np.full(n, nothing, values.dtype)
-    if not len(values):
-        return found
-    # A few distinct levels, as small numbers: they are sorted by their digits.
-    level = (np.frexp((last - first).astype(np.float64))[1] - 1).astype(np.int8)
-    order = np.argsort(level, kind="stable")
-    values, first, last, level = values[order], first[order], last[order], level[order]
-    top = int(level[-1])
-    edges = np.searchsorted(level, np.arange(top + 2))
-    # `found[p]` is of the blocks of this level's size that begin at p.
-    for k in range(top, -1, -1):
-        if k < top:
-            half = 1 << k
-            above = found
-            found = above.copy()
-            pick(found[half:], above[:-half], out=found[half:])
-        mine = slice(int(edges[k]), int(edges[k + 1]))
-        pick.at(found, first[mine], values[mine])
-        if k:
-            pick.at(found, last[mine] - (1 << k), values[mine])
-    return found
+    return Blocks(first, last).extremes(values, n, greatest)

@@ -68,6 +68,7 @@ ERRORS: dict[str, list[tuple[str, int, int]]] = {
 @pytest.mark.parametrize("text", ERRORS)
 def test_errors_have_their_place(text: str) -> None:
     assert places(text) == ERRORS[text]
+    assert all(problem.hint for problem in problems(text))
 
 
 @pytest.mark.acceptance(39)

@@ -95,6 +95,13 @@ def test_an_unnamed_expression_is_a_column_of_its_text() -> None:
     assert [column.name for column in program.streams[-1].columns] == ["a * 0.5", "1.5"]
 
 
+@pytest.mark.parametrize("column", ["S.TimeStamp", "S.d AS ts"])
+def test_a_derived_stream_has_its_own_time(column: str) -> None:
+    text = f"CREATE STREAM x AS SELECT {column} FROM S WINDOW 1;"
+    (found,) = reported(STREAMS + text)
+    assert "the implicit time of every stream" in found.message
+
+
 def test_a_derived_stream_can_be_queried() -> None:
     program = analysed(
         STREAMS + "CREATE STREAM x AS SELECT S.d FROM S WINDOW 1; SELECT d, ts FROM X WINDOW 1"
