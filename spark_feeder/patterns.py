@@ -44,8 +44,6 @@ def match(
     """The matches of a query with PARTITION BY over a stream. `time` is its timestamp column;
     `delay` is how far its times may fall back. The columns are those of RETURN, and the time of
     the match."""
-    from pyspark.sql import functions as f
-
     if not query.partition:
         raise PatternError(
             f"query {query.name}: a stateful operator needs keys",
@@ -55,6 +53,8 @@ def match(
         raise PatternError(
             f"query {query.name}: a stream has no end to wait for", "add WITHIN to the query"
         )
+    from pyspark.sql import functions as f
+
     columns = {column.name.lower(): column.name for column in query.stream.columns}
     keys = [columns[name] for name in query.partition]
     inside = [columns[name] for name in columns if name not in query.partition]

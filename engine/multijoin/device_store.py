@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from compiler.plan.pipeline import Compilation, Options, compile_text
-from engine.host.driver import HostDriver, stream_schema
+from engine.host.driver import HostDriver
+from engine.host.stores import stream_schema
 from engine.multijoin.errors import BadQuery
 from engine.multijoin.keys import Key, hashed
 from engine.multijoin.model import Join, Partial, Stored, extend

@@ -5,7 +5,7 @@ Columns hold int64, float64, bool, or text as objects; dates and times are integ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,6 @@ from compiler.plan.types import Kind, Type
 from engine.host.schema import arrow_type
 from engine.pattern.columns import Array, Column, Ints, column_of, without_nan
 from engine.pattern.event import Event
-
-Codes = tuple[Ints, list[str | None]]
 
 
 @dataclass(slots=True)
@@ -231,6 +229,3 @@ def needed(query: ir.Query) -> set[str]:
                 found.add(part.attribute)
     found.discard(ir.TIME)
     return found
-
-
-Attributes = Mapping[str, Any]

@@ -68,6 +68,18 @@ class Lists:
             codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
         return codes
 
+    def stretch_begin(self, times: Ints) -> Ints:
+        """Where the keys' stretches begin that hold these times."""
+        if not self.query.partition:
+            return np.full(len(times), -FAR)
+        return times // self.stretch * self.stretch
+
+    def stretch_end(self, times: Ints) -> Ints:
+        """Where they end."""
+        if not self.query.partition:
+            return np.full(len(times), FAR)
+        return (times // self.stretch + 1) * self.stretch
+
     def counts(self, elements: tuple[int, ...]) -> list[int]:
         return [len(self.rows[e]) for e in elements]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.pattern import ir
@@ -182,6 +182,3 @@ class EventList:
         if gone:
             del self.events[:gone]
             del self.times[:gone]
-
-
-Report = Callable[[str], None]

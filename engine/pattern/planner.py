@@ -11,17 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode, Skip, Strategy
+from compiler.pattern.ir import Class, Mode, Strategy
 from engine.pattern.errors import EngineRefused
 
 ENGINES = ("auto", "columns", "optiseq", "nfa", "compact")
 Order = tuple[int, ...]
 SAMPLE = 2_000
-
-# Measured per range candidate, in one run (bench/patterns): what the column-wise search takes is
-# far below what an event tested against a run takes.
-COST_NFA = 1.0
-COST_OPTISEQ = 0.55
 
 
 # --- orders -------------------------------------------------------------------
@@ -84,14 +79,6 @@ def cost_order(estimate: Estimate) -> tuple[float, Order]:
                 ways.append((cost + raw * estimate.passing(*block), (*order, added)))
             best[low, high] = min(ways)
     return best[0, size - 1]
-
-
-def prefix_cost(estimate: Estimate) -> float:
-    """What an automaton tests: the same sum, always from the left."""
-    cost = float(estimate.counts[0])
-    for high in range(1, len(estimate.counts)):
-        cost += estimate.raw(0, high) * estimate.passing(0, high - 1)
-    return cost
 
 
 def sample_step(length: int) -> int:
@@ -227,8 +214,3 @@ def pick(query: ir.Query, engine: str = "auto") -> tuple[str, str]:
         return "optiseq", "groups between single events, searched by ordered lists"
     assert reasons["nfa"] is None, "every query has a matcher"
     return "nfa", f"only the automaton can: {reasons['optiseq']}"
-
-
-def holds_back(query: ir.Query) -> bool:
-    """Whether matches wait until their start is settled."""
-    return query.skip is not Skip.NONE

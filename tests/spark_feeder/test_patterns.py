@@ -37,8 +37,8 @@ def spark() -> Iterator[Any]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    for name, value in {**settings, "spark.sql.shuffle.partitions": "2"}.items():
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    for name, value in {**settings, "spark.sql.shuffle.partitions": "1"}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

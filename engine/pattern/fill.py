@@ -1,0 +1,293 @@
+"""What is left when all anchors are bound: groups are filled, absences looked for, D is computed.
+
+All of it on columns, for many bindings at once; only conditions that compare a member with all
+before it, or two groups, go one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Class
+from engine.pattern.columns import Array, Bools, Ints, holds
+from engine.pattern.errors import PatternBudgetExceeded
+from engine.pattern.event import END_OF_STREAM, Event
+from engine.pattern.found import Found, Members, runs
+from engine.pattern.lists import Bindings, Lists
+from engine.pattern.meaning import Meaning
+
+Rows = dict[int, Array]
+"""For each bound element a position in its list, a binding a row."""
+
+
+class Completion:
+    """The matches of one epoch, old < D ≤ new; `parts` are those found so far."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        lists: Lists,
+        epoch: tuple[int, int],
+        limit: int,
+        max_matches: int | None,
+    ) -> None:
+        self.parts: list[Found] = []
+        self._meaning = meaning
+        self._query = meaning.query
+        self._anchors = meaning.query.anchors
+        self._conjuncts = {
+            cls: [c for c in meaning.query.conjuncts if c.cls is cls] for cls in Class
+        }
+        self._lists = lists
+        self._epoch = epoch
+        self._limit = limit
+        self._max_matches = max_matches
+
+    def take(self, rows: Rows, size: int) -> None:
+        """All anchors are bound: groups are filled, absences looked for, D is computed."""
+        for piece in self._by_groups(rows, size):
+            part = {e: r[piece] for e, r in rows.items()}
+            self._finish(part, len(next(iter(part.values()))))
+
+    def _by_groups(self, rows: Rows, size: int) -> list[slice]:
+        """Pieces whose groups and absences together are not too many rows."""
+        most = np.zeros(size, np.int64)
+        for element, of in enumerate(self._query.elements):
+            if of.kleene:
+                begin, end = self._gap(element, rows, None)
+                most = np.maximum(most, end - begin)
+        return pieces(most, self._limit) if most.any() else [slice(0, size)]
+
+    def _finish(self, rows: Rows, size: int) -> None:
+        groups: dict[int, Members] = {}
+        for element, of in enumerate(self._query.elements):
+            if not of.kleene:
+                continue
+            members = self._members(element, rows, size)
+            groups[element] = members
+            keep = members.counts >= (of.least or 1)
+            if of.most is not None:
+                keep &= members.counts <= of.most
+            rows, groups, size = _kept(rows, groups, keep)
+        for cls in (Class.FIRST, Class.STEP, Class.GROUP):
+            for conjunct in self._conjuncts[cls]:
+                if size:
+                    keep = self._holds(conjunct, rows, groups, size)
+                    rows, groups, size = _kept(rows, groups, keep)
+        if not size:
+            return
+        determined = self._determined(rows, groups)
+        old, new = self._epoch
+        keep = (determined > old) & (determined <= new)
+        for element in self._meaning.forbidding:
+            keep &= ~self._forbidden(element, rows, groups, size)
+        if not keep.any():
+            return
+        lists = self._lists
+        found = Found(
+            lists.log,
+            determined,
+            {e: lists.rows[e][r] for e, r in rows.items()},
+            {e: Members(m.counts, lists.rows[e][m.rows]) for e, m in groups.items()},
+        )
+        self.parts.append(found if keep.all() else found.keep(keep))
+        count = sum(map(len, self.parts))
+        if self._max_matches is not None and count > self._max_matches:
+            raise PatternBudgetExceeded(
+                f"query {self._query.name}: more than {self._max_matches:,} matches at once",
+                "narrow WITHIN, add conditions, or raise max_matches",
+            )
+
+    def _ends(self, rows: Rows, groups: dict[int, Members]) -> tuple[Array, Array]:
+        """Positions of the first and the last event, in the layout of times."""
+        lists = self._lists
+        first, last = self._query.positives[0], self._query.positives[-1]
+        begin = rows[first] if first in rows else groups[first].rows[groups[first].starts]
+        end = rows[last] if last in rows else groups[last].rows[groups[last].ends - 1]
+        return lists.T[first][begin], lists.T[last][end]
+
+    def _determined(self, rows: Rows, groups: dict[int, Members]) -> Ints:
+        begin, end = self._ends(rows, groups)
+        anchor = self._anchors[0]
+        shift = self._lists.shift[anchor]
+        if not self._query.waits:
+            found = end
+        elif self._query.window is None:
+            return np.full(len(begin), END_OF_STREAM)
+        else:
+            found = begin + self._query.window
+        return found if shift is None else found - shift[rows[anchor]]
+
+    def _gap(
+        self, element: int, rows: Rows, groups: dict[int, Members] | None
+    ) -> tuple[Ints, Ints]:
+        """Positions in an element's list that lie in its gap. Without groups, between anchors;
+        with them, between whatever positives are beside it."""
+        lists, window = self._lists, self._query.window
+        beside = self._anchors if groups is None else self._query.positives
+        before = [i for i in beside if i < element]
+        after = [i for i in beside if i > element]
+
+        def time(of: int, last: bool) -> Array:
+            if of in rows:
+                return lists.T[of][rows[of]]
+            assert groups is not None
+            members = groups[of]
+            return lists.T[of][members.rows[members.ends - 1 if last else members.starts]]
+
+        if before:
+            first = time(before[-1], True) + 1
+        elif window is None:
+            first = lists.stretch_begin(time(beside[0], False))
+        else:
+            first = time(beside[-1], True) - window
+        if after:
+            last = time(after[0], False)
+        elif window is None:
+            last = lists.stretch_end(time(beside[0], False))
+        else:
+            last = time(beside[0], False) + window + 1
+        times = lists.T[element]
+        begin = np.searchsorted(times, first, "left")
+        return begin, np.maximum(np.searchsorted(times, last, "left"), begin)
+
+    def _members(self, element: int, rows: Rows, size: int) -> Members:
+        begin, end = self._gap(element, rows, None)
+        members = Members(end - begin, runs(begin, end - begin))
+        for conjunct in self._conjuncts[Class.MEMBER]:
+            if element in conjunct.refs and len(members.rows):
+                owner = members.owner
+                at = {e: r[owner] for e, r in rows.items()}
+                bindings = Bindings(self._lists, len(owner), at, {element: members.rows})
+                true = holds(conjunct.expression, bindings)
+                counts = np.bincount(owner[true], minlength=size).astype(np.int64)
+                members = Members(counts, members.rows[true])
+        return members
+
+    def _holds(
+        self, conjunct: ir.Conjunct, rows: Rows, groups: dict[int, Members], size: int
+    ) -> Bools:
+        """Whether a condition on complete groups is TRUE, for each match."""
+        through = _goes_through(conjunct.expression)
+        if through is None:
+            return self._one_by_one(conjunct, rows, groups, size)
+        if not through:
+            bindings = Bindings(self._lists, size, rows, groups=groups)
+            return holds(conjunct.expression, bindings)
+        (element,) = through
+        members = groups[element]
+        owner = members.owner
+        index = np.arange(len(members.rows))
+        if conjunct.cls is Class.STEP:
+            later = np.ones(len(index), bool)
+            later[members.starts] = False
+            index, owner = index[later], owner[later]
+        at = {e: r[owner] for e, r in rows.items()}
+        bindings = Bindings(
+            self._lists,
+            len(index),
+            at,
+            {element: members.rows[index]},
+            {element: members.rows[index - 1]} if conjunct.cls is Class.STEP else None,
+            groups,
+            owner,
+        )
+        fails = np.bincount(owner[~holds(conjunct.expression, bindings)], minlength=size)
+        none: Bools = fails == 0
+        return none
+
+    def _one_by_one(
+        self, conjunct: ir.Conjunct, rows: Rows, groups: dict[int, Members], size: int
+    ) -> Bools:
+        """Conditions that compare a member with all before it, or two groups."""
+        condition = next(c for c in self._meaning.conditions if c.conjunct is conjunct)
+        found = np.zeros(size, bool)
+        for number in range(size):
+            found[number] = self._meaning.throughout(condition, self._events(rows, groups, number))
+        return found
+
+    def _events(
+        self, rows: Rows, groups: dict[int, Members], number: int
+    ) -> list[tuple[Event, ...]]:
+        lists = self._lists
+        whole: list[tuple[Event, ...]] = [()] * len(self._query.elements)
+        for element, positions in rows.items():
+            whole[element] = (lists.log.event(int(lists.rows[element][positions[number]])),)
+        for element, members in groups.items():
+            part = members.rows[members.starts[number] : members.ends[number]]
+            whole[element] = tuple(lists.log.event(int(r)) for r in lists.rows[element][part])
+        return whole
+
+    def _forbidden(self, element: int, rows: Rows, groups: dict[int, Members], size: int) -> Bools:
+        """Which matches some event forbids."""
+        begin, end = self._gap(element, rows, groups)
+        counts = end - begin
+        conjuncts = [c for c in self._conjuncts[Class.NEGATED] if element in c.refs]
+        found: Bools = counts > 0
+        if not conjuncts:
+            return found
+        found[:] = False
+        for piece in pieces(counts, self._limit):
+            owner = np.repeat(np.arange(piece.start, piece.stop), counts[piece])
+            events = runs(begin[piece], counts[piece])
+            true = np.ones(len(events), bool)
+            for conjunct in conjuncts:
+                if _goes_through(conjunct.expression) == ():
+                    at = {e: r[owner] for e, r in rows.items()} | {element: events}
+                    bindings = Bindings(self._lists, len(events), at, groups=groups, owner=owner)
+                    true &= holds(conjunct.expression, bindings)
+                else:
+                    true &= self._forbids(conjunct, element, rows, groups, owner, events)
+            found[owner[true]] = True
+        return found
+
+    def _forbids(
+        self,
+        conjunct: ir.Conjunct,
+        element: int,
+        rows: Rows,
+        groups: dict[int, Members],
+        owner: Array,
+        events: Array,
+    ) -> Bools:
+        """Conditions between a forbidding event and every member of a group."""
+        lists = self._lists
+        condition = next(c for c in self._meaning.conditions if c.conjunct is conjunct)
+        found = np.zeros(len(events), bool)
+        for number, (match, position) in enumerate(zip(owner, events, strict=True)):
+            whole = self._events(rows, groups, int(match))
+            whole[element] = (lists.log.event(int(lists.rows[element][position])),)
+            found[number] = self._meaning.throughout(condition, whole)
+        return found
+
+
+def _goes_through(e: ir.Expression) -> tuple[int, ...] | None:
+    """The groups whose members a condition goes through; None where columns do not do it."""
+    parts = list(ir.walk(e))
+    if any(isinstance(part, ir.Aggregate) and part.before for part in parts):
+        return None
+    picks = (ir.Pick.EACH, ir.Pick.PREVIOUS)
+    found = {p.element for p in parts if isinstance(p, ir.Value) and p.pick in picks}
+    return tuple(found) if len(found) < 2 else None
+
+
+def _kept(
+    rows: Rows, groups: dict[int, Members], keep: Bools
+) -> tuple[Rows, dict[int, Members], int]:
+    if not keep.all():
+        rows = {e: r[keep] for e, r in rows.items()}
+        groups = {e: m.keep(keep) for e, m in groups.items()}
+    return rows, groups, int(keep.sum())
+
+
+def pieces(counts: Ints, limit: int) -> list[slice]:
+    """Consecutive stretches whose counts add up to no more than the limit, or are of one."""
+    ends = np.cumsum(counts)
+    found, begin = [], 0
+    while begin < len(counts):
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, done + limit, "right")), begin + 1)
+        found.append(slice(begin, end))
+        begin = end
+    return found

@@ -1,0 +1,172 @@
+"""Patterns on the command line: beside X-SQL, over files, joins and each other; mistakes; pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from seustream.cli import main
+
+STREAMS = """\
+CREATE STREAM r (k int, v int);
+CREATE STREAM s (k int, w int, kind varchar);
+"""
+JOINED = "CREATE STREAM rs AS SELECT r.k, r.v, s.w, s.kind FROM r, s WHERE r.k = s.k WINDOW RANGE 10 s;\n"
+TWICE = (
+    "REGISTER QUERY twice AS PATTERN up x; up y FROM rs TYPE BY kind"
+    " WHERE x.k = y.k AND y.w > x.w WITHIN 1 min RETURN x.k, x.w, y.w AS w2, y.ts;\n"
+)
+R = "ts,k,v\n1000,1,5\n2000,2,6\n3000,1,7\n"
+S = "ts,k,w,kind\n1500,1,5,up\n2500,2,6,up\n3500,1,9,up\n"
+INPUTS = ("--input", "r=r.csv", "--input", "s=s.csv")
+TICKS = "CREATE STREAM t (type varchar, x int);\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.csv").write_text(R)
+    Path("s.csv").write_text(S)
+    Path("t.csv").write_text("ts,type,x\n1,A,1\n2,B,2\n3,B,3\n4,C,4\n")
+
+
+def run(text: str, *options: str) -> int:
+    Path("q.xsql").write_text(text)
+    return main(["run", "q.xsql", "-o", "out", *options])
+
+
+def test_a_pattern_over_a_file() -> None:
+    text = TICKS + "PATTERN A; B+ bs; C WITHIN 1 s RETURN A, bs.x, count(bs) AS n, c.ts;"
+    assert run(text, "--input", "t=t.csv") == 0
+    assert Path("out/q0.csv").read_text() == 'a.ts,a.type,a.x,x,n,ts\n1,A,1,"[2, 3]",2,4\n'
+
+
+@pytest.mark.parametrize("engine", ["columns", "optiseq", "nfa"])
+def test_every_engine_gives_the_same_file(engine: str) -> None:
+    text = TICKS + "PATTERN A; B b WHERE b.x > a.x WITHIN 1 s RETURN b.x;"
+    assert run(text, "--input", "t=t.csv", "--engine", engine, "--format", "jsonl") == 0
+    assert Path("out/q0.jsonl").read_text() == '{"x": 2}\n{"x": 3}\n'
+
+
+@pytest.mark.parametrize("backend", ["golden", "iss"])
+def test_a_pattern_over_a_join_of_the_device(backend: str) -> None:
+    """The join is compiled for the device; only what was asked for is written."""
+    assert run(STREAMS + JOINED + TWICE, *INPUTS, "--backend", backend) == 0
+    assert sorted(path.name for path in Path("out").iterdir()) == ["twice.csv"]
+    assert Path("out/twice.csv").read_text() == "k,w,w2,ts\n" + "1,5,9,3500\n" * 4
+
+
+def test_patterns_beside_queries_and_over_patterns() -> None:
+    text = (
+        STREAMS
+        + JOINED
+        + TWICE
+        + "CREATE STREAM ups AS PATTERN up x FROM rs TYPE BY kind WITHIN 1 s RETURN x.k, x.w;\n"
+        "PATTERN ANY a; ANY b FROM ups WHERE b.w > a.w WITHIN 1 min RETURN a.w, b.ts;\n"
+        "SELECT * FROM r, s WHERE r.k = s.k WINDOW RANGE 5 s"
+    )
+    assert run(text, *INPUTS) == 0
+    names = sorted(path.name for path in Path("out").iterdir())
+    assert names == ["q1.csv", "q2.csv", "twice.csv"]
+    rows = Path("out/q1.csv").read_text().splitlines()
+    assert rows[0] == "w,ts"
+    assert set(rows[1:]) == {"5,2500", "5,3500", "6,3500"}
+
+
+def test_match_recognize_and_parameters() -> None:
+    text = TICKS + (
+        "SELECT n FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(U.x) AS n"
+        " PATTERN (S U+) DEFINE U AS U.x > PREV(U.x) AND U.x < :most);"
+    )
+    assert run(text, "--input", "t=t.csv", "--param", "most=4") == 0
+    assert Path("out/q0.csv").read_text() == "n\n2\n"
+
+
+def test_late_rows_are_counted_and_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("ts,type,x\n1,A,1\n5,B,2\n3,B,3\n6,B,4\n")
+    text = TICKS + "PATTERN A; B b WITHIN 1 s RETURN b.x;"
+    assert run(text, "--input", "t=t.csv", "--late", "late") == 0
+    assert Path("out/q0.csv").read_text() == "x\n2\n4\n"
+    assert Path("late/t.csv").read_text() == "ts,type,x\n3,B,3\n"
+    assert "1 late tuple of patterns" in capfd.readouterr().err
+    assert run(text, "--input", "t=t.csv", "--slack", "2") == 0
+    assert Path("out/q0.csv").read_text() == "x\n3\n2\n4\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("PATTERN A;;B RETURN *", (), "q.xsql:2:11: P001"),
+        ("PATTERN A WHERE a.y > 1 RETURN *;", (), "P003 stream t has no attribute y"),
+        ("PATTERN A WHERE a.x > :p RETURN *;", (), "P018"),
+        ("PATTERN A RETURN *;", ("--param", "p"), "want NAME=VALUE"),
+        ("PATTERN A RETURN *;", ("--engine", "warp"), "there is no engine 'warp'"),
+        ("PATTERN A; B+; C RETURN *;", ("--engine", "nfa"), "P016"),
+        ("PATTERN A RETURN *;", ("--trace", "q1"), "there is no pattern 'q1'"),
+        ("CREATE STREAM u AS PATTERN A+ k; B RETURN k.x;", (), "a list in column x"),
+        ("PATTERN A RETURN *; DROP STREAM t;", (), "used by query q0"),
+    ],
+)
+def test_mistakes(
+    text: str, options: tuple[str, ...], said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(TICKS + text, "--input", "t=t.csv", *options) == 2
+    assert said in capfd.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_within_is_wanted_where_input_does_not_end(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(TICKS + "PATTERN A RETURN *;")
+    assert main(["compile", "q.xsql"]) == 2
+    assert "P010" in capfd.readouterr().err
+
+
+def test_there_is_nothing_to_compile(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(TICKS + "PATTERN A WITHIN 1 s RETURN *;")
+    assert main(["compile", "q.xsql"]) == 2
+    assert "nothing for a device" in capfd.readouterr().err
+
+
+def test_a_semicolon_ends_a_pattern_without_return(capfd: pytest.CaptureFixture[str]) -> None:
+    """The next statement is parsed, and reported, by itself."""
+    assert run(TICKS + "PATTERN A; B;\nSELECT nope FROM t WINDOW 1;", "--input", "t=t.csv") == 2
+    err = capfd.readouterr().err
+    assert "P001" in err
+    assert "unknown" in err or "nope" in err
+
+
+def test_explain(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(STREAMS + JOINED + TWICE)
+    assert main(["explain", "q.xsql"]) == 0
+    shown = capfd.readouterr().out
+    assert "pattern twice" in shown
+    assert "x.k = y.k" in shown
+    assert main(["explain", "q.xsql", "--query", "twice", "--format", "json"]) == 0
+    (facts,) = json.loads(capfd.readouterr().out)
+    assert facts["engine"] == "columns"
+    for stage in ("automaton", "lists"):
+        assert main(["explain", "q.xsql", "--stage", stage, "--format", "svg"]) == 0
+        ElementTree.fromstring(capfd.readouterr().out)
+    assert main(["explain", "q.xsql", "--stage", "routes", "--query", "twice"]) == 2
+
+
+def test_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    text = TICKS + "PATTERN A; B WITHIN 1 s USING NEXT RETURN *;"
+    for versions in ("per_take", "per_state"):
+        assert run(text, "--input", "t=t.csv", "--trace", "q0", "--versions", versions) == 0
+        shown = capfd.readouterr().out
+        assert "entry a.A#0@1: refs 1, edges −@1" in shown
+        assert shown.endswith("   A#0@1 | B#1@2\n")
+
+
+def test_requests_in_the_text(capfd: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(TICKS + "EXPLAIN PATTERN A WITHIN 1 s RETURN *; SHOW QUERIES", "--input", "t=t.csv")
+        == 0
+    )
+    err = capfd.readouterr().err
+    assert "pattern q0" in err
+    assert "query q0: EXPLAIN PATTERN A WITHIN 1 s RETURN *" in err
