@@ -116,5 +116,5 @@ def area(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure; ratios within one run, into bench/results."""
-    install(session, "test", "sim", "cocotb")
+    install(session, "test", "sim", "cocotb", "spark")
     session.run("seustream", "bench", *session.posargs)
