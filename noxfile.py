@@ -68,6 +68,13 @@ def hil(session: nox.Session) -> None:
 
 
 @nox.session
+def cluster(session: nox.Session) -> None:
+    """A job on a Spark standalone cluster of two workers on this machine, one bridge and two."""
+    install(session, "test", "sim", "spark")
+    session.run("pytest", "tests/spark_feeder/test_cluster.py", "-m", "campaign", *session.posargs)
+
+
+@nox.session
 def kills(session: nox.Session) -> None:
     """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --cases N`."""
     install(session, "test", "sim", "spark")
@@ -146,5 +153,5 @@ def area(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure; ratios within one run, into bench/results."""
-    install(session, "test", "sim", "cocotb", "bench")
+    install(session, "test", "sim", "cocotb", "spark", "bench")
     session.run("seustream", "bench", *session.posargs)

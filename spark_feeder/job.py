@@ -53,6 +53,8 @@ and is staged again."""
 def session(master: str = "local[2]", **conf: str) -> SparkSession:
     """A Spark session that suits: quiet, in UTC, workers of this Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A machine that is busy starts Python workers slowly; both ends wait for the other.
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", "60")
     builder = SparkSession.builder.master(master).appName("seustream")
     usual = {
         "spark.ui.enabled": "false",
@@ -62,7 +64,6 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.pollingDelay": "250ms",
-        # A machine that is busy starts Python workers slowly.
         "spark.python.authenticate.socketTimeout": "60s",
     }
     for name, value in {**usual, **conf}.items():

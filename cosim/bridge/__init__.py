@@ -4,6 +4,9 @@ protocol   the messages, and how each is read with suspicion
 errors     what goes wrong, as it crosses the wire
 journal    accepted inputs on disk, so that a killed bridge is what it was
 results    a query's results by stable offsets, kept until trimmed
+loading    query sets as they are loaded, if they are what they say
+limits     where a bridge says no, or waits
+epochs     which epochs are in, which parts wait for theirs
 session    one query set on the device: epochs in, results out, exactly once
 snapshot   a session's state on disk, so that the journal stays short
 service    the Flight service: actions, exchanges, limits

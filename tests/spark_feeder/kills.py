@@ -57,12 +57,12 @@ class Driver:
         self.process.wait()
 
     def workers(self) -> list[int]:
-        """Python processes of Spark's in the group."""
+        """Python processes of Spark's in the group; the JVM names pyspark too, in its paths."""
         pids = []
         for entry in Path("/proc").iterdir():
             try:
                 words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-                if b"pyspark" in words and os.getpgid(int(entry.name)) == self.process.pid:
+                if b"\0-m\0pyspark." in words and os.getpgid(int(entry.name)) == self.process.pid:
                     pids.append(int(entry.name))
             except (OSError, ProcessLookupError):
                 continue

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import Compilation, Options, compile_text
 from cosim.bridge.client import BridgeClient
+from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.protocol import Commit, Part, Stage
-from cosim.bridge.service import USUAL, Bridge, Service
-from cosim.bridge.session import Limits
+from cosim.bridge.service import Bridge, Service
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
 from hdl.config import CONFIGURATIONS

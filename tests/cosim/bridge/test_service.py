@@ -19,7 +19,8 @@ from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient, message_of
 from cosim.bridge.errors import KINDS, BridgeError, from_flight
-from cosim.bridge.service import USUAL, Bridge
+from cosim.bridge.limits import USUAL
+from cosim.bridge.service import Bridge
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,

@@ -13,7 +13,7 @@ import pytest
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
-from cosim.bridge.service import USUAL
+from cosim.bridge.limits import USUAL
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,

@@ -1,0 +1,121 @@
+"""The same join from Spark to Spark: through the bridge, and as Spark's own stream-stream join.
+
+Both read the same Parquet files and drop their results. The bridge's device is the golden model, so
+this is what the software path costs; what the processor itself would need is its cycles, which
+`seustream feed` prints when the RTL is served, at the clock it was placed for.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compiler.plan.pipeline import Compilation, compile_text
+from cosim.bridge.service import Bridge, Service
+from cosim.golden import GoldenDevice
+from seustream.commands.bench import Measurement
+
+TITLE = "spark: a windowed join through the bridge and as Spark's own stream-stream join"
+LONG = True
+PARTS = ("small", "million")
+
+ROWS = {"small": 100_000, "million": 1_000_000}
+FILES = 10
+KEYS = 1_000
+WINDOW = 10_000  # milliseconds; a stream has a row every few
+QUERIES = f"""
+CREATE STREAM R (a int, b int);
+CREATE STREAM S (d int, e int);
+REGISTER QUERY pairs AS SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE {WINDOW};
+"""
+
+
+def measure(parts: list[str] | None = None) -> Measurement:
+    # Here, so that all other measurements go without Spark.
+    from spark_feeder.job import session
+
+    rows: list[tuple[object, ...]] = []
+    ratios: dict[str, float] = {}
+    spark = session()
+    for part in parts or ["small"]:
+        count = ROWS[part]
+        compilation = compile_text(QUERIES, "bench")
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            _write(folder, count)
+            ours, results = _through_bridge(spark, compilation, folder)
+            theirs = _sparks_own(spark, compilation, folder)
+        rows.append((f"{count:,} rows, bridge", ours, count / ours, results))
+        rows.append((f"{count:,} rows, Spark", theirs, count / theirs, results))
+        ratios[f"bridge over Spark's own join, {count:,} rows"] = theirs / ours
+    spark.stop()
+    return Measurement(
+        ("what", "seconds", "rows/s", "results"),
+        rows,
+        ratios,
+        f"local[2], {KEYS:,} keys, windows of {WINDOW // 1000} s, {FILES} files; golden model",
+    )
+
+
+def _write(folder: Path, count: int) -> None:
+    """R and S in files, each as long as the other, a row every 20 milliseconds."""
+    chance = np.random.default_rng(2006)
+    for stream, columns in (("R", "ab"), ("S", "de")):
+        (folder / stream).mkdir()
+        for number in range(FILES):
+            each = count // 2 // FILES
+            ts = 20 * np.arange(number * each, (number + 1) * each)
+            values = {c: chance.integers(0, KEYS, each).astype(np.int32) for c in columns}
+            at = pa.array(ts).cast(pa.timestamp("ms", "UTC"))
+            path = folder / stream / f"{number}.parquet"
+            pq.write_table(pa.table({"ts": at, **values}), path)
+            os.utime(path, (1e9 + number, 1e9 + number))
+
+
+def _frames(spark: Any, compilation: Compilation, folder: Path) -> dict[str, Any]:
+    from spark_feeder.inputs import Source, read
+
+    return {
+        stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream)
+        for stream in compilation.streams
+    }
+
+
+def _through_bridge(spark: Any, compilation: Compilation, folder: Path) -> tuple[float, int]:
+    from spark_feeder.job import nowhere, run
+
+    bridge = Bridge(GoldenDevice(compilation.options.config), folder / "journal")
+    service = Service(bridge, "grpc://127.0.0.1:0")
+    began = time.perf_counter()
+    url = f"grpc://127.0.0.1:{service.port}"
+    counts = run(compilation, _frames(spark, compilation, folder), nowhere(), bridge=url).wait()
+    seconds = time.perf_counter() - began
+    service.shutdown()
+    bridge.close()
+    return seconds, counts.results["pairs"]
+
+
+def _sparks_own(spark: Any, compilation: Compilation, folder: Path) -> float:
+    """The same windows as a condition on event times, with watermarks that let state go."""
+    began = time.perf_counter()
+    frames = _frames(spark, compilation, folder)
+    r = frames["R"].withColumnRenamed("ts", "tr").withWatermark("tr", "0 seconds")
+    s = frames["S"].withColumnRenamed("ts", "t").withWatermark("t", "0 seconds")
+    window = f"INTERVAL {WINDOW // 1000} SECONDS"
+    joined = r.join(s, _condition(window), "inner").select("b", "e")
+    query = joined.writeStream.format("noop").option("checkpointLocation", str(folder / "state"))
+    query.trigger(availableNow=True).start().awaitTermination()
+    return time.perf_counter() - began
+
+
+def _condition(window: str) -> Any:
+    from pyspark.sql.functions import expr
+
+    return expr(f"a = d AND t BETWEEN tr - {window} AND tr + {window}")

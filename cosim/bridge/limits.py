@@ -1,0 +1,30 @@
+"""What one bridge takes on itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a bridge says no, or waits.
+
+    batch_rows     rows of one record batch
+    batch_bytes    and its bytes
+    epoch_rows     rows of an epoch: they are sorted together, so they are in memory together
+    waiting_rows   rows committed and not yet processed, before commits wait
+    result_rows    results kept for readers, before processing waits
+    journal_bytes  of inputs, before a snapshot takes their place
+    patience       seconds a call waits for room before it is told `busy`
+    """
+
+    batch_rows: int = 1 << 20
+    batch_bytes: int = 256 << 20
+    epoch_rows: int = 1 << 23
+    waiting_rows: int = 1 << 21
+    result_rows: int = 1 << 21
+    journal_bytes: int = 256 << 20
+    patience: float = 30.0
+
+
+USUAL = Limits()

@@ -1,0 +1,40 @@
+"""Query sets as they are loaded: from a message to a compilation, if it is what it says."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+
+from compiler.plan.pipeline import Compilation
+from compiler.wjasip.manifest import ManifestRefused, compilation_of
+from cosim.bridge import protocol as p
+from cosim.bridge.errors import BridgeError
+from hdl.device import Device
+
+
+def identity(load: p.Load) -> str:
+    """The same for the same queries, run the same way."""
+    return hashlib.sha256(p.write(load)).hexdigest()[:16]
+
+
+def compile_load(load: p.Load) -> Compilation:
+    """The compilation of a `Load`; what is wrong with it is `refused`."""
+    try:
+        image = base64.b64decode(load.image, validate=True)
+        return compilation_of(load.manifest, image)
+    except binascii.Error:
+        raise BridgeError("malformed", "Load.image: not base 64") from None
+    except ManifestRefused as error:
+        raise BridgeError("refused", str(error)) from None
+
+
+def check_config(compilation: Compilation, device: Device) -> None:
+    """An image is for one configuration of a device."""
+    config = compilation.options.config
+    if config != device.config:
+        raise BridgeError(
+            "refused",
+            f"the image is for configuration {config.name}, the device is {device.config.name}",
+            f"compile with --config {device.config.name}, or serve another device",
+        )

@@ -1,0 +1,28 @@
+"""Errors of the bridge on their way through Spark's messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from cosim.bridge.errors import BridgeError
+from spark_feeder.errors import FeedError, cause, telling
+
+SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: boom
+  File "source.py", line 1, in write
+spark_feeder.errors.FeedError: gap: epoch 3 of writer w, but 0 is next (a hint: perhaps)
+"""
+
+
+def test_the_kind_is_found_in_what_spark_says() -> None:
+    kind, message = cause(SPARK)
+    assert kind == "gap"
+    assert message == "gap: epoch 3 of writer w, but 0 is next (a hint: perhaps)"
+    assert cause("Python worker exited\nmore") == (None, "Python worker exited")
+    assert cause("") == (None, "")
+
+
+def test_kinds_are_told() -> None:
+    with pytest.raises(FeedError, match=r"^busy: no room \(read\)$"), telling():
+        raise BridgeError("busy", "no room", "read")
+    with pytest.raises(ZeroDivisionError), telling():
+        raise ZeroDivisionError
