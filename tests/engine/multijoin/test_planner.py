@@ -53,6 +53,14 @@ def test_statement_10_exact_planners_agree(first: int) -> None:
         assert smje(task) == want, seed
 
 
+def test_of_equals_the_first_order() -> None:
+    """Unit costs of 0 and 1: nearly every best order has its equals."""
+    for seed in range(400):
+        task = instance(seed, n=5, dearest=1)
+        want = enumerate_orders(task)
+        assert subset_dp(task) == branch_and_bound(task) == want, seed
+
+
 @pytest.mark.parametrize("planner", [smjh, two_pass])
 def test_statement_11_heuristics(planner: object) -> None:
     assert callable(planner)

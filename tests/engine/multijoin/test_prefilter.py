@@ -125,6 +125,7 @@ def test_nothing_is_decided_before_its_time() -> None:
     synopses.push("R", pa.table({"ts": [100, 110], "a": [1, 2], "b": [0, 0]}))
     synopses.push("S", pa.table({"ts": [120], "d": [7], "e": [0]}))
     assert list(synopses.release()) == []
+    assert synopses.saved["R"].dropped == 0
     synopses.promise("S", 121)
     assert list(synopses.release()) == []
     assert synopses.saved["R"].dropped == 1

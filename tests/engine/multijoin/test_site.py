@@ -10,7 +10,8 @@ import pytest
 
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import BlockGap, FeederBlocked, LateBlock
-from engine.multijoin.model import BlockRows, Join
+from engine.multijoin.messages import Ack, Deliver, Probe
+from engine.multijoin.model import BlockRows, Join, Stored, start
 from engine.multijoin.transport import CLEAR, Network, Weather
 from tests.engine.multijoin.oracle import answer, random_blocks, random_windows
 from tests.engine.multijoin.running import (
@@ -240,3 +241,20 @@ def test_clear_weather_repeats_nothing() -> None:
     net = network(Join.on_one_key([3, 3, 3]), 1, CLEAR)
     feed(net, random_blocks(random.Random(1), 3), lockstep=True)
     assert rebuilds(net) == 0
+
+
+def test_a_repeated_probe_is_acknowledged_and_joined_once() -> None:
+    net = network(Join.on_one_key([INF, INF]))
+    feed(net, [block(1, 0, 7)], lockstep=True)
+    held = sites(net)[1]
+    row = Stored((0, 0, 0), (7,), 1, 1, (INF,))
+    probe = Probe((0, 0), 1, (1,), 0, (-1, 0), 0, (start(net.layout.join, row),))
+    for said in ([Ack, Deliver], [Ack]):
+        held.on_probe(0, probe)
+        assert [type(message) for _, message in held.outbox.drain()] == said
+    held.advance(2)
+    held.outbox.drain()
+    assert not held.probed
+    held.on_probe(0, probe)
+    assert [type(message) for _, message in held.outbox.drain()] == [Ack]
+    assert held.counters["repeated probes"] == 2
