@@ -102,6 +102,7 @@ class Node:
                 max_pending=layout.max_pending,
                 forgot=attempt > 0,
             )
+        self._costs, self._members = layout.costs, (True,) * layout.join.members
         self._told: Callable[[Delta, Plan], None] = lambda delta, plan: None
         if number in layout.candidates:
             self.centre = self._new_centre(attempt)
@@ -115,14 +116,14 @@ class Node:
             self.number,
             self.outbox,
             epoch=layout.first_epoch if not attempt else (0, layout.first_epoch[1]),
-            costs=layout.costs,
+            costs=self._costs,
             planner=PLANNERS[layout.planner],
             query_node=layout.query_node if layout.deliver else None,
             candidates=layout.candidates,
             kind=layout.kind,
             attempt=attempt,
         )
-        centre.on_accept = self._told
+        centre.on_accept, centre.members = self._told, self._members
         return centre
 
     def on_accept(self, told: Callable[[Delta, Plan], None]) -> None:
@@ -143,6 +144,8 @@ class Node:
         self.site.submit(block)
 
     def set_costs(self, costs: UnitCosts) -> None:
+        """The newest unit costs; a centre that crashes here later starts again with them."""
+        self._costs = costs
         if self.site is not None:
             self.site.costs = costs
         if self.centre is not None:
@@ -150,6 +153,7 @@ class Node:
 
     def set_members(self, members: tuple[bool, ...]) -> None:
         """Which member queries take part in blocks accepted from now on."""
+        self._members = members
         if self.centre is not None:
             self.centre.members = members
 

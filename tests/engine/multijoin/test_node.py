@@ -207,3 +207,18 @@ def test_statement_26_repeated_messages_change_nothing(kind: str) -> None:
     for a, b in zip(leader(again).synopses.sites, leader(once).synopses.sites, strict=True):
         assert a.by_class[0].__dict__ == b.by_class[0].__dict__
     assert again.ledger.text() == once.ledger.text()  # type: ignore[union-attr]
+
+
+def test_a_centre_that_crashes_keeps_what_its_node_was_told() -> None:
+    streams, equal = Join.on_one_key([INF] * 2).streams, Join.on_one_key([INF] * 2).equal
+    net = network(Join(streams, equal, ((INF, INF), (INF, INF))))
+    cheap = UnitCosts.of([[0 if a == b else 1 for b in range(3)] for a in range(3)])
+    first = leader(net).node
+    for node in net.nodes.values():
+        node.set_members((True, False))
+    net.set_costs(cheap)
+    net.crash_centre(first, net.now)
+    feed(net, [block(0, 0, 1), block(1, 0, 1)])
+    assert leader(net).costs is cheap
+    assert len(found(net, 0)) == 1
+    assert found(net, 1) == []
