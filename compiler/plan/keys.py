@@ -21,7 +21,7 @@ from compiler.plan.types import Kind, Type
 from hdl.device import WindowKind
 from hdl.isa import Condition
 
-Pair = frozenset[tuple[int, str]]
+Pair = tuple[tuple[int, str], tuple[int, str]]
 """Two columns, each by the position of its stream in the FROM list, that are equal."""
 Choice = dict[str, str]
 """A column of each stream."""
@@ -41,13 +41,14 @@ class Keys:
 
 def keys(program: Program) -> Keys:
     """The keys of a query set."""
-    joins = [query for query in program.queries if len(query.sources) > 1]
     offers = []
-    for query in joins:
+    for query in program.queries:
         if query.where == x.FALSE:
             continue  # no results, wherever its tuples go
         if reason := _never(query):
             return Keys(None, f"query {query.name} {reason}")
+        if len(query.sources) == 1:
+            continue
         if not (choices := list(_choices(query))):
             return Keys(None, f"query {query.name} does not equate a column of each of its streams")
         offers.append((query, choices))
@@ -65,14 +66,15 @@ def _never(query: Query) -> str | None:
         return "reads a derived stream"
     if query.aggregated:
         return "groups or aggregates"
-    if any(source.window.kind is WindowKind.ROWS for source in query.sources):
+    counts = any(source.window.kind is WindowKind.ROWS for source in query.sources)
+    if counts and len(query.sources) > 1:
         return "counts tuples (ROWS), also those of other keys"
     return None
 
 
 def _choices(query: Query) -> Iterator[Choice]:
     """The ways to choose one column of each of a query's streams so that all are equal."""
-    for group in _groups(implied(query.where)):
+    for group in groups(implied(query.where)):
         by_source = [
             sorted(name for at, name in group if at == i) for i in range(len(query.sources))
         ]
@@ -113,7 +115,8 @@ def implied(e: x.Expression) -> set[Pair]:
         case x.Compare(Condition.EQ, x.Column() as left, x.Column() as right):
             named = TIME_COLUMN.name not in (left.name, right.name)
             if named and left.source != right.source and _same_key(left.type, right.type):
-                return {frozenset({(left.source, left.name), (right.source, right.name)})}
+                first, second = sorted(((left.source, left.name), (right.source, right.name)))
+                return {(first, second)}
     return set()
 
 
@@ -125,11 +128,11 @@ def _same_key(a: Type, b: Type) -> bool:
     return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
 
 
-def _groups(pairs: set[Pair]) -> list[set[tuple[int, str]]]:
+def groups(pairs: set[Pair]) -> list[set[tuple[int, str]]]:
     """Columns that are all equal to each other."""
-    groups: list[set[tuple[int, str]]] = []
-    for pair in sorted(pairs, key=sorted):
-        joined = [group for group in groups if group & pair]
-        groups = [group for group in groups if not group & pair]
-        groups.append(set(pair).union(*joined))
-    return groups
+    found: list[set[tuple[int, str]]] = []
+    for a, b in sorted(pairs):
+        touched = [group for group in found if a in group or b in group]
+        found = [group for group in found if group not in touched]
+        found.append({a, b}.union(*touched))
+    return found

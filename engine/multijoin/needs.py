@@ -10,18 +10,12 @@ equates that stream's columns with another's; then the stream's tuples may all b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.catalogue import TIME_COLUMN
-from compiler.plan import expressions as x
+from compiler.plan.keys import Pair, groups, implied
 from compiler.plan.logical import Program, Query
-from compiler.plan.types import Kind, Type
 from engine.multijoin.model import span
 from hdl.device import Window, WindowKind
-from hdl.isa import Condition
-
-Pair = tuple[tuple[int, str], tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ def _order(partner: Partner) -> tuple[str, str, str]:
 
 def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
     found = []
-    for group in _groups(pairs):
+    for group in groups(pairs):
         mine = sorted(name for source, name in group if source == at)
         for source, column in sorted(group):
             if source != at:
@@ -95,35 +89,3 @@ def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
 def reach(window: Window) -> float:
     """How far back a window sees, in time; one that counts tuples may see any."""
     return math.inf if window.kind is WindowKind.ROWS else span(window, "")
-
-
-def implied(condition: x.Expression) -> set[Pair]:
-    """Equalities of columns of different aliases that hold whenever the condition does."""
-    match condition:
-        case x.And():
-            return set().union(*map(implied, condition.terms))
-        case x.Or():
-            return set.intersection(*map(implied, condition.terms))
-        case x.Compare(Condition.EQ, x.Column() as a, x.Column() as b):
-            timed = TIME_COLUMN.name in (a.name, b.name)
-            if a.source != b.source and not timed and _comparable(a.type, b.type):
-                first, second = sorted(((a.source, a.name), (b.source, b.name)))
-                return {(first, second)}
-    return set()
-
-
-def _comparable(a: Type, b: Type) -> bool:
-    """Whether equal values of these types hash alike here."""
-    if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
-        return True
-    return a.kind is b.kind and a.kind in (Kind.DATE, Kind.BOOLEAN)
-
-
-def _groups(pairs: set[Pair]) -> Sequence[set[tuple[int, str]]]:
-    """Columns that are all equal to each other."""
-    groups: list[set[tuple[int, str]]] = []
-    for a, b in sorted(pairs):
-        touched = [group for group in groups if a in group or b in group]
-        groups = [group for group in groups if group not in touched]
-        groups.append({a, b}.union(*touched))
-    return groups

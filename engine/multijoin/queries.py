@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from compiler.plan import expressions as x
+from compiler.plan.keys import implied
 from compiler.plan.logical import Query
 from engine.multijoin.errors import BadQuery
 from engine.multijoin.model import BlockRows, Join, Row, Stream
-from engine.multijoin.needs import implied
 
 
 def join_of(query: Query) -> Join:
@@ -50,7 +50,7 @@ def blocks_of(join: Join, stream: int, rows: pa.Table, first: int = 0) -> Iterat
     if np.any(ts[1:] < ts[:-1]):
         raise BadQuery(
             f"rows of stream {join.streams[stream].name} are not in the order of their timestamps",
-            "sort them, or let engine.host.order.Merger do it",
+            "sort them, or let engine.temporal.merge.Merger do it",
         )
     keys = zip(
         *(rows.column(name).to_pylist() for name in join.streams[stream].columns), strict=True

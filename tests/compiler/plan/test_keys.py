@@ -16,10 +16,11 @@ CREATE STREAM R (a int, b bigint, c varchar(5), x real);
 CREATE STREAM S (a smallint, b int, c char(5), x real);
 CREATE STREAM T (a int, b int);
 """
+DERIVED = "CREATE STREAM z AS SELECT a FROM T WINDOW 1;"
 
 
 def found(*queries: str) -> tuple[dict[str, str] | None, str]:
-    text = STREAMS + "".join(f"SELECT * FROM {query};" for query in queries)
+    text = STREAMS + DERIVED + "".join(f"SELECT * FROM {query};" for query in queries)
     keys_of = keys(compile_text(text).program)
     return None if keys_of.columns is None else dict(keys_of.columns), keys_of.why
 
@@ -57,12 +58,18 @@ def test_what_every_join_equates(queries: list[str], columns: dict[str, str]) ->
         (["R, S WHERE R.a = S.a WINDOW ROWS 5, NOW"], "query q0 counts tuples"),
         (["R, S WHERE R.a = S.a WINDOW NOW", "R, S WHERE R.b = S.b WINDOW NOW"],
          "the queries equate different columns"),
+        (["R, S WHERE R.a = S.a WINDOW NOW", "z WINDOW NOW"], "query q1 reads a derived stream"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_divided(queries: list[str], why: str) -> None:
     columns, reason = found(*queries)
     assert columns is None
     assert why in reason
+
+
+def test_groups_are_of_all_tuples() -> None:
+    text = STREAMS + "SELECT count(*) FROM R GROUP BY R.c WINDOW 9;"
+    assert keys(compile_text(text).program).why == "query q0 groups or aggregates"
 
 
 def test_divided_tuples_join_as_they_did() -> None:
