@@ -108,6 +108,15 @@ JUDGED: dict[str, dict[str, str]] = {
         ),
     },
     "tolls": _TOLLS,
+    # Of the patterns, the one that is a join on the order of the rows.
+    "stocks": {
+        "cross": """SELECT a.ts, a.price, b.price, c.price, d.price
+            FROM _ a, _ b, _ c, _ d WHERE a.type = 'A' AND b.type = 'B' AND c.type = 'C'
+            AND d.type = 'D' AND a.n < b.n AND b.n < c.n AND c.n < d.n AND d.ts - a.ts <= 120000
+            AND a.price > 20 AND b.price > a.price * 1.1 AND c.price < d.price * 0.9""".replace(
+            " _ ", " (SELECT *, row_number() OVER () AS n FROM stocks) "
+        ),
+    },
     "network": {
         "named": _query(
             "f.src, d.name, f.dst, f.port, f.bytes // f.packets",

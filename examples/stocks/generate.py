@@ -1,19 +1,21 @@
-"""A stock ticker, the same on every machine: `python generate.py DIR [EVENTS]` writes stocks.parquet.
+"""A stock ticker, the same on every machine: every draw is a hash of the seed and the event's number.
 
-Every draw is a hash of the seed and the event's number. Twenty symbols A to T of four weights; a
-price walk for each, in cents, folded into a band; about one event a second.
+Twenty symbols A to T of four weights; a price walk for each, in cents, folded into a band; about
+one event a second.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.csv
+import pyarrow.parquet
 
 SEED = 20230205
 SYMBOLS = "ABCDEFGHIJKLMNOPQRST"
@@ -44,16 +46,16 @@ class Ticks:
         )
 
 
-def ticks(count: int) -> Ticks:
-    ts = np.cumsum(500 + _draw(count, 0, 1001))
+def ticks(count: int, seed: int = SEED) -> Ticks:
+    ts = np.cumsum(500 + _draw(seed, count, 0, 1001))
     bounds = np.cumsum(WEIGHTS)
-    symbol = np.searchsorted(bounds, _draw(count, 1, int(bounds[-1])), side="right")
-    steps = _draw(count, 2, 201) - 100
+    symbol = np.searchsorted(bounds, _draw(seed, count, 1, int(bounds[-1])), side="right")
+    steps = _draw(seed, count, 2, 201) - 100
     cents = np.zeros(count, np.int64)
     for number in range(len(SYMBOLS)):
         own = symbol == number
         cents[own] = _folded(5_000 + 500 * number + np.cumsum(steps[own]))
-    return Ticks(ts, symbol, cents, 1 + _draw(count, 3, 1000))
+    return Ticks(ts, symbol, cents, 1 + _draw(seed, count, 3, 1000))
 
 
 def _folded(price: Ints) -> Ints:
@@ -61,11 +63,11 @@ def _folded(price: Ints) -> Ints:
     return 1_000 + np.where(m <= 19_000, m, 38_000 - m)
 
 
-def _draw(count: int, which: int, below: int) -> Ints:
+def _draw(seed: int, count: int, which: int, below: int) -> Ints:
     """A number from 0 for each event, the remainder of 64 bits of chance."""
     with np.errstate(over="ignore"):
         number = np.arange(count, dtype=np.uint64) * np.uint64(4) + np.uint64(which + 1)
-        z = np.uint64(SEED) + number * np.uint64(0x9E3779B97F4A7C15)
+        z = np.uint64(seed) + number * np.uint64(0x9E3779B97F4A7C15)
         z ^= z >> np.uint64(30)
         z *= np.uint64(0xBF58476D1CE4E5B9)
         z ^= z >> np.uint64(27)
@@ -74,11 +76,29 @@ def _draw(count: int, which: int, below: int) -> Ints:
     return (z % np.uint64(below)).astype(np.int64)
 
 
+def write(rows: pa.Table, path: Path) -> None:
+    """A stream as a file; the suffix tells the format."""
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(rows, path)
+    elif path.suffix == ".jsonl":
+        lines = (json.dumps(row) + "\n" for row in rows.to_pylist())
+        path.write_text("".join(lines), encoding="utf-8")
+    else:
+        pa.csv.write_csv(rows, path)
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
-    pq.write_table(ticks(count).table(), folder / "stocks.parquet")
+    parser = argparse.ArgumentParser(description="A stock ticker.")
+    parser.add_argument("--tuples", type=int, default=20_000, help="(default: 20000)")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
+    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / f"stocks.{options.format}"
+    rows = ticks(options.tuples, options.seed).table()
+    write(rows, path)
+    print(f"{path}: {rows.num_rows} tuples")
 
 
 if __name__ == "__main__":

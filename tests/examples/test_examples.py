@@ -14,7 +14,7 @@ from tests.docs.blocks import ROOT, blocks, execute, sandbox
 
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())
-TUPLES = {"eight": 120, "road": 900, "network": 900, "tolls": 1500}
+TUPLES = {"eight": 120, "road": 900, "network": 900, "tolls": 1500, "stocks": 2000}
 
 
 def command(*words: object, cwd: Path = ROOT) -> str:
@@ -93,7 +93,7 @@ def test_every_format_gives_the_same_results(name: str, tmp_path: Path) -> None:
         generate(name, data, 3, form)
         run(name, data, results)
         found[form] = {path.name: path.read_text("utf-8") for path in results.iterdir()}
-    assert len(found["csv"]) == len(JUDGED[name])
+    assert set(found["csv"]) >= {f"{query}.csv" for query in JUDGED[name]}
     assert found["csv"] == found["jsonl"] == found["parquet"]
 
 
