@@ -1,7 +1,7 @@
 """Keys by which a query set can be divided over several devices: a column of each stream.
 
-before  SELECT … FROM R, S, T WHERE R.a = S.d AND S.d = T.f AND R.b > S.e WINDOW RANGE 100
-after   R by a, S by d, T by f
+of     SELECT … FROM R, S, T WHERE R.a = S.d AND S.d = T.f AND R.b > S.e WINDOW RANGE 100
+keys   R by a, S by d, T by f
 
 If every result of every query has the same key in all its components, tuples of different keys
 never meet: each device takes its share of the keys and all windows, and the results are those of

@@ -77,7 +77,7 @@ FAULTS = [
     Fault("JMPCT takes any tag", "execution.py",
           "(view[isa.Jmpct].tag != probe.reference.tag)", "0"),
     Fault("OR for AND", "execution.py",
-          'next_does["and"].eq(is_[isa.And])', 'next_does["and"].eq(0)'),
+          'next_does.conjunction.eq(is_[isa.And])', 'next_does.conjunction.eq(0)'),
     Fault("JOIN repeated when resumed", "execution.py", "(at < self._resumed_pc)", "(at < 0)"),
     Fault("JOIN lost when resumed", "execution.py",
           "(at < self._resumed_pc)", "(at <= self._resumed_pc)"),
