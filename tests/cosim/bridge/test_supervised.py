@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -283,7 +284,7 @@ def test_sources_announce_themselves(tmp_path: Path) -> None:
         assert error.kind == "compile"
         source = send(at, HEADER)
         while not any(s["state"] == "CONNECTED" for s in client.act("query-list")["streams"]):
-            pass
+            time.sleep(0.01)
         register(client)
         rows = [{"type": "INSERTION", "ts": t, "te": t + 1, "values": [t]} for t in range(4, 8)]
         source.sendall("".join(json.dumps(row) + "\n" for row in rows).encode())
@@ -303,7 +304,7 @@ def test_strangers_cannot_make_streams_without_end() -> None:
     try:
         sources = [send(at, {**HEADER, "stream": name}) for name in ("I", "J")]
         while len(list(supervised.feed.catalogue)) < 2:
-            pass
+            time.sleep(0.01)
         assert hung_up(send(at, {**HEADER, "stream": "K"}))
         assert hung_up(send(at, {"type": "STOP"}))
         assert hung_up(send(at, HEADER)), "it has a source"

@@ -186,6 +186,30 @@ def test_sources_that_are_refused() -> None:
     assert not feed.unannounced
 
 
+def test_newcomers_register_their_streams_while_there_is_room() -> None:
+    notes: list[str] = []
+    feed = Feed(note=lambda event, detail: notes.append(f"{event}: {detail}"), newcomers=2)
+    feed.register("I")
+    port = feed.listen()
+    with socket.create_connection(("127.0.0.1", port)) as first:
+        first.sendall(encode(SCHEMA, "X"))
+        until(lambda: "X" in feed.channels)
+        with socket.create_connection(("127.0.0.1", port)) as second:
+            second.sendall(encode(SCHEMA, "Y"))
+            assert second.recv(1) == b""
+        first.sendall(encode(REMOVE))
+        until(lambda: "X" not in feed.gates)
+        with socket.create_connection(("127.0.0.1", port)) as third:
+            third.sendall(encode(SCHEMA, "Y"))
+            until(lambda: "Y" in feed.channels)
+        with socket.create_connection(("127.0.0.1", port)) as fourth:
+            fourth.sendall(encode(SCHEMA, "no name"))
+            assert fourth.recv(1) == b""
+    until(lambda: sum(note.startswith("source refused") for note in notes) == 2)
+    assert "there is no stream Y" in "\n".join(notes)
+    feed.close()
+
+
 @pytest.mark.acceptance(12)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_bytes_crash_nothing(seed: int) -> None:
