@@ -37,10 +37,10 @@ class Served:
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        found = re.fullmatch(
-            r"sources on tcp://127\.0\.0\.1:(\d+)\n", self.process.stderr.readline()
-        )
-        assert found
+        said = self.process.stderr.readline()
+        found = re.fullmatch(r"sources on tcp://127\.0\.0\.1:(\d+)\n", said)
+        if not found:
+            raise AssertionError(said + self.process.communicate(timeout=60)[1])
         self.bridge = ["--bridge", self.process.stdout.readline().split(" on ")[1].strip()]
         self.source = socket.create_connection(("127.0.0.1", int(found[1])))
 
@@ -170,7 +170,7 @@ def test_what_query_refuses(served: Served, capfd: pytest.CaptureFixture[str]) -
 
 def test_a_token_is_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     token = tmp_path / "token"
-    token.write_text("a token of this test")
+    token.write_text("a-token-of-this-test")
     made = Served("--token-file", str(token))
     try:
         assert query("list", *made.bridge) == 2
