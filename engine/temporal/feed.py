@@ -19,6 +19,9 @@ from engine.temporal.catalogue import Catalogue, CatalogueError, State
 from engine.temporal.channels import Channel, Malformed, TcpChannel
 from engine.temporal.elements import Element, Key, Kind, Value, header
 
+MOST_UNANNOUNCED = 64
+"""Connections that have not said which stream they are: each has a thread."""
+
 DeadLetter = Callable[[str, str, Element | None], None]
 """A stream, a reason, and the element, if it was one."""
 
@@ -233,6 +236,10 @@ class Feed:
             connection.settimeout(None)
             address = f"{where[0]}:{where[1]}"
             channel = TcpChannel(connection, address)
+            if len(self.unannounced) >= MOST_UNANNOUNCED:
+                self.note("source refused", f"{address}: too many connections announce nothing")
+                channel.close()
+                continue
             thread = threading.Thread(
                 target=self._announced, args=(channel, address), name="source", daemon=True
             )

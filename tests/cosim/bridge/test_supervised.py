@@ -100,6 +100,24 @@ def test_a_query_lives_and_ends(tmp_path: Path) -> None:
         assert supervised.feed.subscriptions == 0
 
 
+def test_no_element_passes_between_start_and_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(tmp_path) as (supervised, client):
+        start = supervised.supervisor.start
+        source = threading.Thread(target=feed, args=(supervised, 7))
+
+        def started(name: str) -> None:
+            start(name)
+            source.start()
+            source.join(0.3)  # it is kept out; if it were not, this would be time enough
+
+        monkeypatch.setattr(supervised.supervisor, "start", started)
+        register(client)
+        source.join()
+        assert results(client)["rows"] == [[0, 1, 7]]
+
+
 def test_a_name_taken_again_is_another_run(tmp_path: Path) -> None:
     with served(tmp_path) as (supervised, client):
         register(client)

@@ -22,7 +22,7 @@ from engine.temporal.elements import (
     header,
     insertion,
 )
-from engine.temporal.feed import Feed
+from engine.temporal.feed import MOST_UNANNOUNCED, Feed
 
 SCHEMA = header([["v", "INTEGER"]])
 
@@ -184,6 +184,26 @@ def test_sources_that_are_refused() -> None:
     feed.close()
     silent.close()
     assert not feed.unannounced
+
+
+def test_connections_that_announce_nothing_are_bounded() -> None:
+    notes: list[str] = []
+    feed = Feed(note=lambda event, detail: notes.append(event))
+    feed.register("I")
+    port = feed.listen()
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST_UNANNOUNCED)]
+    until(lambda: len(feed.unannounced) == MOST_UNANNOUNCED)
+    with socket.create_connection(("127.0.0.1", port)) as refused:
+        assert refused.recv(1) == b""
+    assert notes == ["source refused"]
+    silent.pop().close()
+    until(lambda: len(feed.unannounced) < MOST_UNANNOUNCED)
+    with socket.create_connection(("127.0.0.1", port)) as source:
+        source.sendall(encode(SCHEMA, "I"))
+        until(lambda: "I" in feed.channels)
+    feed.close()
+    for connection in silent:
+        connection.close()
 
 
 def test_newcomers_register_their_streams_while_there_is_room() -> None:
