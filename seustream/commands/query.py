@@ -85,7 +85,7 @@ def _text(file: Path) -> str:
 
 
 def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) -> int:
-    message = p.Register(arguments.name, text, str(arguments.file))
+    message = p.Register(arguments.name, text, str(arguments.file)[-p.MAX_NAME :])
     try:
         # Not again if the answer is lost: the name would be taken, by this very query.
         found = bridge.act("query-register", message, patience=0)

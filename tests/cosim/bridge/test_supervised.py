@@ -197,6 +197,17 @@ def test_a_bridge_without_sources_has_no_queries(tmp_path: Path) -> None:
         assert client.health()["live_queries"] is None
 
 
+def test_closing_ends_every_query() -> None:
+    supervised = Supervised()
+    supervised.feed.register("I")
+    supervised.feed.offer("I", header([["v", "INTEGER"]]))
+    for name in ("q", "r"):
+        supervised.register(p.Register(name, TEXT))
+    supervised.close()
+    assert [phase for _, phase, _ in supervised.supervisor.list()] == ["STOPPED"] * 2
+    assert supervised.feed.subscriptions == 0
+
+
 def test_the_token_is_wanted_here_too(tmp_path: Path) -> None:
     with served(tmp_path, token="a token of this test") as (_, client):
         register(client)
@@ -243,6 +254,8 @@ def test_a_reader_waits_for_results_and_for_the_end(tmp_path: Path) -> None:
                 target=lambda w=where: found.append(results(client, wait_ms=20_000, **w))
             )
             reader.start()
+            while client.status()["calls_total"].get("query-results", 0) <= len(found):
+                time.sleep(0.01)
             if where["start"] == 0:
                 feed(supervised, 7)
             else:
