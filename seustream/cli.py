@@ -20,7 +20,7 @@ from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
 from hdl.device import LoadRefused
 from seustream import __version__
-from seustream.commands import bench, compile, doctor, explain, feed, run, serve
+from seustream.commands import bench, compile, doctor, explain, feed, query, run, serve
 from seustream.errors import UserError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -29,6 +29,7 @@ COMMANDS: dict[str, ModuleType] = {
     "run": run,
     "serve": serve,
     "feed": feed,
+    "query": query,
     "bench": bench,
     "doctor": doctor,
 }

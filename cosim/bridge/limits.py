@@ -15,6 +15,11 @@ class Limits:
     waiting_rows   rows committed and not yet processed, before commits wait
     result_rows    results kept for readers, before processing waits
     journal_bytes  of inputs, before a snapshot takes their place
+    queries        names of supervised queries, live or ended
+    query_text     characters of such a query
+    live_rows      of the last results kept of each
+    live_bytes     and their bytes
+    sources        streams that sources may announce
     patience       seconds a call waits for room before it is told `busy`
     """
 
@@ -24,6 +29,11 @@ class Limits:
     waiting_rows: int = 1 << 21
     result_rows: int = 1 << 21
     journal_bytes: int = 256 << 20
+    queries: int = 256
+    query_text: int = 1 << 16
+    live_rows: int = 10_000
+    live_bytes: int = 4 << 20
+    sources: int = 256
     patience: float = 30.0
 
 

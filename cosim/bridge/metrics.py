@@ -47,6 +47,12 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "device_handed_over_total": ("counter", "tuples that left their window early", ()),
     "device_occupancy": ("gauge", "tuples in the device's windows, by area", ("area",)),
     "device_cycles_total": ("counter", "clock cycles, of a device with a clock", ()),
+    "live_queries": ("gauge", "supervised queries that have not ended", ()),
+    "live_results_total": ("counter", "results of a supervised query's latest run", ("query",)),
+    "live_results_dropped_total": ("counter", "those given up for newer ones", ("query",)),
+    "source_accepted_total": ("counter", "tuples accepted of sources, by stream", ("stream",)),
+    "source_rejected_total": ("counter", "elements rejected, by stream", ("stream", "reason")),
+    "source_events_total": ("counter", "what sources did, rejections included", ("event",)),
 }
 """Name: kind, what it is, labels."""
 

@@ -22,6 +22,12 @@ Actions (Flight DoAction; the body is the request, the one result is an object):
     reset                     the same queries from the beginning: no rows, no results, no epochs
     close                     forgets the query set
 
+    query-register  Register  compiles and starts a supervised query on live sources
+    query-list                the supervised queries, and the streams of sources
+    query-stop      Named     ends a supervised query; idempotent
+    query-log       QueryLog  what happened to it
+    query-results   Results   its last results
+
 Exchanges (DoExchange; the descriptor's command is the request):
 
     Stage    batches of one stream, then metadata `End of stage`; answered by a `Staged`
@@ -174,6 +180,41 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Register:
+    """A supervised query: APAS text, and what its errors call the file it is from."""
+
+    name: str
+    text: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A supervised query."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLog:
+    """Its events from `start` on."""
+
+    name: str
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Its results from `start` on, of its latest run or of `run`. Answers when there are some, the
+    query has ended, or after `wait_ms`."""
+
+    name: str
+    start: int = 0
+    run: int = 0
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """The request of an action that needs none."""
 
@@ -194,6 +235,11 @@ ACTIONS: dict[str, tuple[type[Any], str]] = {
     "trim": (Trim, "a reader has read a query's results up to an offset"),
     "reset": (Nothing, "the same queries from the beginning"),
     "close": (Nothing, "forget the query set"),
+    "query-register": (Register, "compile and start a supervised query on live sources"),
+    "query-list": (Nothing, "the supervised queries, and the streams of sources"),
+    "query-stop": (Named, "end a supervised query"),
+    "query-log": (QueryLog, "what happened to it"),
+    "query-results": (Results, "its last results"),
 }
 
 Message = TypeVar("Message")

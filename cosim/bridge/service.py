@@ -35,6 +35,7 @@ from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.loading import identity
 from cosim.bridge.security import Calls, Gate
 from cosim.bridge.session import Session
+from cosim.bridge.supervised import Supervised
 from engine.host.driver import accepted
 from engine.host.errors import RowsRefused
 from engine.host.stores import stream_schema
@@ -46,7 +47,8 @@ MOST_CALLS = 2000.0
 
 
 class Bridge:
-    """One device and what it does. `folder` holds the journal; a session that is in it goes on."""
+    """One device and what it does. `folder` holds the journal; a session that is in it goes on.
+    `supervised` are queries on live sources, which end with the bridge."""
 
     def __init__(
         self,
@@ -56,8 +58,10 @@ class Bridge:
         limits: Limits = USUAL,
         clock: Callable[[], float] = time.monotonic,
         most_calls: float = MOST_CALLS,
+        supervised: Supervised | None = None,
     ) -> None:
         self.device, self.backend, self.limits = device, backend, limits
+        self._supervised = supervised
         self.journal = Journal(folder)
         self.counts = metrics.Counts()
         self.calls = Calls(most_calls, clock)
@@ -80,9 +84,18 @@ class Bridge:
             raise BridgeError("no-session", "no query set is loaded", "load one first")
         return session
 
+    @property
+    def supervised(self) -> Supervised:
+        if self._supervised is None:
+            hint = "seustream serve --sources tcp://127.0.0.1:PORT"
+            raise BridgeError("refused", "this bridge takes no sources, so no live queries", hint)
+        return self._supervised
+
     def close(self) -> None:
-        """Ends the thread and lets go of the journal."""
+        """Ends sources, queries and the thread, and lets go of the journal."""
         self.stopping.set()
+        if self._supervised is not None:
+            self._supervised.close()
         with self._lock:
             if self._session is not None:
                 self._session.close()
@@ -116,6 +129,8 @@ class Bridge:
             case "flush", _:
                 self.session.flush()
                 return {}
+        if name.startswith("query-"):
+            return self.supervised.act(name, request)
         handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
         return handler(request)
 
@@ -128,11 +143,14 @@ class Bridge:
             "session": session.identity if session else None,
             "failure": session.failure if session else None,
             "leased": self._leased,
+            "live_queries": self._supervised.live if self._supervised else None,
             "stopping": self.stopping.is_set(),
         }
 
     def samples(self) -> metrics.Samples:
-        return metrics.samples(self.counts, self._session, self.backend, self.device.config.name)
+        name = self.device.config.name
+        found = metrics.samples(self.counts, self._session, self.backend, name)
+        return found + (self._supervised.samples() if self._supervised else [])
 
     def status(self) -> dict[str, Any]:
         return {**self.health(), **metrics.as_object(self.samples())}

@@ -106,8 +106,14 @@ class Supervisor:
             self.start(name)
         return query
 
-    def compile(self, name: str, text: str, handlers: Mapping[str, Handler] | None = None) -> Query:
-        """The first half of `register`."""
+    def compile(
+        self,
+        name: str,
+        text: str,
+        handlers: Mapping[str, Handler] | None = None,
+        file: str | None = None,
+    ) -> Query:
+        """The first half of `register`. `file` is what errors call the text, else its name."""
         unknown = sorted(set(handlers or {}) - set(KINDS))
         if unknown:
             raise SupervisorError(
@@ -122,7 +128,7 @@ class Supervisor:
         self._log(query, "info", "COMPILING", text.strip().splitlines()[0] if text.strip() else "")
         try:
             query.compiled = compile_query(
-                text, self.feed.catalogue.schemas(), name, self.libraries, name
+                text, self.feed.catalogue.schemas(), name, self.libraries, file or name
             )
         except CompileError as error:
             self._fail(query, error)
@@ -243,7 +249,7 @@ class Supervisor:
     def _fail(self, query: Query, error: Exception) -> None:
         query.error = error
         query.phase = Phase.FAILED
-        self._log(query, "error", "FAILED", f"{type(error).__name__}: {error}")
+        self._log(query, "error", "FAILED", f"{type(error).__name__}: {error!s:.5000}")
         query.done.set()
 
     def _query(self, name: str) -> Query:

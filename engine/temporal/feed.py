@@ -19,6 +19,9 @@ from engine.temporal.catalogue import Catalogue, CatalogueError, State
 from engine.temporal.channels import Channel, Malformed, TcpChannel
 from engine.temporal.elements import Element, Key, Kind, Value, header
 
+MOST_UNANNOUNCED = 64
+"""Connections that have not said which stream they are: each has a thread."""
+
 DeadLetter = Callable[[str, str, Element | None], None]
 """A stream, a reason, and the element, if it was one."""
 
@@ -42,12 +45,17 @@ class _Gate:
 
 
 class Feed:
+    """`newcomers`: streams may be as many before a source that announces one nobody registered is
+    refused, as it is with 0; below that it registers its stream."""
+
     def __init__(
         self,
         catalogue: Catalogue | None = None,
         dead_letter: DeadLetter | None = None,
         note: Note | None = None,
+        newcomers: int = 0,
     ) -> None:
+        self.newcomers = newcomers
         self.catalogue = catalogue or Catalogue()
         self.dead_letter = dead_letter
         self.note: Note = note or (lambda event, detail: None)
@@ -228,6 +236,10 @@ class Feed:
             connection.settimeout(None)
             address = f"{where[0]}:{where[1]}"
             channel = TcpChannel(connection, address)
+            if len(self.unannounced) >= MOST_UNANNOUNCED:
+                self.note("source refused", f"{address}: too many connections announce nothing")
+                channel.close()
+                continue
             thread = threading.Thread(
                 target=self._announced, args=(channel, address), name="source", daemon=True
             )
@@ -240,12 +252,18 @@ class Feed:
             first = channel.recv()
             if first is None or channel.stream is None:
                 raise Malformed("the first line is no HEADER")
+            self._admit(channel.stream)
             self.connect(channel.stream, _Pushed(first, channel), address)
         except (Malformed, CatalogueError) as error:
             self.note("source refused", f"{address}: {error}")
             channel.close()
         finally:
             self.unannounced.pop(channel, None)
+
+    def _admit(self, stream: str) -> None:
+        with self.lock:
+            if stream not in self.gates and len(self.gates) < self.newcomers:
+                self.register(stream)
 
 
 class _Pushed:

@@ -16,6 +16,7 @@ from cosim.bridge.limits import Limits
 from cosim.bridge.metrics import MetricsServer, prometheus
 from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
 from cosim.bridge.service import MOST_CALLS, Bridge, Service
+from cosim.bridge.supervised import Supervised, source_address
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from seustream.commands.common import load_config
@@ -62,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="Prometheus text over HTTP there, at /metrics (default: as an action only)",
     )
+    parser.add_argument(
+        "--sources",
+        metavar="tcp://127.0.0.1:PORT",
+        help="take live sources there, for `seustream query`; loopback only (default: none)",
+    )
     for name, what in (
         ("batch-rows", "of one record batch"),
         ("epoch-rows", "of one epoch"),
@@ -94,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_listening(address, token)
         tls = _tls(arguments, address)
         metrics = _metrics_address(arguments.metrics, token)
+        sources = None if arguments.sources is None else source_address(arguments.sources)
     except AddressRefused as error:
         raise UserError([str(error)], hint=error.hint) from None
     with contextlib.ExitStack() as stack:
@@ -101,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
-        bridge = _bridge(made, folder, limits, arguments)
+        supervised = Supervised(limits, _note) if sources is not None else None
+        bridge = _bridge(made, folder, limits, arguments, supervised)
         stack.callback(bridge.close)
         try:
             service = Service(bridge, str(address), token, tls)
@@ -116,6 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
                 raise UserError([f"--metrics {arguments.metrics}: {error.strerror}"]) from None
             stack.callback(server.close)
             print(f"metrics on http://{metrics.host}:{server.port}/metrics", file=sys.stderr)
+        if sources is not None and supervised is not None:
+            try:
+                port = supervised.listen(sources).port
+            except OSError as error:
+                raise UserError([f"--sources {arguments.sources}: {error.strerror}"]) from None
+            print(f"sources on tcp://{sources.host}:{port}", file=sys.stderr)
         at = Address(address.host, service.port, address.tls)
         print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)
         if not address.loopback and tls is None:
@@ -175,9 +189,24 @@ def _metrics_address(text: str | None, token: str | None) -> Address | None:
     return address
 
 
-def _bridge(made: Device, folder: Path, limits: Limits, arguments: argparse.Namespace) -> Bridge:
+def _note(event: str, detail: str) -> None:
+    """Sources that are refused learn no reason: nobody tells them but this."""
+    if event in ("source refused", "header refused"):
+        print(f"{event}: {detail}", file=sys.stderr, flush=True)
+
+
+def _bridge(
+    made: Device,
+    folder: Path,
+    limits: Limits,
+    arguments: argparse.Namespace,
+    supervised: Supervised | None,
+) -> Bridge:
+    most_calls = arguments.most_calls
     try:
-        bridge = Bridge(made, folder, arguments.backend, limits, most_calls=arguments.most_calls)
+        bridge = Bridge(
+            made, folder, arguments.backend, limits, most_calls=most_calls, supervised=supervised
+        )
     except (JournalHeld, JournalDamaged) as error:
         raise UserError([str(error)]) from None
     except OSError as error:

@@ -245,6 +245,10 @@ def options_of(command: argparse.ArgumentParser) -> dict[str, list[str]]:
     for action in command._actions:
         if isinstance(action, argparse._HelpAction):
             continue
+        if isinstance(action, argparse._SubParsersAction):
+            for one in action.choices.values():
+                found |= options_of(one)
+            continue
         name = next((o for o in action.option_strings if o.startswith("--")), None)
         name = name or next(iter(action.option_strings), action.metavar or action.dest)
         found[str(name)] = [str(choice) for choice in action.choices or ()]

@@ -62,6 +62,8 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         (["--backend", "goldn"], "did you mean golden?"),
         (["--config", "tinny"], "did you mean tiny?"),
         (["--most-epoch-rows", "0"], "--most-epoch-rows 0: want 1 or more"),
+        (["--sources", "tcp://0.0.0.0:0"], "sources have no token"),
+        (["--sources", "127.0.0.1:9000"], "no address for sources"),
         (["--most-calls", "0"], "--most-calls 0: want 1 or more"),
     ],
 )

@@ -18,6 +18,8 @@ import pyarrow.flight as flight
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient, message_of
 from cosim.bridge.errors import KINDS, from_flight
+from cosim.bridge.supervised import Supervised
+from engine.temporal.elements import header, insertion
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, results, streams, wanted
 
 VALUES: list[Any] = [None, True, -1, 0, 1 << 70, 1.5, "", "R", "\x00", "x" * 300, [], {}, [[]]]
@@ -46,14 +48,32 @@ def message(chance: random.Random) -> object:
     )
 
 
+def of_a_query(chance: random.Random) -> tuple[str, object]:
+    """Some action on supervised queries, and its message."""
+    name, number = chance.choice(("q", "r", "\u20ac")), chance.randint(-1, 3)
+    text = chance.choice(("select [x = $I.v]", "select [x = $I.w]", "select [", "\u2620" * 900, ""))
+    return chance.choice(
+        (
+            ("query-register", p.Register(name, text, chance.choice(("", "f.apas")))),
+            ("query-list", p.Nothing()),
+            ("query-stop", p.Named(name)),
+            ("query-log", p.QueryLog(name, number)),
+            (
+                "query-results",
+                p.Results(name, number, chance.randint(-1, 2), chance.randint(-1, 2)),
+            ),
+        )
+    )
+
+
 def damaged(chance: random.Random, data: bytes) -> bytes:
     """Bytes changed, or a member of another type."""
     if chance.random() < 0.2:
         return data
     if chance.random() < 0.5:
         found = json.loads(data)
-        member = chance.choice(sorted(found))
-        if chance.random() < 0.3:
+        member = chance.choice(sorted(found) or ["x"])
+        if member in found and chance.random() < 0.3:
             del found[member]
         else:
             found[member] = chance.choice(VALUES)
@@ -80,11 +100,16 @@ def batch(chance: random.Random) -> pa.Table:
 def send(chance: random.Random, connection: flight.FlightClient, port: int) -> None:
     """One call of some kind; raises what the bridge answers."""
     body = damaged(chance, p.write(message(chance)))
-    match chance.choice(("action", "action", "get", "exchange", "info", "socket")):
+    match chance.choice(
+        ("action", "action", "query", "query", "get", "exchange", "info", "socket")
+    ):
         case "action":
             names = [name for name in p.ACTIONS if name not in ("close", "reset", "end", "flush")]
             name = chance.choice([*names, "none", "\u2620"])
             list(connection.do_action(flight.Action(name, body)))
+        case "query":
+            name, asked = of_a_query(chance)
+            list(connection.do_action(flight.Action(name, damaged(chance, p.write(asked)))))
         case "get":
             connection.do_get(flight.Ticket(body)).read_all()
         case "info":
@@ -114,7 +139,13 @@ def send(chance: random.Random, connection: flight.FlightClient, port: int) -> N
 def case(seed: int, calls: int = 40) -> None:
     """Some calls to one bridge, then an honest client's; raises if that one is not served."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder, bridge(Path(folder)) as (made, url):
+    supervised = Supervised()
+    supervised.feed.register("I")
+    supervised.feed.offer("I", header([["v", "INTEGER"]]))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        bridge(Path(folder), supervised=supervised) as (made, url),
+    ):
         port = int(url.rpartition(":")[2])
         with BridgeClient(url, patience=0) as client, flight.connect(url) as connection:
             client.load(compiled())
@@ -127,6 +158,8 @@ def case(seed: int, calls: int = 40) -> None:
                     assert found.kind != "internal", f"seed {seed}: {found}"
                     assert "Traceback" not in str(found), f"seed {seed}: {found}"
             assert not made.counts.errors["internal"], f"seed {seed}: {made.counts.errors}"
+            supervised.feed.offer("I", insertion(1, 2, 3))
+            assert supervised.feed.catalogue["I"].accepted == 1
             assert made.session.failure is None, f"seed {seed}: {made.session.failure}"
             client.reset()
             rows = streams(40, 3)

@@ -19,6 +19,7 @@ from cosim.bridge.client import BridgeClient
 from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.protocol import Commit, Part, Stage
 from cosim.bridge.service import Bridge, Service
+from cosim.bridge.supervised import Supervised
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
 from hdl.config import CONFIGURATIONS
@@ -79,9 +80,10 @@ def bridge(
     limits: Limits = USUAL,
     token: str | None = None,
     tls: tuple[bytes, bytes] | None = None,
+    supervised: Supervised | None = None,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
-    made = Bridge(device or GoldenDevice(TINY), folder, "golden", limits)
+    made = Bridge(device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised)
     scheme = "grpc+tls" if tls else "grpc"
     service = Service(made, f"{scheme}://127.0.0.1:0", token, tls)
     try:

@@ -18,6 +18,8 @@ MESSAGES = [
     p.End(("R",)),
     p.End(),
     p.Trim("q0", 5, "me"),
+    p.Register("q", "select …", "q.apas"),
+    p.Results("q", 3, run=2, wait_ms=5),
 ]
 
 

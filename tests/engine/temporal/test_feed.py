@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import socket
@@ -22,7 +23,7 @@ from engine.temporal.elements import (
     header,
     insertion,
 )
-from engine.temporal.feed import Feed
+from engine.temporal.feed import MOST_UNANNOUNCED, Feed
 
 SCHEMA = header([["v", "INTEGER"]])
 
@@ -186,6 +187,50 @@ def test_sources_that_are_refused() -> None:
     assert not feed.unannounced
 
 
+def test_connections_that_announce_nothing_are_bounded() -> None:
+    notes: list[str] = []
+    feed = Feed(note=lambda event, detail: notes.append(event))
+    feed.register("I")
+    port = feed.listen()
+    silent = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(MOST_UNANNOUNCED)]
+    until(lambda: len(feed.unannounced) == MOST_UNANNOUNCED)
+    with socket.create_connection(("127.0.0.1", port), 10) as refused:
+        assert refused.recv(1) == b""
+    assert notes == ["source refused"]
+    silent.pop().close()
+    until(lambda: len(feed.unannounced) < MOST_UNANNOUNCED)
+    with socket.create_connection(("127.0.0.1", port), 10) as source:
+        source.sendall(encode(SCHEMA, "I"))
+        until(lambda: "I" in feed.channels)
+    feed.close()
+    for connection in silent:
+        connection.close()
+
+
+def test_newcomers_register_their_streams_while_there_is_room() -> None:
+    notes: list[str] = []
+    feed = Feed(note=lambda event, detail: notes.append(f"{event}: {detail}"), newcomers=2)
+    feed.register("I")
+    port = feed.listen()
+    with socket.create_connection(("127.0.0.1", port), 10) as first:
+        first.sendall(encode(SCHEMA, "X"))
+        until(lambda: "X" in feed.channels)
+        with socket.create_connection(("127.0.0.1", port), 10) as second:
+            second.sendall(encode(SCHEMA, "Y"))
+            assert second.recv(1) == b""
+        first.sendall(encode(REMOVE))
+        until(lambda: "X" not in feed.gates)
+        with socket.create_connection(("127.0.0.1", port), 10) as third:
+            third.sendall(encode(SCHEMA, "Y"))
+            until(lambda: "Y" in feed.channels)
+        with socket.create_connection(("127.0.0.1", port), 10) as fourth:
+            fourth.sendall(encode(SCHEMA, "no name"))
+            assert fourth.recv(1) == b""
+    until(lambda: sum(note.startswith("source refused") for note in notes) == 2)
+    assert "there is no stream Y" in "\n".join(notes)
+    feed.close()
+
+
 @pytest.mark.acceptance(12)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_bytes_crash_nothing(seed: int) -> None:
@@ -197,8 +242,10 @@ def test_random_bytes_crash_nothing(seed: int) -> None:
         with socket.create_connection(("127.0.0.1", port)) as source:
             if chance.random() < 0.7:
                 source.sendall(encode(SCHEMA, "I"))
-            source.sendall(bytes(chance.randrange(256) for _ in range(chance.randint(0, 3000))))
-            source.sendall(b"\n" + encode(insertion(seed, 9, 1)))
+            noise = bytes(chance.randrange(256) for _ in range(chance.randint(0, 3000)))
+            with contextlib.suppress(ConnectionError):  # the other end may have heard enough
+                source.sendall(noise)
+                source.sendall(b"\n" + encode(insertion(seed, 9, 1)))
         until(lambda: not feed.channels and not feed.unannounced)
     channel = MemoryChannel()
     feed.connect("I", channel)

@@ -1,0 +1,189 @@
+"""`seustream query` against `seustream serve --sources`, as its users type it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seustream.cli import main
+from tests.docs.blocks import ROOT
+
+FAST = "where $I.v > 5 select [v = $I.v, at = $I.at]\n"
+HEADER = {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"], ["at", "DATETIME"]]}
+COMMAND = [sys.executable, "-m", "seustream"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+
+
+class Served:
+    """`seustream serve --sources` in a process of its own, with a source of stream I."""
+
+    def __init__(self, *options: str) -> None:
+        listen = ["--listen", "grpc://127.0.0.1:0", "--sources", "tcp://127.0.0.1:0"]
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve", "--config", "tiny", *listen, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        said = self.process.stderr.readline()
+        found = re.fullmatch(r"sources on tcp://127\.0\.0\.1:(\d+)\n", said)
+        if not found:
+            raise AssertionError(said + self.process.communicate(timeout=60)[1])
+        self.bridge = ["--bridge", self.process.stdout.readline().split(" on ")[1].strip()]
+        self.source = socket.create_connection(("127.0.0.1", int(found[1])))
+
+    def send(self, *messages: dict[str, object]) -> None:
+        self.source.sendall(b"".join(json.dumps(m).encode() + b"\n" for m in messages))
+
+    def insert(self, *values: int) -> None:
+        """I's values, each a millisecond after the other."""
+        for v in values:
+            self.send({"type": "INSERTION", "ts": v, "te": v + 1, "values": [v, 1000 * v]})
+
+    def end(self) -> tuple[int, str]:
+        self.process.terminate()
+        _, said = self.process.communicate(timeout=60)
+        self.source.close()
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.chdir(tmp_path)
+    Path("fast.apas").write_text(FAST)
+    made = Served()
+    try:
+        made.send(HEADER)
+        yield made
+    finally:
+        if made.process.poll() is None:
+            made.end()
+
+
+def query(*words: str) -> int:
+    return main(["query", *words])
+
+
+def wait_for(served: Served, capfd: pytest.CaptureFixture[str], shown: str) -> str:
+    """Lists until a line is as wanted; gives the listing."""
+    for _ in range(1000):
+        assert query("list", *served.bridge) == 0
+        out = capfd.readouterr().out
+        if re.search(shown, out, re.M):
+            return out
+        time.sleep(0.01)
+    raise AssertionError(out)
+
+
+def test_a_query_from_registration_to_end(
+    served: Served, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wait_for(served, capfd, r"^I +CONNECTED")
+    assert query("register", "fast", "fast.apas", *served.bridge) == 0
+    assert capfd.readouterr().err == "fast is RUNNING, run 1\n"
+    follow = subprocess.Popen(
+        [*COMMAND, "query", "results", "fast", "--follow", "--format", "jsonl", *served.bridge],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    served.insert(3, 7)
+    assert follow.stdout is not None
+    # It comes before the query ends.
+    first = json.loads(follow.stdout.readline())
+    assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
+    served.insert(9, 4)
+    listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2$")
+    assert re.search(r"^I +CONNECTED +3 +1 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
+    assert query("results", "fast", *served.bridge) == 0
+    assert capfd.readouterr().out == (
+        "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000\n9,10,9,1970-01-01T00:00:09.000\n"
+    )
+    assert query("results", "fast", "--start", "1", *served.bridge) == 0
+    assert capfd.readouterr().out.splitlines()[1:] == ["9,10,9,1970-01-01T00:00:09.000"]
+    assert query("stop", "fast", *served.bridge) == 0
+    assert "fast is STOPPED" in capfd.readouterr().err
+    rest, _ = follow.communicate(timeout=30)
+    assert follow.returncode == 0
+    assert [json.loads(line)["v"] for line in rest.splitlines()] == [9]
+    assert query("log", "fast", *served.bridge) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert all(re.match(r"20\d\d-\d\d-\d\dT[\d:.]{12}Z run 1 ", line) for line in lines)
+    assert [line.split()[4].rstrip(":") for line in lines] == [
+        "COMPILING",
+        "RUNNING",
+        "STOPPING",
+        "counters",
+        "STOPPED",
+    ]
+
+
+def test_a_graceful_stop_ends_queries_too(
+    served: Served, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wait_for(served, capfd, r"^I +CONNECTED")
+    assert query("register", "fast", "fast.apas", *served.bridge) == 0
+    status, said = served.end()
+    assert status == 0
+    assert said.endswith("stopping\nstopped\n")
+
+
+def test_what_query_refuses(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    wait_for(served, capfd, r"^I +CONNECTED")
+    Path("wrong.apas").write_text("where $I.v > 5\nselect [v = $I.w,\nx = $J.v]\n")
+    assert query("register", "wrong", "wrong.apas", *served.bridge) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("wrong.apas:2:14: ")
+    assert "\n  select [v = $I.w,\n" in err
+    assert "\nwrong.apas:3:" in err
+    assert "hint: " in err
+    for words, complaint in (
+        (["register", "q", "none.apas"], "none.apas: No such file"),
+        (["register", "q", "q.xsql"], "live queries are APAS"),
+        (["register", "", "fast.apas"], "want 1 to 200 printable characters"),
+        (["stop", "none"], "there is no supervised query 'none'"),
+        (["log", "none"], "there is no supervised query 'none'"),
+        (["results", "none"], "there is no supervised query 'none'"),
+        (["results", "wrong", "--start", "5"], "none from 5 on"),
+        (["results", "wrong", "--start", "-5"], "--start -5: want 0 or more"),
+        (["list", "--token-file", "none"], "cannot be read"),
+    ):
+        assert query(*words, *served.bridge) == 2, words
+        assert complaint in capfd.readouterr().err
+    assert query("register", "fast", "fast.apas", *served.bridge) == 0
+    assert query("register", "fast", "fast.apas", *served.bridge) == 2
+    assert "fast is live already" in capfd.readouterr().err
+
+
+def test_a_token_is_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token-of-this-test")
+    made = Served("--token-file", str(token))
+    try:
+        assert query("list", *made.bridge) == 2
+        assert "--token-file F" in capfd.readouterr().err
+        assert query("list", *made.bridge, "--token-file", str(token)) == 0
+        assert capfd.readouterr().out.startswith("query")
+    finally:
+        assert made.end()[0] == 0
+
+
+def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
+    assert query("list", "--bridge", "grpc://127.0.0.1:1") == 2
+    assert "is the bridge running there?" in capfd.readouterr().err
+    with pytest.raises(SystemExit) as caught:
+        query("lis")
+    assert caught.value.code == 2
