@@ -84,10 +84,11 @@ def kills(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Damaged texts, images and messages: errors or success, never a crash; `-- --cases N`."""
+    """Damaged texts, images, messages and sources: errors or success, no crash; `-- --cases N`."""
     install(session, "test", "sim")
     session.run("python", "-m", "tests.system.fuzz", *session.posargs)
     session.run("python", "-m", "tests.cosim.bridge.fuzz", *session.posargs)
+    session.run("python", "-m", "tests.engine.temporal.fuzz", *session.posargs)
 
 
 @nox.session

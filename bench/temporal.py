@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import duckdb
 import numpy as np
@@ -28,6 +28,7 @@ from engine.temporal.network import Network
 from seustream.commands.bench import Measurement
 
 TITLE = "temporal: sliding aggregates and operators"
+PARTS = ("grouped", "indexes", "operators", "compile")
 
 TUPLES, KEYS, SIZE = 1_000_000, 1_000, 100_000
 BY_REFERENCE = 100_000
@@ -48,16 +49,12 @@ OPERATORS = {
 }
 
 
-def measure() -> Measurement:
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
-    _grouped(rows, ratios)
-    _indexes(rows, ratios)
-    _operators(rows, ratios)
-    text = "from " + "".join(f"d{i}[x = $A.v + {i}];" for i in range(100)) + " select [x = $d99.x]"
-    catalogue = {"A": Schema(from_lists("A", [["v", "INTEGER"]]))}
-    seconds = _best(lambda: compile_query(text, catalogue), 3)
-    rows.append(("compile", "100 definitions", "", 100, seconds * 1e6 / 100))
+    of = {"grouped": _grouped, "indexes": _indexes, "operators": _operators, "compile": _compile}
+    for part in parts:
+        of[part](rows, ratios)
     return Measurement(
         ("what", "how", "size", "tuples", "µs a tuple"),
         rows,
@@ -150,9 +147,8 @@ def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
     }
     for live in (100, 1_000, 10_000, 100_000):
         found: dict[str, float] = {}
-        if live <= 10_000:
-            # Ends far apart and in no order: each tuple overlaps half the elements.
-            found["list"] = _per_tuple(ListIndex([Sum()]), live, max(20, 200_000 // live))
+        # Ends far apart and in no order: each tuple overlaps half the elements.
+        found["list"] = _per_tuple(ListIndex([Sum()]), live, max(20, 200_000 // live))
         for name, make in of.items():
             found[name] = _per_tuple(
                 SuffixIndex([make()]), live, 20_000, in_order=name == "two stacks"
@@ -223,6 +219,17 @@ def _operators(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None
                 inline = micros
             elif how == "columnar":
                 ratios[f"{title}: inline over columnar"] = inline / micros
+
+
+def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
+    """A query of so many definitions, each on the one before."""
+    catalogue = {"A": Schema(from_lists("A", [["v", "INTEGER"]]))}
+    for count in (1, 10, 100):
+        names = ["A", *(f"d{i}" for i in range(count))]
+        each = (f"d{i}[x = ${names[i]}.{'x' if i else 'v'} + {i}];" for i in range(count))
+        text = f"from {' '.join(each)} select [x = ${names[-1]}.x]"
+        seconds = _best(lambda text=text: compile_query(text, catalogue), 3)  # type: ignore[misc]
+        rows.append(("compile a definition", f"of {count}", "", count, seconds * 1e6 / count))
 
 
 def _tuples(c: Compiled, trees: dict[str, object], streams: dict[str, pa.Table], how: str) -> None:
