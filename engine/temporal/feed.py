@@ -65,6 +65,7 @@ class Feed:
         self.lock = threading.RLock()
         self.listeners: list[tuple[socket.socket, threading.Thread]] = []
         self.unannounced: dict[TcpChannel, threading.Thread] = {}
+        self.closing = threading.Event()
 
     # --- names and networks ---------------------------------------------------
 
@@ -181,6 +182,7 @@ class Feed:
 
     def close(self) -> None:
         """Ends all channels and listeners. Idempotent."""
+        self.closing.set()
         for server, thread in self.listeners:
             server.close()
             thread.join()
@@ -219,6 +221,7 @@ class Feed:
         """Takes sources on a port, which it gives."""
         server = socket.create_server((host, port))
         server.settimeout(0.2)
+        self.closing.clear()
         thread = threading.Thread(target=self._serve, args=(server,), name="sources", daemon=True)
         self.listeners.append((server, thread))
         thread.start()
@@ -231,8 +234,13 @@ class Feed:
                 connection, where = server.accept()
             except TimeoutError:
                 continue
-            except OSError:
-                return
+            except OSError as error:
+                if server.fileno() < 0:
+                    return  # closed
+                # A source that has hung up already, or too many of them: others may still come.
+                self.note("source refused", f"not accepted: {error}")
+                self.closing.wait(0.2)
+                continue
             connection.settimeout(None)
             address = f"{where[0]}:{where[1]}"
             channel = TcpChannel(connection, address)

@@ -253,7 +253,7 @@ def case(kind: str, seed: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=2_000, help="of each kind")
+    parser.add_argument("--cases", type=int, default=1_000, help="of each kind")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     options = parser.parse_args(arguments)
     for kind in KINDS:

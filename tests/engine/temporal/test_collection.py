@@ -16,7 +16,8 @@ from engine.temporal.collection import (
     TimeCollection,
 )
 from engine.temporal.elements import FOREVER, insertion
-from tests.engine.temporal.running import Run, schemas
+from engine.temporal.operators import Join
+from tests.engine.temporal.running import Run, insertions, random_stream, schemas
 
 TABLE = schemas(R=[["k", "INTEGER"], ["v", "INTEGER"]], S=[["k", "INTEGER"]])
 FIVE = """where window.table($R, $R.k)
@@ -95,6 +96,107 @@ def test_the_index_hears_before_the_algebra() -> None:
     one = Run("where window.table($R, $R.k) select [s = agg.sum($R.v)]", TABLE)
     one.feed("R", insertion(1, 9, 1, 5), insertion(4, 9, 1, 6), insertion(6, 9, 2, 1))
     assert one.rows() == [(1, 4, 5), (4, 6, 6)]
+
+
+class Follower:
+    """Hears a table and looks at it: the change is in when it is told."""
+
+    def __init__(self, table: TableCollection) -> None:
+        self.table = table
+        self.events: list[Any] = []
+
+    def changed(self, event: str, changes: tuple[Change, ...]) -> None:
+        told = [(c.sign, c.row.values[1], c.start, c.end) for c in changes]
+        self.events.append((event, told, lives(self.table)))
+
+    def reorganised(self, now: int) -> None:
+        self.events.append(("reorganise", now, lives(self.table)))
+
+
+def lives(table: TableCollection) -> dict[int, tuple[int, int, int]]:
+    return {abs(r.values[0]): (r.values[1], r.ts, r.te) for r in table.scan()}
+
+
+@pytest.mark.acceptance(23)
+@pytest.mark.parametrize("seed", range(60))
+def test_events_of_random_changes(seed: int) -> None:
+    """As the text has `put`, by hand: what is told, and that the table has it by then."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    table = TableCollection(0)
+    heard = Follower(table)
+    table.attach(heard)
+    rows: dict[int, tuple[int, int, int]] = {}
+    want: list[Any] = []
+    now = 0
+    for _ in range(30):
+        now += chance.randint(0, 3)
+        te = now + chance.choice((0, 1, 5, chance.randint(0, 12)))
+        key, value = chance.choice((-3, -2, -1, 1, 2, 3)), chance.randint(-9, 9)
+        rows = {k: r for k, r in rows.items() if r[2] > now}
+        want.append(("reorganise", now, dict(rows)))
+        table.reorganise(now)
+        table.insert(row(now, te, key, value))
+        old = rows.get(abs(key))
+        if key < 0 and old is None:
+            continue
+        told: list[tuple[int, int, int, int]]
+        if key < 0 and old is not None:
+            rows[-key] = (old[0], now, te)
+            event = "delete" if te < old[2] else "update"
+            told = [(-1, old[0], te, old[2])] if te < old[2] else [(1, old[0], old[2], te)]
+            told = [each for each in told if each[2] != each[3]]
+        elif old is not None:
+            rows[key] = (value, now, te)
+            event, told = "update", [(-1, old[0], now, old[2]), (1, value, now, te)]
+        else:
+            rows[key] = (value, now, te)
+            event, told = "insert", [(1, value, now, te)]
+        want.append((event, told, dict(rows)))
+    assert heard.events == want
+
+
+class Counts:
+    """Hears a join's collections: how many results there were at each insert."""
+
+    def __init__(self, join: Join) -> None:
+        self.join = join
+        self.inserts: list[int] = []
+
+    def changed(self, event: str, changes: tuple[Change, ...]) -> None:
+        assert event == "insert"
+        self.inserts.append(self.join.pushed)
+
+    def reorganised(self, now: int) -> None: ...
+
+
+@pytest.mark.acceptance(23)
+@pytest.mark.parametrize("seed", range(30))
+def test_an_insert_is_heard_before_its_tuple_is_joined(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    catalogue = schemas(A=[["k", "INTEGER"]], B=[["k", "INTEGER"]])
+    one = Run("where $A.k == $B.k select [k = $A.k]", catalogue)
+    (join,) = (op for op in one.network.operators if isinstance(op, Join))
+    heard = Counts(join)
+    for collection in join.collections:
+        collection.attach(heard)
+    streams = {s: random_stream(chance, lambda c: (c.randint(0, 2),), 15) for s in "AB"}
+    order = [(x.ts, x.te, i, x.values) for i, s in enumerate("AB") for x in insertions(streams[s])]
+    order.sort(key=lambda each: each[:3])
+    want, pairs = [], 0
+    for at, (ts, te, side, values) in enumerate(order):
+        want.append(pairs)
+        if te > ts:
+            pairs += sum(
+                other != side and there > ts and same == values
+                for _, there, other, same in order[:at]
+            )
+    for stream, elements in streams.items():
+        one.feed(stream, *elements)
+    one.finish()
+    assert heard.inserts == want
+    assert join.pushed == pairs
 
 
 def test_time_collections_keep_duplicates() -> None:

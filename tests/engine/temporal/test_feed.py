@@ -169,6 +169,26 @@ def test_over_tcp() -> None:
     assert feed.channels == {}
 
 
+def test_a_listener_goes_on_when_a_source_cannot_be_accepted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    feed, heard, _ = fed()
+    accept, failures = socket.socket.accept, [OSError(24, "Too many open files")]
+
+    def failing(server: socket.socket) -> Any:
+        if failures:
+            raise failures.pop()
+        return accept(server)
+
+    monkeypatch.setattr(socket.socket, "accept", failing)
+    port = feed.listen()
+    with socket.create_connection(("127.0.0.1", port)) as source:
+        source.sendall(encode(SCHEMA, "I") + encode(insertion(1, 2, 3)))
+        until(lambda: heard.elements[-1:] and heard.elements[-1].values == (3,))
+    assert not failures
+    feed.close()
+
+
 def test_sources_that_are_refused() -> None:
     notes: list[str] = []
     feed = Feed(note=lambda event, detail: notes.append(event))
