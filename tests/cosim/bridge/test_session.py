@@ -277,6 +277,22 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
 # --- queries ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "REGISTER QUERY pairs AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW RANGE 9;",
+        "CREATE STREAM z AS SELECT R.a FROM R WINDOW 1; SELECT z.a FROM z WINDOW 1;",
+    ],
+)
+def test_what_a_snapshot_does_not_hold_is_refused(query: str, tmp_path: Path) -> None:
+    streams_only = QUERIES.partition("REGISTER")[0]
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        with pytest.raises(BridgeError, match="do not run behind a bridge") as caught:
+            client.load(compiled(streams_only + query))
+        assert kind_of(caught) == "refused"
+        client.load(compiled())
+
+
 def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
     """Queries exchanged between epochs, also over a restart: each query finds what a run of all
     of them finds from its first epoch on, reaching back into the windows."""
