@@ -28,7 +28,7 @@ HOURS = 2  # then placing and routing has failed
 
 
 def _variant(name: str, **parameters: int) -> DeviceConfig:
-    return dataclasses.replace(CONFIGURATIONS[name], **parameters)  # type: ignore[arg-type]  # names and integers
+    return dataclasses.replace(CONFIGURATIONS[name], **parameters)
 
 
 # What is built, and the clock asked for, in MHz: a clock out of reach only costs time.
@@ -37,8 +37,7 @@ VARIANTS: dict[str, tuple[DeviceConfig, int]] = {
     "thesis": (CONFIGURATIONS["thesis"], 140),
     "thesis3": (_variant("thesis", streams=3), 140),
     "thesis3x16": (_variant("thesis", streams=3, lanes=16), 140),
-    # With two indexes an area it takes 227 of 208 block RAMs.
-    "default3": (_variant("default", streams=3, indexes=0), 110),
+    "default3": (_variant("default", streams=3), 110),
     "default3x4": (_variant("default", streams=3, lanes=4), 110),
 }
 PARTS = tuple(VARIANTS)
@@ -117,7 +116,7 @@ def _rtlil(config: DeviceConfig) -> str:
 
     from hdl.top import Wjasip
 
-    class Harness(Elaboratable):  # type: ignore[misc]
+    class Harness(Elaboratable):
         """A clock and two pins for all ports of the processor."""
 
         def __init__(self) -> None:
@@ -147,8 +146,8 @@ def _rtlil(config: DeviceConfig) -> str:
 
 def _summary(built: tuple[DeviceConfig, dict[str, object]]) -> tuple[object, ...]:
     config, report = built
-    used = {cell: figures["used"] for cell, figures in report["utilization"].items()}  # type: ignore[attr-defined]
-    (clock,) = report["fmax"].values()  # type: ignore[attr-defined]
+    used = {cell: figures["used"] for cell, figures in report["utilization"].items()}
+    (clock,) = report["fmax"].values()
     return (
         config.streams,
         config.lanes,
@@ -157,14 +156,14 @@ def _summary(built: tuple[DeviceConfig, dict[str, object]]) -> tuple[object, ...
         used["TRELLIS_FF"],
         used["DP16KD"],
         clock["achieved"],
-        _slowest(report["critical_paths"]),  # type: ignore[arg-type]
+        _slowest(report["critical_paths"]),
     )
 
 
 def _slowest(paths: list[dict[str, object]]) -> str:
     """Where the slowest path between registers begins and ends."""
     path = next(p for p in paths if "async" not in f"{p['from']}{p['to']}")["path"]
-    return f"{_cell(path[0]['from'])} to {_cell(path[-1]['to'])}"  # type: ignore[index]
+    return f"{_cell(path[0]['from'])} to {_cell(path[-1]['to'])}"
 
 
 def _cell(end: dict[str, str]) -> str:

@@ -88,8 +88,8 @@ def _streams(rows: int, begin: int = 0) -> dict[str, pa.Table]:
 # --- the four ways --------------------------------------------------------------
 
 
-class _Echo(flight.FlightServerBase):  # type: ignore[misc]
-    def do_exchange(self, context, descriptor, reader, writer) -> None:  # type: ignore[no-untyped-def]
+class _Echo(flight.FlightServerBase):
+    def do_exchange(self, context, descriptor, reader, writer) -> None:
         writer.begin(reader.schema)
         for chunk in reader:
             writer.write_batch(chunk.data)

@@ -62,7 +62,7 @@ def _engines(
         if shutil.which(program) is None:
             raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
     events, repeats = patterns.EVENTS, patterns.REPEATS
-    table = ticks.table()  # type: ignore[attr-defined]
+    table = ticks.table()
     rows: list[Row] = []
     own: dict[str, tuple[float, int]] = {}
     for name in names:
@@ -89,8 +89,8 @@ def _engines(
 def _write(ticks: object, events: int, path: Path) -> None:
     layout = [("ts", "<i8"), ("symbol", "<i8"), ("price", "<f8")]
     rows = np.empty(events, dtype=layout)
-    rows["ts"], rows["symbol"] = ticks.ts, ticks.symbol  # type: ignore[attr-defined]
-    rows["price"] = ticks.cents / 100  # type: ignore[attr-defined]
+    rows["ts"], rows["symbol"] = ticks.ts, ticks.symbol
+    rows["price"] = ticks.cents / 100
     rows.tofile(path)
 
 

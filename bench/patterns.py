@@ -149,7 +149,7 @@ def fast(q: ir.Query, table: object) -> tuple[int, int]:
     operator = PatternOperator(q)
     found = 0
     for begin in range(0, EVENTS, EPOCH):
-        part = table.slice(begin, EPOCH)  # type: ignore[attr-defined]
+        part = table.slice(begin, EPOCH)
         operator.push_table(part)
         last = begin + EPOCH >= EVENTS
         rows, _ = operator.advance_table(END_OF_STREAM if last else part["ts"][-1].as_py())

@@ -241,12 +241,12 @@ def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
         names = ["A", *(f"d{i}" for i in range(count))]
         each = (f"d{i}[x = ${names[i]}.{'x' if i else 'v'} + {i}];" for i in range(count))
         text = f"from {' '.join(each)} select [x = ${names[-1]}.x]"
-        seconds = _best(lambda text=text: compile_query(text, catalogue), 3)  # type: ignore[misc]
+        seconds = _best(lambda text=text: compile_query(text, catalogue), 3)
         rows.append(("compile a definition", f"of {count}", "", count, seconds * 1e6 / count))
 
 
 def _tuples(c: Compiled, trees: dict[str, object], streams: dict[str, pa.Table], how: str) -> None:
-    network = Network(c.network, c.tree, trees, scheduler=how)  # type: ignore[arg-type]
+    network = Network(c.network, c.tree, trees, scheduler=how)
     network.start()
     rows = {
         name: zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -24,8 +24,8 @@ from hdl.sequencer import Sequencer
 class Wjasip(wiring.Component):
     """raw -> selection unit -> sequencer -> router <-> join areas; router -> output -> results
 
-    latency     about 40 cycles from a raw tuple to its first result, without scanning
-    throughput  the slowest of: a raw tuple in 7 cycles; in each area `lanes` pairs a cycle
+    latency     that of its parts on the way: door, window, fetch, scan, execution, output
+    throughput  the slowest of: a raw tuple in 6 cycles; in each area `lanes` pairs a cycle
                 scanned, or 3 cycles an indexed candidate; a result in 5 cycles
 
     commands, responses   control unit
