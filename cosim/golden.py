@@ -1,8 +1,8 @@
 """The golden model: M3Join on the Roujoin architecture, as it is defined.
 
 It reads an image's factors and combinations, never its programs: what the instruction-level
-model and the hardware execute is checked against it. Raw tuples are taken in blocks, and a
-probe meets all window tuples at once in numpy; which of them it may see is decided by position:
+model and the hardware execute is checked against it. Raw tuples are taken in blocks, whose probes
+meet window tuples in numpy (`cosim.pairs`); which of them one may see is decided by position:
 those stored up to its raw tuple's arrival, not expired, and not pushed out by then. So a block
 gives exactly the results of its tuples one by one. It counts in 64 bits; where a device's counters
 end only decides who leaves early.
@@ -10,21 +10,18 @@ end only decides who leaves early.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from compiler.wjasip.image import decode
+from cosim.pairs import Bools, Codes, Keys, by_all, by_index, holds, index_of, shared_equality
 from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
 from hdl.device import (
     NOT_IN_RESULT,
     Area,
     Batch,
-    Combination,
-    Factor,
     HandedOver,
     Ints,
     NotLoaded,
@@ -37,14 +34,11 @@ from hdl.device import (
     WindowKind,
     check_batch,
 )
-from hdl.isa import Condition
 
-Codes = npt.NDArray[np.uint32]
-Bools = npt.NDArray[np.bool_]
-
-_BLOCK = 256
+_BLOCK, _LONG_BLOCK = 256, 4096
+"""Raw tuples at a time: few where probes meet all of a window, which grows by as many; many where
+an index finds their partners, which is made anew for each block."""
 _EARLIEST = int(np.iinfo(np.int64).min)
-_PAIRS_AT_ONCE = 1 << 20
 
 
 @dataclass(slots=True)
@@ -106,6 +100,8 @@ class GoldenDevice:
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
         self._tables: Tables | None = None
+        self._block_size = _BLOCK
+        self._indexes: dict[tuple[int, int], Keys] = {}  # of this block: area, attribute
         self.reset()
 
     def _empty(self) -> None:
@@ -122,6 +118,12 @@ class GoldenDevice:
             self._empty()
         for store, selections in zip(self._stores, tables.selections, strict=True):
             store.bits = _selection_bits(store.attributes, selections)
+        indexed = (
+            shared_equality(area, row.pre_tag) is not None
+            for area in tables.areas
+            for row in area.combinations
+        )
+        self._block_size = _LONG_BLOCK if all(indexed) else _BLOCK
 
     def reset(self) -> None:
         self._empty()
@@ -139,9 +141,10 @@ class GoldenDevice:
         if self._tables is None:
             raise NotLoaded
         check_batch(batch, self._tables, self.config, self._now)
+        size = self._block_size
         return Results.concatenate(
-            self._block(self._tables, batch.slice(start, start + _BLOCK))
-            for start in range(0, len(batch), _BLOCK)
+            self._block(self._tables, batch.slice(start, start + size))
+            for start in range(0, len(batch), size)
         )
 
     # --- one block ------------------------------------------------------------
@@ -155,6 +158,7 @@ class GoldenDevice:
             sight, left = self._insert(tables, block, stream, rows, bits[rows], counters[:, stream])
             sights.append(sight)
             handed.append(left)
+        self._indexes = {}
         found = list(self._circulate(tables, block, bits, stored, counters, sights))
         for store, sight in zip(self._stores, sights, strict=True):
             store.drop_before(int(sight.low[-1]))
@@ -265,51 +269,20 @@ class GoldenDevice:
     ) -> Iterator[tuple[int, _Probes]]:
         """All probes of one tag against one window: combinations give joined tuples."""
         store = self._stores[number]
-        combinations: dict[int, list[Combination]] = {}
-        for row in area.combinations:
-            if row.pre_tag == tag:
-                combinations.setdefault(row.post_tag, []).append(row)
-        low, high = sight.low[probes.row], sight.high[probes.row]
-        self._status.pairs += int((high - low).sum())
-        step = max(1, _PAIRS_AT_ONCE // max(len(store), 1))
-        for start in range(0, len(probes), step):
-            part = slice(start, start + step)
-            first, last = int(low[part].min()), int(high[part].max())
-            place = np.arange(first, last)
-            visible = (place >= low[part, None]) & (place < high[part, None])
-            factors = _Factors(area, probes, part, store, slice(first, last))
-            for post, rows in combinations.items():
-                hits = [visible & factors.hold(row) for row in rows]
-                hit = functools.reduce(np.logical_or, hits)
-                # Much faster than nonzero of two dimensions.
-                who, whom = np.divmod(np.flatnonzero(hit), last - first)
-                if len(who):
-                    yield post, _join(probes, who + start, store, whom + first, number)
-
-
-class _Factors:
-    """The factor bits of some probes against some window tuples, each evaluated once."""
-
-    def __init__(
-        self, area: Area, probes: _Probes, part: slice, store: _Store, window: slice
-    ) -> None:
-        self.area, self.probes, self.part = area, probes, part
-        self.window, self.bits = store.attributes[window], store.bits[window]
-        self.known: dict[int, Bools] = {}
-
-    def hold(self, row: Combination) -> Bools:
-        """Where all factors and selections of a combination hold; broadcasts to pairs."""
-        fits = np.ones((1, 1), np.bool_)
-        for index in row.factors:
-            if index not in self.known:
-                factor = self.area.factors[index]
-                self.known[index] = _compare(factor, self.probes, self.part, self.window)
-            fits = fits & self.known[index]
-        if row.window_selections:
-            fits = fits & _has(self.bits, row.window_selections)
-        if row.probe_selections:
-            fits = fits & _has(self.probes.bits[self.part], row.probe_selections)[:, None]
-        return fits
+        seen = sight.low[probes.row], sight.high[probes.row]
+        self._status.pairs += int((seen[1] - seen[0]).sum())
+        equality = shared_equality(area, tag)
+        if equality is None:
+            found = by_all(area, tag, probes, store, seen)
+        else:
+            attribute = area.factors[equality].window_attribute
+            keys = self._indexes.get((number, attribute))
+            if keys is None:
+                keys = index_of(store.attributes[:, attribute])
+                self._indexes[number, attribute] = keys
+            found = by_index(area, tag, equality, probes, store, keys, seen)
+        for post, who, whom in found:
+            yield post, _join(probes, who, store, whom, number)
 
 
 # --- the parts ----------------------------------------------------------------
@@ -334,45 +307,11 @@ def _reach_back(now: Ints, ticks: int) -> Ints:
     return oldest
 
 
-def _compare(factor: Factor, probes: _Probes, part: slice, window: Codes) -> Bools:
-    a = probes.attributes[part, factor.probe_stream, factor.probe_attribute][:, None]
-    b = window[:, factor.window_attribute]
-    carried = (probes.sequence[part, factor.probe_stream] != NOT_IN_RESULT)[:, None]
-    match factor.condition:
-        case Condition.TRUE:
-            return np.ones((len(a), len(b)), np.bool_)
-        case Condition.FALSE:
-            return np.zeros((len(a), len(b)), np.bool_)
-        case condition:
-            held: Bools = _holds(condition, a, b) & carried
-            return held
-
-
-def _holds(condition: Condition, a: Codes, b: Codes | np.uint32) -> Bools:
-    match condition:
-        case Condition.LT:
-            return np.less(a, b)
-        case Condition.EQ:
-            return np.equal(a, b)
-        case Condition.GT:
-            return np.greater(a, b)
-        case Condition.GE:
-            return np.greater_equal(a, b)
-        case Condition.LE:
-            return np.less_equal(a, b)
-        case Condition.NE:
-            return np.not_equal(a, b)
-        case Condition.TRUE:
-            return np.ones(a.shape, np.bool_)
-        case Condition.FALSE:
-            return np.zeros(a.shape, np.bool_)
-
-
 def _selection_bits(attributes: Codes, selections: tuple[Selection, ...]) -> Ints:
     bits = np.zeros(len(attributes), np.int64)
     for number, selection in enumerate(selections):
         tests = [
-            _holds(test.condition, attributes[:, test.attribute], np.uint32(test.constant))
+            holds(test.condition, attributes[:, test.attribute], np.uint32(test.constant))
             for test in selection.comparisons
         ]
         start = np.full(len(attributes), selection.every)
@@ -381,12 +320,6 @@ def _selection_bits(attributes: Codes, selections: tuple[Selection, ...]) -> Int
             start = combine(start, test)
         bits |= start.astype(np.int64) << number
     return bits
-
-
-def _has(bits: Ints, wanted: tuple[int, ...]) -> Bools:
-    mask = sum(1 << number for number in wanted)
-    has: Bools = bits & mask == mask
-    return has
 
 
 def _raw_probes(block: Batch, bits: Ints, stream: int, rows: Ints) -> _Probes:

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.plan import expressions as x
-from compiler.plan.logical import Query
+from compiler.plan.logical import Query, Source
 from engine.host.complete import rows_of, selected
 from engine.host.errors import EvaluationError
 from engine.host.evaluate import Rows, evaluate, holds
 from engine.host.schema import arrow_type
 from engine.host.software import Side
+from engine.host.stores import Stores
 from engine.temporal.columnar import spans
 from hdl.device import Window, WindowKind
 
@@ -125,6 +126,40 @@ class Grouping:
             ends = [end[stays] for end in ends]
         self.table, self.ends, self.oldest = table, ends, oldest
         return answer
+
+    # --- state ----------------------------------------------------------------
+
+    def members(self, stores: Stores) -> pa.Table:
+        """What is held, for `restore`. Where a window of ROWS of a join ends, the rows of its
+        stream are counted from the first that `stores` keep: they will be counted so again."""
+        clocks = self._clocks()
+        ends = self.ends or [np.empty(0, np.int64)] * len(clocks)
+        columns = [*self.table.columns, self.oldest]
+        for source, end in zip(clocks, ends, strict=True):
+            counted = source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
+            columns.append(end - stores[source.stream.name].first if counted else end)
+        names = [f"end{number}" for number in range(len(ends))]
+        return pa.table(columns, names=[*self.table.schema.names, "oldest", *names])
+
+    def restore(self, members: pa.Table) -> None:
+        """Goes on with the members of a query with the same text; of another type than they now
+        are, they are left out."""
+        keys = self.table.schema.names
+        own = members.select(keys)
+        if own.schema != self.table.schema or len(members.columns) != len(keys) + 1 + len(
+            self._clocks()
+        ):
+            return
+        self.table = own.combine_chunks()
+        self.oldest, *ends = (
+            np.asarray(column.combine_chunks(), dtype=np.int64)
+            for column in members.columns[len(keys) :]
+        )
+        self.ends = ends
+
+    def _clocks(self) -> list[Source]:
+        """The sources whose windows have a clock, in the order of their ends."""
+        return [s for s in self.query.sources if s.window.kind is not WindowKind.UNBOUNDED]
 
     # --- inside ---------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import Stream
@@ -18,9 +20,10 @@ from engine.host.answers import alone, blaming, completed
 from engine.host.grouping import Grouping
 from engine.host.software import Side, software_join
 from engine.host.stores import Stores, stream_schema
-from engine.temporal.merge import Merger
+from engine.temporal.merge import Merger, Slice
 from hdl.device import Retention
 
+Ints = npt.NDArray[np.int64]
 Answer = tuple[str, pa.Table]
 
 
@@ -102,10 +105,7 @@ class Stage:
                     yield from self._alone(stream, rows)
                     self.seen[stream.name] += rows.num_rows
             if self.joins:
-                places = self.stores.add(part)
-                for name, new in places.items():
-                    for left in self.stores[name].left:
-                        left[new] = 0  # there is no device, so every row is the host's
+                places = self._store(part)
                 for query in self.joins:
                     sides = self._sides(query)
                     with blaming(query):
@@ -115,6 +115,26 @@ class Stage:
                     if answer.num_rows:
                         yield query.name, answer
                 self.stores.trim(self.slice_rows)
+
+    def refill(self, rows: dict[str, pa.Table]) -> None:
+        """Fills the windows with rows that were processed before; as `HostDriver.refill`."""
+        before = Merger([stream.name for stream in self.streams])
+        for name, table in rows.items():
+            before.push(name, table)
+        for stream in self.streams:
+            before.stop(stream.name)
+        for part in before.release(self.slice_rows):
+            if self.joins:
+                self._store(part)
+                self.stores.trim(self.slice_rows)
+
+    def _store(self, part: Slice) -> dict[str, Ints]:
+        """A slice into the row stores: the places of its rows."""
+        places = self.stores.add(part)
+        for name, new in places.items():
+            for left in self.stores[name].left:
+                left[new] = 0  # there is no device, so every row is the host's
+        return places
 
     def _alone(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
         for query in self.queries:

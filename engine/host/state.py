@@ -5,38 +5,55 @@
     resume(driver, state)
 
 goes on as the first driver would have: the same results in the same order. The compilation may be
-another one over the same streams, which is how queries are exchanged while windows stay.
+another one over the same streams, which is how queries are exchanged while windows stay. A query
+whose text is the same keeps its groups, a derived stream of the same columns its windows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from engine.host.driver import HostDriver, Overflow, Report
-from engine.host.stores import stream_schema
+from engine.host.grouping import Grouping
+from engine.host.stages import Stage
+from engine.host.stores import Stores, stream_schema
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
     """One stream: rows the windows can still reach, rows that wait for other streams, the
-    timestamp nothing comes before any more, and whether nothing comes at all."""
+    timestamp nothing comes before any more, and whether nothing comes at all; how many of its
+    rows have been processed."""
 
     kept: pa.Table
     waiting: pa.Table
     promise: int | None = None
     ended: bool = False
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsState:
+    """The members of an aggregated query, and the text it had."""
+
+    text: str
+    members: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
 class DriverState:
-    """Streams by name, the first timestamp that codes count from, and the report."""
+    """Streams by name, the first timestamp that codes count from, and the report; groups by query,
+    and of each stage after the device its streams by name."""
 
     streams: dict[str, StreamState]
     first_tick: int | None = None
     report: dict[str, Any] = field(default_factory=dict)
+    groups: dict[str, GroupsState] = field(default_factory=dict)
+    stages: tuple[dict[str, StreamState], ...] = ()
 
 
 def state_of(driver: HostDriver) -> DriverState:
@@ -49,8 +66,44 @@ def state_of(driver: HostDriver) -> DriverState:
             driver.merger.waiting_rows(stream.name, stream_schema(stream)),
             queue.promise,
             stream.name in driver.ended,
+            driver.seen[stream.name],
         )
-    return DriverState(streams, driver.first_tick, asdict(driver.report))
+    groups = {
+        grouping.query.name: GroupsState(grouping.query.text, grouping.members(stores))
+        for grouping, stores in _groupings(driver)
+    }
+    return DriverState(
+        streams,
+        driver.first_tick,
+        asdict(driver.report),
+        groups,
+        tuple(_of_stage(stage) for stage in driver.stages),
+    )
+
+
+def _of_stage(stage: Stage) -> dict[str, StreamState]:
+    found = {}
+    for stream in stage.streams:
+        queue = stage.merger.by_name[stream.name]
+        found[stream.name] = StreamState(
+            stage.stores[stream.name].table,
+            stage.merger.waiting_rows(stream.name, stage.schemas[stream.name]),
+            queue.promise,
+            queue.stopped,
+            stage.seen[stream.name],
+        )
+    return found
+
+
+def _groupings(driver: HostDriver) -> Iterator[tuple[Grouping, Stores]]:
+    """Each aggregated query's groups where they are kept, with the stores its rows are in."""
+    later = {name for stage in driver.stages for name in stage.groupings}
+    for name, grouping in driver.groupings.items():
+        if name not in later:
+            yield grouping, driver.stores
+    for stage in driver.stages:
+        for grouping in stage.groupings.values():
+            yield grouping, stage.stores
 
 
 def resume(driver: HostDriver, state: DriverState) -> None:
@@ -59,13 +112,37 @@ def resume(driver: HostDriver, state: DriverState) -> None:
     driver.first_tick = state.first_tick
     driver.refill({name: stream.kept for name, stream in known.items()})
     driver.report = _report(driver, state.report)
+    for stage, before in zip(driver.stages, state.stages, strict=False):
+        _resume_stage(stage, before)
+    for grouping, _ in _groupings(driver):
+        groups = state.groups.get(grouping.query.name)
+        if groups is not None and groups.text == grouping.query.text:
+            grouping.restore(groups.members)
     for name, stream in known.items():
+        driver.seen[name] = stream.seen
         driver.merger.by_name[name].late = driver.report.late.get(name, 0)
         driver.push(name, stream.waiting)
         if stream.promise is not None:
             driver.promise(name, stream.promise)
         if stream.ended:
             driver.end(name)
+
+
+def _resume_stage(stage: Stage, before: dict[str, StreamState]) -> None:
+    """Streams with the columns they had; one that is defined anew begins anew."""
+    known = {
+        s.name: before[s.name]
+        for s in stage.streams
+        if s.name in before and before[s.name].waiting.schema.equals(stage.schemas[s.name])
+    }
+    stage.refill({name: stream.kept for name, stream in known.items()})
+    for name, stream in known.items():
+        stage.seen[name] = stream.seen
+        stage.push(name, stream.waiting)
+        if stream.promise is not None:
+            stage.merger.boundary(name, stream.promise)
+        if stream.ended:
+            stage.merger.stop(name)
 
 
 def _report(driver: HostDriver, counted: dict[str, Any]) -> Report:

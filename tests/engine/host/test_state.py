@@ -6,15 +6,31 @@ from __future__ import annotations
 import random
 from dataclasses import asdict
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from compiler.errors import CompileError
+from compiler.plan.pipeline import Compilation, compile_text
 from engine.host.driver import HostDriver
 from engine.host.state import resume, state_of
 from tests.engine.host.running import DEVICES
 from tests.system.differential import compile_case
 from tests.system.generate import generate
+
+STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);"
+LATER = {
+    "groups of a stream": "SELECT a, count(*), sum(b) FROM R GROUP BY a WINDOW RANGE 9;"
+    "SELECT count(*), min(b) FROM R WHERE b > 3 WINDOW ROWS 5;",
+    "groups of a join": "SELECT a, count(*), max(e) FROM R, S WHERE a = d GROUP BY a"
+    " WINDOW RANGE 9, ROWS 6; SELECT count(*) FROM R, S WHERE a = d WINDOW ROWS 3, UNBOUNDED;",
+    "derived streams": """CREATE STREAM J AS SELECT a, e FROM R, S WHERE a = d WINDOW RANGE 5;
+    CREATE STREAM G AS SELECT a, count(*) AS n FROM J GROUP BY a WINDOW ROWS 20;
+    SELECT J.e, R.b FROM J, R WHERE J.a = R.a WINDOW RANGE 6, ROWS 4;
+    SELECT G.n, S.e FROM G, S WHERE G.a = S.d WINDOW ROWS 3, RANGE 9;
+    SELECT max(n), count(*) FROM G WINDOW RANGE 15;
+    SELECT R.a, sum(G.n) FROM G, R WHERE G.a = R.a GROUP BY R.a WINDOW ROWS 7, RANGE 8;""",
+}
 
 Answers = dict[str, list[pa.Table]]
 
@@ -60,3 +76,80 @@ def test_resumed_drivers_go_on(seed: int) -> None:
     for name, rows in want[0].items():
         assert got[0][name].equals(rows), name
     assert got[1] == want[1]
+
+
+def rows(count: int, chance: np.random.Generator) -> dict[str, pa.Table]:
+    found = {}
+    for name, columns in (("R", "ab"), ("S", "de")):
+        keys = {c: chance.integers(0, 5, count).astype(np.int32) for c in columns}
+        found[name] = pa.table({"ts": np.cumsum(chance.integers(0, 3, count)), **keys})
+    return found
+
+
+def in_pieces(
+    compilation: Compilation, data: dict[str, pa.Table], seed: int, resumed: bool
+) -> tuple[dict[str, list[tuple[object, ...]]], int]:
+    """All results, the streams pushed in small pieces; by one driver, or by one after the other.
+    How many there were, too."""
+    chance, pieces, drivers = random.Random(seed + 1), random.Random(seed), 1
+
+    def driver() -> HostDriver:
+        return HostDriver(
+            compilation, DEVICES["golden"](compilation.options.config), slice_rows=16
+        )
+
+    one, sent = driver(), dict.fromkeys(data, 0)
+    found: dict[str, list[tuple[object, ...]]] = {}
+
+    def take(answers: object) -> None:
+        for name, table in answers:  # type: ignore[attr-defined]
+            columns = (column.to_pylist() for column in table.columns)
+            found.setdefault(name, []).extend(zip(*columns, strict=True))
+
+    while any(sent[name] < table.num_rows for name, table in data.items()):
+        name, size = pieces.choice(sorted(data)), pieces.randint(0, 12)
+        one.push(name, data[name].slice(sent[name], size))
+        sent[name] += size
+        take(one.advance())
+        if resumed and chance.random() < 0.3:
+            state, one, drivers = state_of(one), driver(), drivers + 1
+            resume(one, state)
+    take(one.finish())
+    return found, drivers
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("what", LATER)
+def test_groups_and_derived_streams_go_on(what: str, seed: int) -> None:
+    """Members of groups, rows of derived streams and what waits for them, at every stage."""
+    print(f"seed {seed}")
+    compilation = compile_text(STREAMS + LATER[what])
+    data = rows(150, np.random.default_rng(seed))
+    want, _ = in_pieces(compilation, data, seed, resumed=False)
+    got, drivers = in_pieces(compilation, data, seed, resumed=True)
+    assert drivers > 3
+    assert len(want) == len(compilation.program.asked)
+    assert got == want
+
+
+def test_what_is_defined_anew_begins_anew() -> None:
+    """Groups of another text, and derived streams of other columns, are not taken over."""
+    data = rows(60, np.random.default_rng(1))
+
+    def driver(text: str) -> HostDriver:
+        compilation = compile_text(STREAMS + text)
+        return HostDriver(compilation, DEVICES["golden"](compilation.options.config))
+
+    one = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
+    one.push("R", data["R"])
+    one.end("S")
+    for _ in one.advance():
+        pass
+    members = state_of(one).groups["q"].members
+    assert members.num_rows > 50
+    other = driver("REGISTER QUERY q AS SELECT b, count(*) FROM R GROUP BY b WINDOW UNBOUNDED;")
+    resume(other, state_of(one))
+    assert other.groupings["q"].live == 0
+    same = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
+    resume(same, state_of(one))
+    assert same.groupings["q"].live == members.num_rows
