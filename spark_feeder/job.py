@@ -31,7 +31,7 @@ from compiler.plan.pipeline import Compilation, compile_text
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from cosim.bridge.protocol import PLAIN, Run
-from engine.host.complete import result_schema
+from engine.host.live import answer_schemas, streams_read
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of
 from spark_feeder.progress import QUERY, STREAM, Counts
@@ -257,7 +257,8 @@ def run(
         checkpoint = folder.name
     place = Path(checkpoint).absolute()
     trigger = Trigger(bounded, every)
-    schemas = {q.name: spark_schema(result_schema(q)) for q in compilation.program.queries}
+    columns = answer_schemas(compilation.program)
+    schemas = {name: spark_schema(schema) for name, schema in columns.items()}
 
     def options(writer: Any, **more: str | None) -> Any:
         given = {"bridge": ",".join(bridges), "tokenFile": token_file, "tlsCa": tls_ca, **more}
@@ -278,7 +279,7 @@ def run(
         writer = sink(query, rows).option("checkpointLocation", str(place / "queries" / query))
         return writer.queryName(QUERY + query).trigger(processingTime=every).start()
 
-    kept = [q.name for q in compilation.program.queries if how.keep is None or q.name in how.keep]
+    kept = [name for name in schemas if how.keep is None or name in how.keep]
     readers = [_flow(QUERY + name, deliver, name) for name in kept]
     writers = [_flow(STREAM + name, feed, name) for name in frames]
     return Job(connection, writers, readers, bounded, restarts, folder)
@@ -323,7 +324,7 @@ def _frames(
         stream = streams[name.lower()]
         chosen = {n.lower(): text for n, text in select.items()}.get(name.lower())
         frames[stream.name] = rows_of(frame, stream, chosen)
-    used = {source.stream.name for query in compilation.program.queries for source in query.sources}
+    used = streams_read(compilation.program)
     if missing := [s.name for s in streams.values() if s.name in used - set(frames)]:
         raise FeedError(f"no source for stream {', '.join(missing)}")
     return frames

@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from compiler.errors import CompileError
+from compiler.pattern.bind import ParameterValue
 from compiler.plan import expressions as x
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
@@ -19,6 +20,7 @@ from hdl.config import ConfigError, DeviceConfig
 VERSION = 1
 MOST_TERMS = 4096
 """A manifest may come from a stranger, and terms cost time to expand."""
+_VALUES = (int, float, str, bool, type(None))
 
 
 class ManifestRefused(ValueError):
@@ -39,6 +41,7 @@ def manifest(c: Compilation, image_name: str) -> str:
             "plan": c.options.plan,
             "max_terms": c.options.max_terms,
             "statistics": c.options.statistics.to_json(),
+            "parameters": dict(c.options.parameters),
         },
         "source": {"name": c.source.name, "text": c.source.text},
         "streams": [
@@ -71,6 +74,7 @@ def compilation_of(text: str, image: bytes) -> Compilation:
             plan,
             terms,
             Statistics.from_json(json.dumps(data["options"]["statistics"])),
+            _parameters(data["options"]["parameters"]),
         )
         name, source = str(data["source"]["name"]), data["source"]["text"]
         digest = data["image"]["sha256"]
@@ -86,6 +90,13 @@ def compilation_of(text: str, image: bytes) -> Compilation:
     if compilation.image != image:
         raise ManifestRefused("the image is not what this version compiles from the manifest")
     return compilation
+
+
+def _parameters(data: object) -> dict[str, ParameterValue]:
+    """The values of patterns' parameters: numbers and texts by name."""
+    if isinstance(data, dict) and all(isinstance(v, _VALUES) for v in data.values()):
+        return data
+    raise ManifestRefused("parameters: want numbers and texts by name")
 
 
 def _slot(c: Compilation, number: int) -> dict[str, object]:

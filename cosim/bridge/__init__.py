@@ -8,6 +8,7 @@ loading    query sets as they are loaded, if they are what they say
 limits     where a bridge says no, or waits
 epochs     which epochs are in, which parts wait for theirs
 session    one query set on the device: epochs in, results out, exactly once
+runner     what a session's records do, and nothing else
 snapshot   a session's state on disk, so that the journal stays short
 service    the Flight service: actions, exchanges, limits
 lease      the bare device over the wire: server's side and `RemoteDevice`

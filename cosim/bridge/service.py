@@ -185,14 +185,14 @@ class Bridge:
 
     def queries(self) -> dict[str, Any]:
         session = self.session
+        program = session.compilation.program
+        texts = {q.name: q.text for q in program.queries}
+        texts |= {pattern.name: pattern.text for pattern in program.patterns}
         return {
             "streams": {s.name: _columns(stream_schema(s)) for s in session.driver.streams},
             "queries": {
-                query.name: {
-                    "text": query.text,
-                    "columns": _columns(session.log(query.name).schema),
-                }
-                for query in session.compilation.program.queries
+                name: {"text": texts[name], "columns": _columns(session.log(name).schema)}
+                for name in program.names
             },
         }
 

@@ -7,8 +7,8 @@
              into the host driver, appends what is released to the queries' results
     read     by ranges of offsets, as often as one likes, until trimmed
 
-What the thread does depends on the records alone, so a session that is opened again over its
-journal gives every result its old offset. When results wait for their readers, the thread waits;
+What the thread does (`cosim.bridge.runner`) depends on the records alone, so a session that is
+opened again over its journal gives every result its old offset. When results wait for their readers, the thread waits;
 when too much waits for the thread, commits do; and so in the end does the source of the rows.
 """
 
@@ -21,27 +21,23 @@ from collections import deque
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from compiler.catalogue import Stream
-from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation
 from cosim.bridge import protocol as p
 from cosim.bridge import snapshot
-from cosim.bridge.epochs import Epochs, rows_of
+from cosim.bridge.epochs import Epochs
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal, Record, write_whole
 from cosim.bridge.limits import Limits
-from cosim.bridge.loading import check_config, compile_load, identity
+from cosim.bridge.loading import compile_load, identity
 from cosim.bridge.results import ResultLog
-from engine.host.complete import result_schema
+from cosim.bridge.runner import Runner
 from engine.host.driver import HostDriver
 from engine.host.errors import HostError
-from engine.host.state import resume, state_of
-from engine.host.stores import stream_schema
-from engine.temporal.merge import timestamps
-from hdl.device import Device, LoadRefused, Status
+from engine.host.live import answer_schemas
+from hdl.device import Device, Status
 
 _LOADED = "session.json"
 
@@ -68,8 +64,7 @@ class Session:
         self.failure: str | None = None
         self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
         self._stopping = False
-        self.load = load if load is not None else self._loaded()
-        self.driver = self._driver(compile_load(self.load))
+        self.runner = Runner(device, self._loaded() if load is None else load, journal.staged)
         self._make_logs()
         if load is not None:
             journal.clear()
@@ -87,8 +82,16 @@ class Session:
     # --- what there is --------------------------------------------------------
 
     @property
+    def load(self) -> p.Load:
+        return self.runner.load
+
+    @property
+    def driver(self) -> HostDriver:
+        return self.runner.live.driver
+
+    @property
     def compilation(self) -> Compilation:
-        return self.driver.compilation
+        return self.runner.compilation
 
     @property
     def identity(self) -> str:
@@ -188,26 +191,19 @@ class Session:
             self._check_running()
             if identity(load) == self.identity:
                 return {"already": True}
-            self._check_swap(compile_load(load), load)
+            self._check_swap(load)
             self._append({"kind": "swap", "load": asdict(load)})
         self.flush()
         with self.changed:
             self._check_running()
         return {"already": False}
 
-    def _check_swap(self, compilation: Compilation, load: p.Load) -> None:
-        check_config(compilation, self.device)
-        if load.run != self.load.run:
-            raise BridgeError("refused", "a swap changes queries, not how they run")
-        old = {stream.name: stream_schema(stream) for stream in self.driver.streams}
-        for stream in compilation.streams:
-            if stream.name in old and old[stream.name] != stream_schema(stream):
-                raise BridgeError("refused", f"stream {stream.name} has other columns now")
-        for query in compilation.program.queries:
-            log = self.logs.get(query.name)
-            if log is not None and log.schema != result_schema(query):
+    def _check_swap(self, load: p.Load) -> None:
+        self.runner.check_swap(load)
+        for name, schema in answer_schemas(compile_load(load).program).items():
+            if name in self.logs and self.logs[name].schema != schema:
                 hint = "give the new query another name"
-                raise BridgeError("refused", f"query {query.name} has other columns now", hint)
+                raise BridgeError("refused", f"query {name} has other columns now", hint)
 
     # --- results out ----------------------------------------------------------
 
@@ -299,52 +295,16 @@ class Session:
                 self.changed.notify_all()
 
     def _apply(self, record: Record) -> None:
-        """One record's effect; depends on the records before it, and nothing else."""
-        match record["kind"]:
-            case "epoch":
-                for stream in record["streams"]:
-                    rows = self._rows_of(record, stream)
-                    if rows is not None:
-                        self.driver.push(stream, rows)
-                    highest = record["seen"].get(stream)
-                    if highest is not None:
-                        self.driver.promise(stream, highest - self.load.run.slack)
-                self._hold_back_no_longer()
-            case "promise":
-                self.driver.promise(record["stream"], record["timestamp"])
-                self._hold_back_no_longer()
-            case "end":
-                for stream in record["streams"]:
-                    self.driver.end(stream)
-            case "swap":
-                self._swap(p.read(p.Load, json.dumps(record["load"]).encode()))
-        for query, results in self.driver.advance():
+        if record["kind"] == "swap":
+            after = self.runner.swapped(p.read(p.Load, json.dumps(record["load"]).encode()))
+            with self.changed:
+                self.runner = after
+                self._make_logs()
+        for query, results in self.runner.apply(record):
             self._deliver(query, results)
         # The device is this thread's alone; others see what it counted.
         self.device_status = self.device.status()
         self.cycles = getattr(self.device, "cycles", None)
-
-    def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
-        """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
-        never by how this one happened to be cut into partitions."""
-        parts = [
-            rows_of(self.journal.staged / name) for of, name, _ in record["parts"] if of == stream
-        ]
-        if not parts:
-            return None
-        rows = pa.concat_tables(parts)
-        ts = timestamps(rows)
-        if np.any(ts[1:] < ts[:-1]):
-            rows = rows.take(pa.array(np.argsort(ts, kind="stable")))
-        return rows
-
-    def _hold_back_no_longer(self) -> None:
-        """A stream that lags too far behind the foremost promises what it did not say."""
-        if self.load.run.lag is None:
-            return
-        promises = [q.promise for q in self.driver.merger.queues if q.promise is not None]
-        for stream in self.driver.streams if promises else ():
-            self.driver.promise(stream.name, max(promises) - self.load.run.lag)
 
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
@@ -356,53 +316,14 @@ class Session:
             self.logs[query].append(results)
             self.changed.notify_all()
 
-    def _late(self, stream: str, rows: pa.Table) -> None:
-        if self.load.run.late:
-            self._deliver(p.LATE + stream, rows)
-
-    def _swap(self, load: p.Load) -> None:
-        state = state_of(self.driver)
-        self.load = load
-        driver = self._driver(compile_load(load))
-        resume(driver, state)
-        with self.changed:
-            self.driver = driver
-            self._make_logs()
-
     # --- inside ---------------------------------------------------------------
 
-    def _driver(self, compilation: Compilation) -> HostDriver:
-        check_config(compilation, self.device)
-        run = self.load.run
-        if run.lag is not None and run.lag < 0:
-            raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
-        if not compilation.program.queries:
-            raise BridgeError("refused", "there are no queries in it")
-        later = [q.name for q in compilation.program.queries if q.aggregated or q.defines]
-        later += [pattern.name for pattern in compilation.program.patterns]
-        if later:
-            # What groups, derived streams and patterns remember is not in a snapshot yet.
-            raise BridgeError(
-                "refused",
-                f"query {later[0]}: GROUP BY, derived streams and patterns do not run behind a bridge",
-                "seustream run runs them; a bridge joins base streams",
-            )
-        try:
-            return HostDriver(compilation, self.device, run.overflow, run.slack, on_late=self._late)
-        except (CompileError, LoadRefused, ValueError) as error:
-            raise BridgeError("refused", str(error)) from None
-
     def _make_logs(self) -> None:
-        """A log for each query, and for late rows if they are wanted; those there are stay."""
-        run, queries = self.load.run, self.compilation.program.queries
-        known = [query.name for query in queries]
-        if foreign := sorted(set(run.keep or ()) - set(known)):
-            raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
-        for query in queries:
-            kept = run.keep is None or query.name in run.keep
-            self._make_log(query.name, result_schema(query), kept)
-        for stream in self.driver.streams if run.late else ():
-            self._make_log(p.LATE + stream.name, stream_schema(stream), True)
+        """A log for all that can be read; those there are stay."""
+        keep = self.load.run.keep
+        for name, schema in self.runner.schemas.items():
+            late = name.startswith(p.LATE)
+            self._make_log(name, schema, late or keep is None or name in keep)
 
     def _make_log(self, name: str, schema: pa.Schema, kept: bool) -> None:
         if name not in self.logs:
@@ -465,7 +386,7 @@ class Session:
             "positions": self.positions,
             "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
         }
-        snapshot.save(partial, state_of(self.driver), self.logs, rest)
+        snapshot.save(partial, self.runner.state(), self.logs, rest)
         self.journal.end_snapshot(partial, list(self.records))
         self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
         self.epochs.sweep({name for r in self.records for _, name, _ in r.get("parts", ())})
@@ -491,7 +412,7 @@ class Session:
             for name, (first, end, rows) in results.items():
                 self._make_log(name, rows.schema, True)  # also of a query that was swapped out
                 self.logs[name].restore(first, end, rows)
-            resume(self.driver, state)
+            self.runner.live.resume(state)
         records = self.journal.records()
         for record in records:
             self._take(record)

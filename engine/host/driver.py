@@ -157,6 +157,14 @@ class HostDriver:
             device.load(compilation.image)
             device.reset()  # sequence numbers start again from 0
 
+    @property
+    def reached(self) -> int | None:
+        """No result before this time can come any more; None while a stream has promised
+        nothing, or once all have ended."""
+        bound = self.merger.bound
+        found = [None if bound is None else bound[0], *(stage.reached for stage in self.stages)]
+        return None if None in found else min(time for time in found if time is not None)
+
     # --- streams in, results out ----------------------------------------------
 
     def push(self, stream: str, rows: pa.Table) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from compiler.errors import nearest
 from compiler.plan.pipeline import Compilation
 from cosim.bridge.protocol import Run
+from engine.host.live import streams_read
 from seustream.commands.common import (
     add_compile_arguments,
     compile_file,
@@ -171,8 +172,7 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
         problems.append(f"--lag {arguments.lag}: want 0 or more")
     if arguments.files_a_batch is not None and arguments.files_a_batch < 1:
         problems.append(f"--files-a-batch {arguments.files_a_batch}: want 1 or more")
-    used = {source.stream.name for query in c.program.queries for source in query.sources}
-    if missing := sorted(used - set(sources)):
+    if missing := sorted(streams_read(c.program) - set(sources)):
         problems.append(f"no source for stream {', '.join(missing)}")
     if problems:
         raise UserError(problems, hint="--bridge grpc://127.0.0.1:8815 --source R=r.csv …")

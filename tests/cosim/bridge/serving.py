@@ -21,7 +21,7 @@ from cosim.bridge.protocol import Commit, Part, Stage
 from cosim.bridge.service import Bridge, Service
 from cosim.bridge.supervised import Supervised
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.host.live import Live
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from tests.docs.blocks import ROOT
@@ -33,6 +33,22 @@ CREATE STREAM S (d int, name varchar(9));
 REGISTER QUERY pairs AS SELECT R.b, S.name FROM R, S WHERE R.a = S.d WINDOW RANGE 30;
 REGISTER QUERY large AS SELECT R.a, R.b FROM R WHERE R.b > 800 WINDOW NOW;
 """
+EVERYTHING = (
+    QUERIES
+    + """
+CREATE STREAM J AS SELECT R.a, R.b, S.name FROM R, S WHERE R.a = S.d WINDOW RANGE 6;
+REGISTER QUERY counts AS SELECT R.a, count(*), sum(R.b) FROM R GROUP BY R.a WINDOW ROWS 40;
+REGISTER QUERY matched AS SELECT R.a, max(S.name), count(*) FROM R, S WHERE R.a = S.d GROUP BY R.a
+    WINDOW RANGE 9, ROWS 12;
+REGISTER QUERY again AS SELECT J.b, S.d FROM J, S WHERE J.a = S.d WINDOW RANGE 8;
+REGISTER QUERY top AS SELECT J.name, max(J.b) FROM J GROUP BY J.name WINDOW RANGE 30;
+REGISTER QUERY names AS PATTERN n1 x; n2 y; !n3 z FROM S TYPE BY name
+    WHERE x.d <= y.d AND z.d = x.d WITHIN 60 ms RETURN x.ts, y.ts AS later, x.d;
+REGISTER QUERY rises AS PATTERN n3 x; ANY y FROM J TYPE BY name PARTITION BY a
+    WHERE y.b > x.b WITHIN 300 ms RETURN x.a, x.b, y.b AS b2;
+"""
+)
+"""A join on the device, single streams, groups, derived streams and patterns: all that is state."""
 Rows = Counter[tuple[object, ...]]
 
 
@@ -55,13 +71,15 @@ def streams(rows: int, seed: int) -> dict[str, pa.Table]:
 
 
 def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Rows]:
-    """Every query's results by a host driver that sees it all at once, in this process; which
-    other tests compare with other engines."""
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    """Every query's results by a host that sees it all at once, in this process; which other
+    tests compare with other engines."""
+    live = Live(compilation, GoldenDevice(compilation.options.config))
     for name, table in rows.items():
-        driver.push(name, table)
-    found: dict[str, Rows] = {query.name: Counter() for query in compilation.program.queries}
-    for name, results in driver.finish():
+        live.push(name, table)
+    for name in live.streams:
+        live.end(name)
+    found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
+    for name, results in live.advance():
         found[name] += multiset(results)
     return found
 

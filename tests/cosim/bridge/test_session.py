@@ -10,12 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.limits import USUAL
 from tests.cosim.bridge.serving import (
+    EVERYTHING,
     QUERIES,
+    TINY,
     bridge,
     compiled,
     cut,
@@ -39,19 +42,23 @@ def kind_of(caught: pytest.ExceptionInfo[BridgeError]) -> str:
 @pytest.mark.parametrize("seed", range(8))
 def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> None:
     """A client that repeats itself, a bridge that starts again at any moment, snapshots between
-    any two records: the results are those of one run, by offset."""
+    any two records: the results are those of one run, by offset. Groups, derived streams and
+    patterns remember what joins do not."""
     print(f"seed {seed}")
     chance = random.Random(seed)
-    rows, compilation = streams(300, seed), compiled()
+    rows, compilation = streams(300, seed), compiled(EVERYTHING)
+    names = compilation.program.names
     want = wanted(compilation, rows)
+    assert all(found.total() > 3 for found in want.values())
     limits = replace(USUAL, journal_bytes=chance.choice((1, 20_000, 1 << 30)))
+    how = p.Run(slack=chance.choice((0, 40)))
     epochs = cut(rows, 12)
     last: dict[str, pa.Table] = {}
     done = 0
     while done < len(epochs):
         with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url) as client:
-            client.load(compilation)
-            for query in NAMES:  # what there was is there, at its offset
+            client.load(compilation, how)
+            for query in names:  # what there was is there, at its offset
                 before = last.get(query)
                 if before is not None:
                     client.flush()
@@ -67,11 +74,11 @@ def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> N
                     feed_epoch(client, done, epochs[done], attempt="again")
                 done += 1
             client.flush()
-            for query in NAMES:
+            for query in names:
                 last[query] = client.read(query, 0, client.latest(query)["end"])
     with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url) as client:
         client.end()
-        assert results(client, NAMES) == want
+        assert results(client, names) == want
         assert sum(want["pairs"].values()) > 100
         assert made.session.driver.report.taken == {"R": 300, "S": 300}
         assert not made.session.epochs.staged
@@ -277,20 +284,47 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
 # --- queries ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "REGISTER QUERY pairs AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW RANGE 9;",
-        "CREATE STREAM z AS SELECT R.a FROM R WINDOW 1; SELECT z.a FROM z WINDOW 1;",
-    ],
-)
-def test_what_a_snapshot_does_not_hold_is_refused(query: str, tmp_path: Path) -> None:
-    streams_only = QUERIES.partition("REGISTER")[0]
+def test_patterns_alone_need_no_device(tmp_path: Path) -> None:
+    """And have parameters, which the manifest carries; one stream does not wait for the other."""
+    text = QUERIES.partition("REGISTER")[0] + (
+        "REGISTER QUERY names AS PATTERN n1 x; n2 y FROM S TYPE BY name"
+        " WHERE x.d = :key WITHIN 60 ms RETURN x.ts, y.ts AS later;"
+    )
+    options = Options(config=TINY, parameters={"key": 3})
+    compilation, rows = compile_text(text, "q.xsql", options), streams(300, 4)
+    want = wanted(compilation, rows)["names"]
+    assert want.total() > 3
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
-        with pytest.raises(BridgeError, match="do not run behind a bridge") as caught:
-            client.load(compiled(streams_only + query))
-        assert kind_of(caught) == "refused"
-        client.load(compiled())
+        client.load(compilation)
+        feed_epoch(client, 0, {"S": rows["S"]})
+        client.flush()
+        assert client.latest("names")["end"] > 3
+        client.end()
+        assert results(client, ["names"])["names"] == want
+        assert client.act("queries")["queries"]["names"]["columns"]["later"] == "int64"
+
+
+def test_a_swap_keeps_groups_and_patterns_with_the_same_text(tmp_path: Path) -> None:
+    rows = streams(300, 12)
+    one = EVERYTHING.replace("ROWS 40", "ROWS 50")
+    epochs = cut(rows, 6)
+    limits = replace(USUAL, journal_bytes=1)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        client.load(compiled(one))
+        for epoch in range(3):
+            feed_epoch(client, epoch, epochs[epoch])
+        client.flush()
+        client.swap(compiled(EVERYTHING))
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        for epoch in range(3, 6):
+            feed_epoch(client, epoch, epochs[epoch])
+        client.end()
+        names = compiled(EVERYTHING).program.names
+        found, want = results(client, names), wanted(compiled(EVERYTHING), rows)
+    counts = (found.pop("counts"), want.pop("counts"))
+    assert found == want
+    assert counts[0].total() == counts[1].total()
+    assert counts[0] != counts[1]  # the window of counts is another, so it began anew
 
 
 def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:

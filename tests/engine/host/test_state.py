@@ -94,9 +94,7 @@ def in_pieces(
     chance, pieces, drivers = random.Random(seed + 1), random.Random(seed), 1
 
     def driver() -> HostDriver:
-        return HostDriver(
-            compilation, DEVICES["golden"](compilation.options.config), slice_rows=16
-        )
+        return HostDriver(compilation, DEVICES["golden"](compilation.options.config), slice_rows=16)
 
     one, sent = driver(), dict.fromkeys(data, 0)
     found: dict[str, list[tuple[object, ...]]] = {}

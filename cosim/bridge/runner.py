@@ -1,0 +1,137 @@
+"""What a session's records do: each in order through the host driver, results out.
+
+Nothing enters but the records and the parts they name, so a runner that takes the same records
+again gives every result its old place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.errors import CompileError
+from compiler.plan.pipeline import Compilation
+from cosim.bridge import protocol as p
+from cosim.bridge.epochs import rows_of
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal import Record
+from cosim.bridge.loading import check_config, compile_load
+from engine.host.errors import HostError
+from engine.host.live import Live, LiveState, answer_schemas
+from engine.host.stores import stream_schema
+from engine.temporal.merge import timestamps
+from hdl.device import Device, LoadRefused
+
+Answer = tuple[str, pa.Table]
+
+
+class Runner:
+    """A loaded query set on a device. `staged` is the folder of the parts; raises `BridgeError`
+    (refused) for a query set that cannot run here."""
+
+    def __init__(self, device: Device, load: p.Load, staged: Path) -> None:
+        self.device, self.load, self.staged = device, load, staged
+        self.compilation = compile_load(load)
+        self._late: list[Answer] = []
+        self.live = self._live(self.compilation)
+
+    @property
+    def schemas(self) -> dict[str, pa.Schema]:
+        """The columns of everything that can be read, by name; of late rows too if wanted."""
+        found = answer_schemas(self.compilation.program)
+        if self.load.run.late:
+            streams = self.live.driver.streams
+            found |= {p.LATE + stream.name: stream_schema(stream) for stream in streams}
+        return found
+
+    def apply(self, record: Record) -> Iterator[Answer]:
+        """One record's effect; depends on the records before it, and nothing else. To be
+        iterated to its end."""
+        match record["kind"]:
+            case "epoch":
+                for stream in record["streams"]:
+                    rows = self._rows_of(record, stream)
+                    if rows is not None:
+                        self.live.push(stream, rows)
+                    highest = record["seen"].get(stream)
+                    if highest is not None:
+                        self.live.promise(stream, highest - self.load.run.slack)
+                self._hold_back_no_longer()
+            case "promise":
+                self.live.promise(record["stream"], record["timestamp"])
+                self._hold_back_no_longer()
+            case "end":
+                for stream in record["streams"]:
+                    self.live.end(stream)
+        late, self._late = self._late, []
+        yield from late
+        yield from self.live.advance()
+
+    def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
+        """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
+        never by how this one happened to be cut into partitions."""
+        parts = [rows_of(self.staged / name) for of, name, _ in record["parts"] if of == stream]
+        if not parts:
+            return None
+        rows = pa.concat_tables(parts)
+        ts = timestamps(rows)
+        if np.any(ts[1:] < ts[:-1]):
+            rows = rows.take(pa.array(np.argsort(ts, kind="stable")))
+        return rows
+
+    def _hold_back_no_longer(self) -> None:
+        """A stream that lags too far behind the foremost promises what it did not say."""
+        if self.load.run.lag is None:
+            return
+        queues = self.live.driver.merger.queues
+        promises = [queue.promise for queue in queues if queue.promise is not None]
+        for stream in self.live.driver.streams if promises else ():
+            self.live.promise(stream.name, max(promises) - self.load.run.lag)
+
+    # --- state ----------------------------------------------------------------
+
+    def state(self) -> LiveState:
+        """Between two records."""
+        return self.live.state()
+
+    def swapped(self, load: p.Load) -> Runner:
+        """The runner of other queries that goes on from here; this one is done."""
+        state = self.state()
+        after = Runner(self.device, load, self.staged)
+        after.live.resume(state)
+        return after
+
+    def check_swap(self, load: p.Load) -> None:
+        """Raises `BridgeError` (refused) for a load that cannot take the place of this one."""
+        compilation = compile_load(load)
+        check_config(compilation, self.device)
+        if load.run != self.load.run:
+            raise BridgeError("refused", "a swap changes queries, not how they run")
+        old = {stream.name: stream_schema(stream) for stream in self.live.driver.streams}
+        for stream in compilation.streams:
+            if stream.name in old and old[stream.name] != stream_schema(stream):
+                raise BridgeError("refused", f"stream {stream.name} has other columns now")
+
+    # --- inside ---------------------------------------------------------------
+
+    def _live(self, compilation: Compilation) -> Live:
+        check_config(compilation, self.device)
+        run = self.load.run
+        if run.lag is not None and run.lag < 0:
+            raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
+        known = compilation.program.names
+        if not known:
+            raise BridgeError("refused", "there are no queries in it")
+        if foreign := sorted(set(run.keep or ()) - set(known)):
+            raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
+        try:
+            return Live(compilation, self.device, run.overflow, run.slack, self._take_late)
+        except (CompileError, LoadRefused, ValueError, HostError) as error:
+            raise BridgeError("refused", str(error)) from None
+
+    def _take_late(self, stream: str, rows: pa.Table) -> None:
+        if self.load.run.late:
+            self._late.append((p.LATE + stream, rows))

@@ -1,0 +1,90 @@
+"""Query sets that go on, in pieces: what a run over whole files gives, which other tests judge."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from compiler.plan.pipeline import compile_text
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
+from engine.host.live import Live, answer_schemas, streams_read
+from seustream.patterns import joined_stream, run_patterns
+from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
+
+
+def by_a_run(rows: dict[str, pa.Table]) -> dict[str, Rows]:
+    """As `seustream run` does it: queries first, then patterns over all there is."""
+    compilation = compiled(EVERYTHING)
+    program = compilation.program
+    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    for name, table in rows.items():
+        driver.push(name, table)
+    found: dict[str, Rows] = {name: Counter() for name in program.names}
+    feeds = {name: stream for stream, name in program.feeds.items()}
+    parts: dict[str, list[pa.Table]] = {name: [] for name in feeds}
+    for name, table in driver.finish():
+        if name in feeds:
+            parts[name].append(table)
+        else:
+            found[name] += multiset(table)
+    known = {stream.name: stream for stream in program.streams}
+    tables = {feeds[n]: joined_stream(known[feeds[n]], tables) for n, tables in parts.items()}
+
+    def write(name: str, table: pa.Table) -> None:
+        found[name] += multiset(table)
+
+    run_patterns(program, {**rows, **tables}, write)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("slack", [0, 30])
+def test_in_pieces_as_at_once(seed: int, slack: int) -> None:
+    """Pushed in pieces, by several one after the other; before the end most is out already."""
+    print(f"seed {seed}")
+    chance, rows, compilation = random.Random(seed), streams(300, seed), compiled(EVERYTHING)
+
+    def live() -> Live:
+        return Live(compilation, GoldenDevice(compilation.options.config), slack=slack)
+
+    one, found = live(), {name: Rows() for name in compilation.program.names}
+    sent = dict.fromkeys(rows, 0)
+
+    def take() -> None:
+        for name, table in one.advance():
+            assert table.schema == answer_schemas(compilation.program)[name]
+            found[name] += multiset(table)
+
+    while any(sent[name] < table.num_rows for name, table in rows.items()):
+        name, size = chance.choice(sorted(rows)), chance.randint(0, 40)
+        one.push(name, rows[name].slice(sent[name], size))
+        sent[name] += size
+        take()
+        if chance.random() < 0.3:
+            state, one = one.state(), live()
+            one.resume(state)
+    before = {name: count.total() for name, count in found.items()}
+    for name in rows:
+        one.end(name)
+    take()
+    want = by_a_run(rows)
+    assert found == want
+    for name, count in before.items():
+        assert count > want[name].total() / 2, name
+
+
+def test_a_pattern_does_not_wait_for_streams_it_does_not_read() -> None:
+    text = (
+        QUERIES + "REGISTER QUERY p AS PATTERN n1 x; n2 y FROM S TYPE BY name WITHIN 9 ms RETURN *;"
+    )
+    compilation = compiled(text)
+    live = Live(compilation, GoldenDevice(compilation.options.config))
+    assert streams_read(compilation.program) == {"R", "S"}
+    live.push("S", pa.table({"ts": [1, 2, 30], "d": [1, 1, 1], "name": ["n1", "n2", "n9"]}))
+    assert [(name, rows.num_rows) for name, rows in live.advance()] == [("p", 1)]
+    alone = compile_text(text.partition("REGISTER")[0] + "SELECT R.a FROM R WINDOW NOW;")
+    assert streams_read(alone.program) == {"R"}
