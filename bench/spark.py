@@ -1,12 +1,15 @@
 """The same join from Spark to Spark: through the bridge, and as Spark's own stream-stream join.
 
-Both read the same Parquet files and drop their results. The bridge's device is the golden model, so
-this is what the software path costs; what the processor itself would need is its cycles, which
-`seustream feed` prints when the RTL is served, at the clock it was placed for.
+Both read the same Parquet files and drop their results, in one Spark session that each has used once
+before. The bridge's device is the golden model, so this is what the software path costs. What the
+processor would need is another figure: with the part `rtl` the same tuples, fewer of them, go through
+the RTL in simulation, and its clock cycles are counted. At the clock it was placed for (`seustream
+bench area`) they are a time; how long the simulation took says nothing about it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
@@ -20,13 +23,16 @@ import pyarrow.parquet as pq
 from compiler.plan.pipeline import Compilation, compile_text
 from cosim.bridge.service import Bridge, Service
 from cosim.golden import GoldenDevice
-from seustream.commands.bench import Measurement
+from hdl.device import Device
+from seustream.commands.bench import Measurement, Table, folder
 
 TITLE = "spark: a windowed join through the bridge and as Spark's own stream-stream join"
 LONG = True
-PARTS = ("small", "million")
+PARTS = ("small", "million", "rtl")
 
 ROWS = {"small": 100_000, "million": 1_000_000}
+RTL_ROWS = 20_000
+WARM = 20_000
 FILES = 10
 KEYS = 1_000
 WINDOW = 10_000  # milliseconds; a stream has a row every few
@@ -43,25 +49,69 @@ def measure(parts: list[str] | None = None) -> Measurement:
 
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
+    more: list[Table] = []
+    compilation = compile_text(QUERIES, "bench")
     spark = session()
+    _both(spark, compilation, WARM)
     for part in parts or ["small"]:
+        if part == "rtl":
+            more.append(_rtl(spark, compilation))
+            continue
         count = ROWS[part]
-        compilation = compile_text(QUERIES, "bench")
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            _write(folder, count)
-            ours, results = _through_bridge(spark, compilation, folder)
-            theirs = _sparks_own(spark, compilation, folder)
+        ours, theirs, results = _both(spark, compilation, count)
         rows.append((f"{count:,} rows, bridge", ours, count / ours, results))
         rows.append((f"{count:,} rows, Spark", theirs, count / theirs, results))
         ratios[f"bridge over Spark's own join, {count:,} rows"] = theirs / ours
     spark.stop()
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     return Measurement(
         ("what", "seconds", "rows/s", "results"),
         rows,
         ratios,
-        f"local[2], {KEYS:,} keys, windows of {WINDOW // 1000} s, {FILES} files; golden model",
+        f"local[2], {KEYS:,} keys, windows of {WINDOW // 1000} s, {FILES} files; golden model;"
+        f" load {load}",
+        tuple(more),
     )
+
+
+def _both(spark: Any, compilation: Compilation, count: int) -> tuple[float, float, int]:
+    """Seconds through the bridge, seconds of Spark's own, and how many results each gave."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        _write(place, count)
+        device = GoldenDevice(compilation.options.config)
+        ours, results = _through_bridge(spark, compilation, place, device)
+        theirs = _sparks_own(spark, compilation, place)
+    return ours, theirs, results
+
+
+def _rtl(spark: Any, compilation: Compilation) -> Table:
+    """Cycles of the processor for the same streams, and what they are at placed clocks."""
+    from cosim.verilated.device import VerilatedDevice
+
+    device = VerilatedDevice(compilation.options.config)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        _write(place, RTL_ROWS)
+        begun = device.cycles
+        _through_bridge(spark, compilation, place, device)
+        each = (device.cycles - begun) / RTL_ROWS
+    rows: list[tuple[object, ...]] = [
+        ("cycles a tuple", each),
+        ("tuples/s for each MHz", 1e6 / each),
+    ]
+    rows += [(f"tuples/s at the {mhz:g} MHz of {one}", 1e6 * mhz / each) for one, mhz in _clocks()]
+    return Table(f"The RTL in simulation, {RTL_ROWS:,} rows", ("what", "figure"), rows)
+
+
+def _clocks() -> list[tuple[str, float]]:
+    """What `seustream bench area` has placed with the lanes and bits of the configuration here."""
+    path = folder() / "results" / "area.json"
+    if not path.exists():
+        return []
+    placed = json.loads(path.read_text(encoding="utf-8"))
+    at = placed["head"].index("MHz")
+    return [(row[0], float(row[at])) for row in placed["rows"] if row[0] == "default3"]
 
 
 def _write(folder: Path, count: int) -> None:
@@ -88,10 +138,12 @@ def _frames(spark: Any, compilation: Compilation, folder: Path) -> dict[str, Any
     }
 
 
-def _through_bridge(spark: Any, compilation: Compilation, folder: Path) -> tuple[float, int]:
+def _through_bridge(
+    spark: Any, compilation: Compilation, folder: Path, device: Device
+) -> tuple[float, int]:
     from spark_feeder.job import nowhere, run
 
-    bridge = Bridge(GoldenDevice(compilation.options.config), folder / "journal")
+    bridge = Bridge(device, folder / "journal")
     service = Service(bridge, "grpc://127.0.0.1:0")
     began = time.perf_counter()
     url = f"grpc://127.0.0.1:{service.port}"

@@ -37,6 +37,7 @@ def frames(
     return {
         stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream, files)
         for stream in compilation.streams
+        if stream.defined_by is None
     }
 
 

@@ -1,5 +1,8 @@
 """kill -9 of the bridge, of Spark's driver and of its Python workers at random moments of a job; the
-files must hold what an undisturbed run gives. `python -m tests.spark_feeder.kills --cases N`.
+files must hold what an undisturbed run gives. `python -m tests.spark_feeder.kills --kills N`.
+
+A job takes many kills: it goes on from one to the next, which costs less than to begin anew and
+leaves more to go wrong.
 """
 
 from __future__ import annotations
@@ -15,27 +18,45 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.cosim.bridge.serving import Process, compiled, streams, wanted
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.errors import BridgeError
+from tests.cosim.bridge.serving import EVERYTHING, Process, compiled, streams, wanted
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found, write
 
-ROWS, FILES = 2000, 8
+ROWS, FILES = 3000, 40
 KINDS = ("bridge", "driver", "worker")
-NAMES = ["pairs", "large"]
+EACH = 10
+"""Kills of one job."""
+_PATIENCE = 60.0
+"""Seconds to wait for progress between two kills."""
+KEPT = ("pairs", "matched", "top", "names")
+"""Queries whose results are delivered: a join, its groups, those of a derived stream, a pattern. The
+others run too; each that is read takes Spark more time than all of them the device."""
+
+
+LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A JVM for a short life: it compiles little."""
 
 
 def job(folder: Path, url: str) -> None:
     """The job, in whatever process: from its checkpoint on, to the end."""
+    from cosim.bridge.protocol import Run
     from spark_feeder.job import files, run, session
     from tests.spark_feeder.feeding import frames
 
-    spark = session()
-    compilation = compiled()
+    spark = session(**LIGHT)
+    compilation = compiled(EVERYTHING)
     sources = frames(spark, compilation, folder / "in")
     running = run(
-        compilation, sources, files(folder / "out"), bridge=url, checkpoint=folder / "state"
+        compilation,
+        sources,
+        files(folder / "out"),
+        bridge=url,
+        checkpoint=folder / "state",
+        how=Run(keep=KEPT),
     )
-    running.wait(timeout=900)
+    running.wait(timeout=1500)
     spark.stop()
 
 
@@ -69,19 +90,21 @@ class Driver:
         return pids
 
 
-def case(seed: int, folder: Path, kind: str) -> int:
-    """One job with a few kills; gives how many."""
+def case(seed: int, folder: Path, kinds: list[str]) -> Counter[str]:
+    """One job with these kills, in this order, as many as there is time for; gives how many of
+    each there were."""
     chance = random.Random(seed)
     rows = streams(ROWS, seed)
     write(folder / "in", rows, FILES)
     bridge = Process(folder / "journal")
     driver = Driver(folder, bridge.url)
-    kills = 0
+    kills: Counter[str] = Counter()
     try:
-        for _ in range(chance.randint(1, 3)):
-            until = time.monotonic() + chance.uniform(4, 25)
-            while time.monotonic() < until and driver.process.poll() is None:
-                time.sleep(0.05)
+        for kind in kinds:
+            # Now and then while it still comes up after the last kill.
+            if chance.random() < 0.8:
+                _progress(bridge.url, driver)
+            time.sleep(chance.uniform(0, 3))
             if driver.process.poll() is not None:
                 break
             if kind == "bridge":
@@ -92,35 +115,61 @@ def case(seed: int, folder: Path, kind: str) -> int:
                 driver.start()
             elif workers := driver.workers():
                 os.kill(chance.choice(workers), signal.SIGKILL)
-            kills += 1
-        assert driver.process.wait(900) == 0, f"seed {seed}, {kind}: the job failed"
+            else:
+                continue
+            kills[kind] += 1
+        assert driver.process.wait(1500) == 0, f"seed {seed}, {kinds}: the job failed"
     finally:
         if driver.process.poll() is None:
             driver.kill()
         bridge.terminate()
-    got, want = found(folder / "out", NAMES), wanted(compiled(), rows)
-    for query in NAMES:
+    got, want = found(folder / "out", list(KEPT)), wanted(compiled(EVERYTHING), rows)
+    for query in KEPT:
         missing, extra = want[query] - got[query], got[query] - want[query]
-        assert not missing, f"seed {seed}, {kind}: {query} lacks {missing.total()} results"
-        assert not extra, f"seed {seed}, {kind}: {query} has {extra.total()} results too many"
+        assert want[query], query
+        assert not missing, f"seed {seed}, {kinds}: {query} lacks {missing.total()} results"
+        assert not extra, f"seed {seed}, {kinds}: {query} has {extra.total()} results too many"
     return kills
+
+
+def _progress(url: str, driver: Driver) -> None:
+    """Waits until an epoch more is in than now."""
+    until, before = time.monotonic() + _PATIENCE, _epochs(url)
+    while time.monotonic() < until and driver.process.poll() is None:
+        now = _epochs(url)
+        if before is not None and now is not None and now > before:
+            return
+        before = now if before is None else before
+        time.sleep(0.1)
+
+
+def _epochs(url: str) -> int | None:
+    """How many are in; None while nobody answers."""
+    try:
+        with BridgeClient(url, patience=0) as client:
+            return int(client.status().get("epochs_total", 0))
+    except BridgeError:
+        return None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", nargs=2, metavar=("FOLDER", "URL"), help=argparse.SUPPRESS)
-    parser.add_argument("--cases", type=int, default=50)
-    parser.add_argument("--first", type=int, default=2000)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--first", type=int, default=2000, help="first seed")
     options = parser.parse_args()
     if options.job:
         job(Path(options.job[0]), options.job[1])
         return
     kills: Counter[str] = Counter()
-    for seed in range(options.first, options.first + options.cases):
-        kind = KINDS[seed % len(KINDS)]
+    seed = options.first
+    while kills.total() < options.kills:
+        kinds = [KINDS[i % len(KINDS)] for i in range(min(EACH, options.kills - kills.total()))]
+        random.Random(seed).shuffle(kinds)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            kills[kind] += case(seed, Path(folder), kind)
-        print(f"seed {seed}: {kind}, results as without; kills so far {dict(kills)}", flush=True)
+            kills += case(seed, Path(folder), kinds)
+        print(f"seed {seed}: results as without; kills so far {dict(kills)}", flush=True)
+        seed += 1
 
 
 if __name__ == "__main__":
