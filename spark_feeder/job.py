@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ from compiler.plan.keys import keys
 from compiler.plan.pipeline import Compilation, compile_text
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
-from cosim.bridge.protocol import PLAIN, Run
+from cosim.bridge.protocol import LATE, PLAIN, Run
 from engine.host.live import answer_schemas, streams_read
+from engine.host.stores import stream_schema
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of
-from spark_feeder.progress import QUERY, STREAM, Counts
+from spark_feeder.progress import LATE_ROWS, QUERY, STREAM, Counts, observed
 from spark_feeder.source import NAME, Connection, Seustream
 from spark_feeder.types import spark_schema
 
@@ -137,13 +138,25 @@ class Job:
         """Until the bounded sources have been read and all results delivered, or a query failed
         for good. `show` gets the counts every now and then."""
         while not self._read():
-            self._restart(self.writers)
-            self._restart(self.readers)
+            self.look()
             if show is not None:
                 show(self.counts(), time.monotonic() - self.began)
             if timeout is not None and time.monotonic() - self.began > timeout:
                 raise FeedError(f"the job is not over after {timeout:g} seconds")
             time.sleep(_BETWEEN)
+        return self.finish(show)
+
+    def look(self) -> None:
+        """Starts again what failed for a reason that may pass; raises `FeedError` for one that
+        will not. `wait` does it all the time."""
+        self._restart(self.writers)
+        self._restart(self.readers)
+
+    def finish(self, show: Callable[[Counts, float], None] | None = None) -> Counts:
+        """Ends the streams: what has been read by now is all there is. Delivers the rest of the
+        results and stops."""
+        for flow in self.writers:
+            flow.query.stop()
         for client in self._clients():
             client.end()
         self._deliver_rest(show)
@@ -237,12 +250,16 @@ def run(
     token_file: str | None = None,
     tls_ca: str | None = None,
     restarts: int = 20,
+    late: Sink | None = None,
 ) -> Job:
     """Starts a job and gives it. `queries` are a compilation, X-SQL, or a file of it; `sources`
     a streaming frame for each stream, `select` how to make the stream's columns of theirs. With
     several bridges, tuples are divided among them by the key the compiler finds. Without a
-    checkpoint the job begins anew, and the bridge must have nothing of another."""
+    checkpoint the job begins anew, and the bridge must have nothing of another. `late` takes the
+    late rows of each stream, by its name."""
     compilation = _compiled(queries)
+    if late is not None:
+        how = replace(how, late=True)
     spark = _spark_of(sources)
     spark.dataSource.register(Seustream)
     bridges = (bridge,) if isinstance(bridge, str) else tuple(bridge)
@@ -258,7 +275,7 @@ def run(
     place = Path(checkpoint).absolute()
     trigger = Trigger(bounded, every)
     columns = answer_schemas(compilation.program)
-    schemas = {name: spark_schema(schema) for name, schema in columns.items()}
+    columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
 
     def options(writer: Any, **more: str | None) -> Any:
         given = {"bridge": ",".join(bridges), "tokenFile": token_file, "tlsCa": tls_ca, **more}
@@ -267,20 +284,30 @@ def run(
         return writer
 
     def feed(stream: str) -> StreamingQuery:
-        writer = options(
-            frames[stream].writeStream.format(NAME), stream=stream, key=key_of.get(stream)
-        )
+        rows = observed(frames[stream])
+        writer = options(rows.writeStream.format(NAME), stream=stream, key=key_of.get(stream))
         writer = writer.option("checkpointLocation", str(place / "streams" / stream))
         return trigger.of(writer.queryName(STREAM + stream)).start()
 
+    def read(what: str) -> DataFrame:
+        reader = options(spark.readStream.format(NAME), query=what)
+        return observed(reader.schema(spark_schema(columns[what])).load())
+
     def deliver(query: str) -> StreamingQuery:
-        reader = options(spark.readStream.format(NAME), query=query)
-        rows = reader.schema(schemas[query]).load()
-        writer = sink(query, rows).option("checkpointLocation", str(place / "queries" / query))
+        writer = sink(query, read(query))
+        writer = writer.option("checkpointLocation", str(place / "queries" / query))
         return writer.queryName(QUERY + query).trigger(processingTime=every).start()
 
-    kept = [name for name in schemas if how.keep is None or name in how.keep]
+    def put_aside(stream: str) -> StreamingQuery:
+        assert late is not None
+        writer = late(stream, read(LATE + stream))
+        writer = writer.option("checkpointLocation", str(place / "late" / stream))
+        return writer.queryName(LATE_ROWS + stream).trigger(processingTime=every).start()
+
+    kept = [n for n in compilation.program.names if how.keep is None or n in how.keep]
     readers = [_flow(QUERY + name, deliver, name) for name in kept]
+    if late is not None:
+        readers += [_flow(LATE_ROWS + name, put_aside, name) for name in frames]
     writers = [_flow(STREAM + name, feed, name) for name in frames]
     return Job(connection, writers, readers, bounded, restarts, folder)
 

@@ -1,7 +1,8 @@
 """What a job has done so far.
 
 Spark's own listeners see it too: a stream's query is called `stream R`, a query's results `query
-q0`, and `numInputRows` of their progress counts rows in and results out.
+q0`, late rows `late R`. Their progress has under `observedMetrics`, as `seustream`, the `rows` of a
+batch (rows in, results out, late rows) and its `first` and `last` timestamp.
 """
 
 from __future__ import annotations
@@ -9,7 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-STREAM, QUERY = "stream ", "query "
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from compiler.plan.logical import RESULT_TIMES
+
+STREAM, QUERY, LATE_ROWS = "stream ", "query ", "late "
+OBSERVED = "seustream"
+
+
+def observed(rows: DataFrame) -> DataFrame:
+    """The same rows, counted batch by batch for Spark's listeners."""
+    counts = [f.count(f.lit(1)).alias("rows")]
+    time = next((name for name in ("ts", RESULT_TIMES[1]) if name in rows.columns), None)
+    if time is not None:
+        counts += [f.min(time).alias("first"), f.max(time).alias("last")]
+    return rows.observe(OBSERVED, *counts)
 
 
 @dataclass(slots=True)

@@ -92,6 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="a silent stream holds the others back by at most this (default: for ever)",
     )
+    parser.add_argument(
+        "--late", metavar="DIR", help="write late tuples there, a folder a stream, in --format"
+    )
     parser.add_argument("--master", default="local[2]", help="of Spark (default: %(default)s)")
     parser.add_argument(
         "--conf", action="append", default=[], metavar="NAME=VALUE", help="Spark's configuration"
@@ -142,6 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
                 select=select,
                 token_file=arguments.token_file,
                 tls_ca=arguments.tls_ca,
+                late=_late(arguments),
             )
             with job:
                 counts = job.wait(lambda now, seconds: note(now.line(seconds)))
@@ -177,7 +181,17 @@ def _check(arguments: argparse.Namespace, c: Compilation, sources: dict[str, str
     if problems:
         raise UserError(problems, hint="--bridge grpc://127.0.0.1:8815 --source R=r.csv …")
     if arguments.format not in ("console", "none"):
-        keep_apart([Path(arguments.output)], input_files(arguments))
+        places = [Path(arguments.output), *([Path(arguments.late)] if arguments.late else [])]
+        if len({place.resolve() for place in places}) < len(places):
+            raise UserError(
+                [f"--late {arguments.late}: results go there"], hint="name another folder"
+            )
+        keep_apart(places, input_files(arguments))
+    elif arguments.late is not None:
+        raise UserError(
+            [f"--late {arguments.late}: --format {arguments.format} writes no files"],
+            hint="--format parquet, csv or json",
+        )
 
 
 def _named(c: Compilation, option: str, given: list[str]) -> dict[str, str]:
@@ -213,6 +227,12 @@ def _sink(arguments: argparse.Namespace) -> Sink:
     return nowhere() if arguments.format == "none" else files(arguments.output, arguments.format)
 
 
+def _late(arguments: argparse.Namespace) -> Sink | None:
+    from spark_feeder.job import files
+
+    return None if arguments.late is None else files(arguments.late, arguments.format)
+
+
 def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
     kept = arguments.format not in ("console", "none")
     where = str(Path(arguments.output)) if kept else arguments.format
@@ -229,11 +249,12 @@ def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
         f" {device.get('pairs', 0):,} pairs compared,"
         f" {device.get('circulated', 0):,} joined tuples circulated",
     ]
+    kept_late = f"written to {arguments.late}" if arguments.late else "not processed"
     for stream, late in counts.late.items():
         if late:
             lines.append(
-                f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, not processed;"
-                " --slack MS accepts them"
+                f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, {kept_late};"
+                " --slack MS accepts them, --late DIR keeps them"
             )
     if "cycles" in device:
         taken = max(device.get("taken", 0), 1)

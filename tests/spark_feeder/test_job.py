@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQueryListener
 
 from cosim.bridge.client import BridgeClient
+from cosim.bridge.protocol import Run
 from spark_feeder.errors import FeedError
 from spark_feeder.job import files, run
-from tests.cosim.bridge.serving import QUERIES, bridge, compiled, streams, wanted
-from tests.spark_feeder.feeding import found, frames, write
+from spark_feeder.progress import OBSERVED
+from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
+from tests.spark_feeder.feeding import FIRST, found, frames, write
 
 NAMES = ["pairs", "large"]
 
@@ -44,6 +55,80 @@ def test_a_job_stopped_and_gone_on_with(spark: SparkSession, tmp_path: Path) -> 
         assert counts.results == {q: n.total() for q, n in wanted(compilation, rows).items()}
         with pytest.raises(FeedError, match="rows of an earlier job"):
             run(compilation, frames(spark, compilation, tmp_path / "in"), files("x"), bridge=url)
+
+
+class Listening(StreamingQueryListener):
+    """What Spark tells of each query: the rows observed, and their first and last timestamp."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+        self.last: dict[str, int] = {}
+
+    def onQueryStarted(self, event: object) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        found = event.progress.observedMetrics.get(OBSERVED)
+        if found is not None and found["rows"]:
+            name = event.progress.name
+            self.rows[name] += found["rows"]
+            self.last[name] = max(found["last"], self.last.get(name, 0))
+
+    def onQueryTerminated(self, event: object) -> None:  # noqa: N802
+        pass
+
+
+def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """R far ahead of S, in bursts of very different size, one of them long overdue; S says all it
+    has at once and is silent. Results are exact, late rows are counted, told and kept."""
+    rows, compilation = streams(400, 7), compiled()
+    sizes, overdue = (2, 190, 5, 3, 200), 3
+    ends = np.cumsum(sizes)
+    parts = [rows["R"].slice(end - size, size) for size, end in zip(sizes, ends, strict=True)]
+    slack = 40
+    # The burst before the last comes a long way too late, all but its last row.
+    ts = parts[overdue].column("ts").to_numpy().copy()
+    ts[:-1] = parts[1].column("ts").to_numpy()[0]
+    parts[overdue] = parts[overdue].set_column(0, "ts", pa.array(ts))
+    late = parts[overdue].slice(0, sizes[overdue] - 1)
+    assert pc.max(parts[1].column("ts")).as_py() - ts[0] > slack
+    on_time = pa.concat_tables(
+        [*parts[:overdue], parts[overdue].slice(sizes[overdue] - 1), parts[4]]
+    )
+    write(tmp_path / "in", {"S": rows["S"]}, 1)
+    (tmp_path / "in" / "R").mkdir()
+    for number, part in enumerate(parts):
+        path = tmp_path / "in" / "R" / f"{number}.parquet"
+        pq.write_table(part, path)
+        os.utime(path, (FIRST + number, FIRST + number))
+    listening = Listening()
+    spark.streams.addListener(listening)
+    try:
+        with bridge(tmp_path / "journal") as (_, url):
+            job = run(
+                compilation,
+                frames(spark, compilation, tmp_path / "in"),
+                files(tmp_path / "out"),
+                bridge=url,
+                how=Run(slack=slack, lag=10_000),
+                late=files(tmp_path / "late"),
+            )
+            counts = job.wait(timeout=120)
+        want = wanted(compilation, {"R": on_time, "S": rows["S"]})
+        assert found(tmp_path / "out", NAMES) == want
+        assert counts.late == {"R": late.num_rows, "S": 0}
+        assert counts.results == {name: rows.total() for name, rows in want.items()}
+        assert found(tmp_path / "late", ["R"])["R"] == multiset(late)
+        told = {f"query {name}": rows.total() for name, rows in want.items()}
+        told |= {"stream R": 400, "stream S": 400, "late R": late.num_rows}
+        for _ in range(100):  # listeners hear of it a little later
+            if listening.rows == told:
+                break
+            time.sleep(0.1)
+        assert listening.rows == told
+        assert listening.last["stream R"] == rows["R"].column("ts")[-1].as_py()
+    finally:
+        spark.streams.removeListener(listening)
 
 
 def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
