@@ -26,7 +26,9 @@ from tests.spark_feeder.feeding import found, write
 
 ROWS, FILES = 3000, 40
 KINDS = ("bridge", "driver", "worker")
-EACH = 10
+MIX = ("bridge", "worker", "driver", "worker", "bridge")
+"""A driver takes a JVM with it, which takes longest to come back."""
+EACH = 13
 """Kills of one job."""
 _PATIENCE = 60.0
 """Seconds to wait for progress between two kills."""
@@ -164,7 +166,7 @@ def main() -> None:
     kills: Counter[str] = Counter()
     seed = options.first
     while kills.total() < options.kills:
-        kinds = [KINDS[i % len(KINDS)] for i in range(min(EACH, options.kills - kills.total()))]
+        kinds = [MIX[i % len(MIX)] for i in range(min(EACH, options.kills - kills.total()))]
         random.Random(seed).shuffle(kinds)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             kills += case(seed, Path(folder), kinds)
