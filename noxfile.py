@@ -75,8 +75,15 @@ def cluster(session: nox.Session) -> None:
 
 
 @nox.session
+def kafka(session: nox.Session) -> None:
+    """Streams out of a real Kafka broker; needs Java 17 and Maven, which fetches both."""
+    install(session, "test", "spark")
+    session.run("python", "-m", "tests.spark_feeder.kafka_check", *session.posargs)
+
+
+@nox.session
 def kills(session: nox.Session) -> None:
-    """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --cases N`."""
+    """kill -9 of bridge, Spark's driver and Python workers at random moments; `-- --kills N`."""
     install(session, "test", "sim", "spark")
     session.run("python", "-m", "tests.cosim.bridge.kills", *session.posargs)
     session.run("python", "-m", "tests.spark_feeder.kills", *session.posargs)

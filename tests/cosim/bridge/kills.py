@@ -1,5 +1,5 @@
 """kill -9 of the bridge, or of the client that feeds it, at random moments; the results must be
-those of an undisturbed run. `python -m tests.cosim.bridge.kills --cases 50` is the campaign.
+those of an undisturbed run. `python -m tests.cosim.bridge.kills --kills 50` is the campaign.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
 from tests.cosim.bridge.serving import (
+    EVERYTHING,
     Process,
     compiled,
     cut,
@@ -36,7 +37,7 @@ def feed(url: str, seed: int) -> None:
     """A client that goes on where the bridge says the last one came to."""
     epochs = cut(streams(ROWS, seed), EPOCHS)
     with BridgeClient(url, patience=60) as client:
-        client.load(compiled())
+        client.load(compiled(EVERYTHING))
         begin = int(client.status().get("writer_epoch", {}).get("w", -1)) + 1
         for epoch in range(begin, EPOCHS):
             while True:
@@ -72,7 +73,7 @@ class Feeder:
 def case(seed: int, folder: Path, kind: str) -> int:
     """One run with a few kills; gives how many. Reads results while all that goes on."""
     chance = random.Random(seed)
-    want = wanted(compiled(), streams(ROWS, seed))
+    want = wanted(compiled(EVERYTHING), streams(ROWS, seed))
     bridge = Process(folder / "journal")
     feeder = Feeder(bridge.url, seed)
     done = threading.Event()
@@ -130,18 +131,20 @@ def _read(client: BridgeClient, query: str):  # type: ignore[no-untyped-def]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--feed", nargs=2, metavar=("URL", "SEED"), help=argparse.SUPPRESS)
-    parser.add_argument("--cases", type=int, default=50)
+    parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--first", type=int, default=1000)
     options = parser.parse_args()
     if options.feed:
         feed(options.feed[0], int(options.feed[1]))
         return
     kills: Counter[str] = Counter()
-    for seed in range(options.first, options.first + options.cases):
+    seed = options.first
+    while kills.total() < options.kills:
         kind = KINDS[seed % len(KINDS)]
         with tempfile.TemporaryDirectory() as folder:
             kills[kind] += case(seed, Path(folder), kind)
         print(f"seed {seed}: {kind}, results as without; kills so far {dict(kills)}", flush=True)
+        seed += 1
 
 
 if __name__ == "__main__":
