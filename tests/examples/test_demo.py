@@ -1,0 +1,101 @@
+"""The demo: it goes the whole way, and it notices what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compiler.plan.pipeline import compile_text
+from cosim.golden import GoldenDevice
+from engine.host.complete import result_schema
+from engine.host.driver import HostDriver, accepted
+from examples import demo
+from spark_feeder.progress import Counts
+from tests.docs.blocks import ROOT
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17")
+def test_the_whole_way() -> None:
+    """On the golden model, which needs no build; the RTL is `nox -s demo`'s."""
+    options = ("--backend", "golden", "--examples", "network", "--tuples", "300", "--seed", "7")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/demo.py"), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "network: " in done.stdout
+    assert done.stdout.count("✓") >= 3
+    assert "✗" not in done.stdout
+    assert "tuples/s from Spark to Spark" in done.stdout
+    assert done.stdout.endswith("Every result is DuckDB's, and none is missing.\n")
+
+
+@pytest.mark.parametrize("change", ["none", "one row less", "one row twice", "another value"])
+def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "examples/eight/eight.xsql").read_text("utf-8")
+    compilation = compile_text(text)
+    streams = demo.module(ROOT / "examples/eight/generate.py").streams(60, 3)
+    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    for stream in driver.streams:
+        driver.push(stream.name, accepted(stream, streams[stream.name]))
+    parts: dict[str, list[pa.Table]] = {
+        q.name: [result_schema(q).empty_table()] for q in compilation.program.queries
+    }
+    for name, rows in driver.finish():
+        parts[name].append(rows)
+    results = {name: pa.concat_tables(tables) for name, tables in parts.items()}
+    victim = max(results, key=lambda name: results[name].num_rows)
+    rows = results[victim]
+    if change == "one row less":
+        results[victim] = rows.slice(1)
+    elif change == "one row twice":
+        results[victim] = pa.concat_tables([rows, rows.slice(0, 1)])
+    elif change == "another value":
+        times = rows.column("ts_newest").to_pylist()
+        times[0] += 1
+        at = rows.schema.get_field_index("ts_newest")
+        results[victim] = rows.set_column(at, rows.schema.field(at), pa.array(times))
+    for name, table in results.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "0.parquet")
+    wrong = demo.verify("eight", compilation, streams, tmp_path)
+    shown = capsys.readouterr().out
+    if change == "none":
+        assert wrong == []
+        assert shown.count("✓") == 8
+        return
+    assert wrong
+    assert all(line.startswith(f"eight {victim}, ") for line in wrong)
+    assert shown.count("✗") == 1
+    kinds = {line.split(", ")[1].split(":")[0] for line in wrong}
+    assert (
+        kinds
+        == {
+            "one row less": {"missing"},
+            "one row twice": {"too many"},
+            "another value": {"missing", "too many"},
+        }[change]
+    )
+
+
+def test_cycles_are_given_where_there_is_a_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = Counts(rows={"R": 50, "S": 50}, results={"q": 5}, epochs=2)
+    demo.report(counts, 2.0, "golden")
+    assert capsys.readouterr().out == (
+        "100 tuples in 2 epochs, 5 results in 2.0 s: 50 tuples/s from Spark to Spark\n"
+    )
+    counts.device = {"cycles": 5000, "taken": 100}
+    demo.report(counts, 2.0, "verilated")
+    assert "5,000 cycles of the processor, 50 a tuple: 20,000 tuples/s for each MHz" in (
+        capsys.readouterr().out
+    )
