@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.flight as flight
 
@@ -28,10 +29,13 @@ from cosim.bridge.protocol import Commit, Part, Stage
 from cosim.bridge.service import Bridge, Service
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
+from engine.temporal.merge import Merger, Slice, timestamps
 from seustream.commands.bench import Measurement
 
 TITLE = "bridge: rows/s staged, joined and read back, against a Flight echo and the bare device"
-PARTS = ("rows", "memory")
+PARTS = ("rows", "order", "memory")
+
+Ints = npt.NDArray[np.int64]
 
 BATCH = 10_000
 ROWS = 1_000_000
@@ -49,7 +53,7 @@ REGISTER QUERY s AS SELECT S.d, S.e, S.f FROM S WINDOW NOW;
 
 
 def measure(parts: list[str] | None = None) -> Measurement:
-    wanted = parts or ["rows"]
+    wanted = parts or ["rows", "order"]
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
     if "rows" in wanted:
@@ -67,6 +71,12 @@ def measure(parts: list[str] | None = None) -> Measurement:
         ratios["stage over echo"] = _ratio(stage, echo)
         ratios["bridge without a join over echo"] = _ratio(through, echo)
         ratios["bridge over bare device"] = _ratio(joined, bare)
+    if "order" in wanted:
+        batch, merged = _ordered(_sorted_batches), _ordered(_merged)
+        for what, (seconds, back) in (("each batch sorted", batch), ("streams merged", merged)):
+            rows.append((f"three uneven streams, {what}", ROWS / seconds, "rows/s"))
+            rows.append(("of these after a later one", float(back), "rows"))
+        ratios["seconds of merging a million rows"] = merged[0] * 1e6 / ROWS
     if "memory" in wanted:
         first, last = _endure()
         rows += [("memory after a tenth", first, "MB"), (f"after {ENDURED:,} rows", last, "MB")]
@@ -227,6 +237,65 @@ def _bare() -> Iterator[Callable[[], None]]:
             pass
 
     yield run
+
+
+# --- order --------------------------------------------------------------------
+
+PACES = (1, 2, 5)
+"""Three streams over the same time, in so many rows a millisecond, each sends as fast as it can."""
+
+
+def _ordered(order: Callable[[list[tuple[str, pa.Table]]], Iterator[Ints]]) -> tuple[float, int]:
+    """Seconds to put a million rows of three streams in order, median of rounds, and how many
+    rows then still follow a later one."""
+    each = ROWS // len(PACES)
+    streams = {
+        f"s{number}": pa.table({"ts": np.arange(each) // pace, "x": np.arange(each)})
+        for number, pace in enumerate(PACES)
+    }
+    size = 20_000
+    arrivals = [
+        (name, table.slice(start, size))
+        for start in range(0, each, size)
+        for name, table in streams.items()
+    ]
+    seconds, back = [], 0
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        released = list(order(arrivals))
+        seconds.append(time.perf_counter() - began)
+        ts = np.concatenate(released)
+        assert len(ts) == each * len(PACES)
+        back = int((ts < np.maximum.accumulate(ts)).sum())
+    return statistics.median(seconds), back
+
+
+def _sorted_batches(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
+    """What a micro-batch can do by itself: one of each stream, sorted together."""
+    for start in range(0, len(arrivals), len(PACES)):
+        rows = pa.concat_tables([table for _, table in arrivals[start : start + len(PACES)]])
+        order = np.argsort(timestamps(rows), kind="stable")
+        yield timestamps(rows.take(pa.array(order)))
+
+
+def _merged(arrivals: list[tuple[str, pa.Table]]) -> Iterator[Ints]:
+    """What the bridge does: nothing goes on that something earlier may still precede."""
+    merger = Merger([f"s{number}" for number in range(len(PACES))])
+    for name, table in arrivals:
+        merger.push(name, table)
+        yield from map(_times, merger.release(8192))
+    for name in merger.by_name:
+        merger.stop(name)
+    yield from map(_times, merger.release(8192))
+
+
+def _times(part: Slice) -> Ints:
+    """Of a slice's rows in the order of the slice."""
+    found = np.empty(len(part), np.int64)
+    for number, rows in enumerate(part.rows):
+        if rows.num_rows:
+            found[part.stream == number] = timestamps(rows)
+    return found
 
 
 # --- memory ---------------------------------------------------------------------

@@ -6,7 +6,8 @@ keys   R by a, S by d, T by f
 If every result of every query has the same key in all its components, tuples of different keys
 never meet: each device takes its share of the keys and all windows, and the results are those of
 one device. That is so where a condition implies the equalities, and where windows do not count
-tuples, since ROWS counts those of other keys too. Queries over one stream go with any key.
+tuples, since ROWS counts those of other keys too. Groups must be of one key, so GROUP BY has to
+have it; and so has PARTITION BY of a pattern. Other queries over one stream go with any key.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.catalogue import TIME_COLUMN
+from compiler.pattern import ir
 from compiler.plan import expressions as x
 from compiler.plan.logical import Program, Query
 from compiler.plan.types import Kind, Type
@@ -47,38 +49,62 @@ def keys(program: Program) -> Keys:
             continue  # no results, wherever its tuples go
         if reason := _never(query):
             return Keys(None, f"query {query.name} {reason}")
-        if len(query.sources) == 1:
+        if len(query.sources) == 1 and not query.aggregated:
             continue
         if not (choices := list(_choices(query))):
             return Keys(None, f"query {query.name} does not equate a column of each of its streams")
-        offers.append((query, choices))
+        if query.aggregated and not (choices := [c for c in choices if _grouped(query, c)]):
+            return Keys(None, f"query {query.name} has groups of several keys")
+        offers.append(choices)
+    for pattern in program.patterns:
+        if pattern.stream.defined_by is not None:
+            return Keys(None, f"query {pattern.name} reads a derived stream")
+        if not (choices := list(_partitions(pattern))):
+            return Keys(None, f"query {pattern.name} is not partitioned by a key")
+        offers.append(choices)
     found = _agreed(offers, {})
     if found is None:
         return Keys(None, "the queries equate different columns of their streams")
     if not found:
-        return Keys((), "no query joins streams")
+        return Keys((), "no query brings tuples together")
     columns = tuple((s.name, found[s.name]) for s in program.streams if s.name in found)
-    return Keys(columns, "every join equates them")
+    alone = not any(len(query.sources) > 1 for query in program.queries)
+    return Keys(columns, "every group has one" if alone else "every join equates them")
 
 
 def _never(query: Query) -> str | None:
     if any(source.stream.defined_by is not None for source in query.sources):
         return "reads a derived stream"
-    if query.aggregated:
-        return "groups or aggregates"
     counts = any(source.window.kind is WindowKind.ROWS for source in query.sources)
-    if counts and len(query.sources) > 1:
+    if counts and (len(query.sources) > 1 or query.aggregated):
         return "counts tuples (ROWS), also those of other keys"
     return None
 
 
 def _choices(query: Query) -> Iterator[Choice]:
     """The ways to choose one column of each of a query's streams so that all are equal."""
+    if len(query.sources) == 1:
+        stream = query.sources[0].stream
+        yield from ({stream.name: c.name} for c in stream.columns if _same_key(c.type, c.type))
     for group in groups(implied(query.where)):
         by_source = [
             sorted(name for at, name in group if at == i) for i in range(len(query.sources))
         ]
         yield from _one_each(query, by_source, {})
+
+
+def _grouped(query: Query, choice: Choice) -> bool:
+    """Whether rows of one group have one key."""
+    streams = [source.stream.name for source in query.sources]
+    return any(
+        isinstance(e, x.Column) and choice.get(streams[e.source]) == e.name for e in query.group_by
+    )
+
+
+def _partitions(pattern: ir.Query) -> Iterator[Choice]:
+    for column in pattern.stream.columns:
+        if column.name.lower() in pattern.partition and _same_key(column.type, column.type):
+            yield {pattern.stream.name: column.name}
 
 
 def _one_each(query: Query, by_source: list[list[str]], chosen: Choice) -> Iterator[Choice]:
@@ -93,11 +119,11 @@ def _one_each(query: Query, by_source: list[list[str]], chosen: Choice) -> Itera
             yield from _one_each(query, by_source[1:], {**chosen, stream: name})
 
 
-def _agreed(offers: list[tuple[Query, list[Choice]]], chosen: Choice) -> Choice | None:
+def _agreed(offers: list[list[Choice]], chosen: Choice) -> Choice | None:
     """One choice of each query, none against another."""
     if not offers:
         return chosen
-    for choice in offers[0][1]:
+    for choice in offers[0]:
         if all(chosen.get(stream, name) == name for stream, name in choice.items()):
             found = _agreed(offers[1:], {**chosen, **choice})
             if found is not None:

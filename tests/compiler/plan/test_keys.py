@@ -9,7 +9,7 @@ import pytest
 from compiler.plan.keys import keys
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.host.live import Live
 
 STREAMS = """
 CREATE STREAM R (a int, b bigint, c varchar(5), x real);
@@ -67,9 +67,32 @@ def test_what_cannot_be_divided(queries: list[str], why: str) -> None:
     assert why in reason
 
 
-def test_groups_are_of_all_tuples() -> None:
-    text = STREAMS + "SELECT count(*) FROM R GROUP BY R.c WINDOW 9;"
-    assert keys(compile_text(text).program).why == "query q0 groups or aggregates"
+@pytest.mark.parametrize(
+    ("query", "columns", "why"),
+    [
+        ("SELECT count(*) FROM R GROUP BY R.c WINDOW RANGE 9", {"R": "c"}, "every group has one"),
+        ("SELECT count(*) FROM R WINDOW RANGE 9", None, "query q0 has groups of several keys"),
+        ("SELECT count(*) FROM R GROUP BY R.x WINDOW NOW", None, "query q0 has groups of several"),
+        ("SELECT count(*) FROM R GROUP BY R.c WINDOW ROWS 9", None, "query q0 counts tuples"),
+        ("SELECT S.c, count(*) FROM R, S WHERE R.a = S.a AND R.c = S.c GROUP BY S.c WINDOW NOW",
+         {"R": "c", "S": "c"}, "every join equates them"),
+        ("SELECT R.b, count(*) FROM R, S WHERE R.a = S.a GROUP BY R.b WINDOW NOW", None,
+         "query q0 has groups of several keys"),
+        ("PATTERN ANY p; ANY q FROM R TYPE BY c PARTITION BY B WITHIN 9 ms RETURN p.a", {"R": "b"},
+         "every group has one"),
+        ("PATTERN ANY p; ANY q FROM R TYPE BY c WITHIN 9 ms RETURN p.a", None,
+         "query q0 is not partitioned by a key"),
+        ("PATTERN ANY p; ANY q FROM z2 TYPE BY c PARTITION BY c WITHIN 9 ms RETURN p.c", None,
+         "query q0 reads a derived stream"),
+    ],
+)  # fmt: skip
+def test_groups_and_patterns_are_of_one_key(
+    query: str, columns: dict[str, str] | None, why: str
+) -> None:
+    derived = "CREATE STREAM z2 AS SELECT c FROM R WINDOW 1;"
+    found = keys(compile_text(STREAMS + derived + query + ";").program)
+    assert (None if found.columns is None else dict(found.columns)) == columns
+    assert why in found.why
 
 
 def test_divided_tuples_join_as_they_did() -> None:
@@ -78,6 +101,9 @@ def test_divided_tuples_join_as_they_did() -> None:
     text = STREAMS + (
         "SELECT R.a, R.b, S.b FROM R, S WHERE R.a = S.a AND R.b <= S.b WINDOW RANGE 40;"
         "SELECT S.b, T.b FROM S, T WHERE T.a = S.a WINDOW UNBOUNDED, NOW;"
+        "SELECT R.a, count(*), max(R.b) FROM R GROUP BY R.a WINDOW RANGE 30;"
+        "SELECT S.a, S.b, count(*) FROM S, T WHERE T.a = S.a GROUP BY S.a, S.b WINDOW RANGE 20;"
+        "PATTERN ANY p; ANY q FROM R TYPE BY c PARTITION BY a WITHIN 50 ms RETURN p.b, q.b AS r;"
     )
     compilation = compile_text(text)
     columns = dict(keys(compilation.program).columns or ())
@@ -95,11 +121,13 @@ def test_divided_tuples_join_as_they_did() -> None:
         got = []
         place = chance.integers(0, devices, 12)
         for device in range(devices):
-            driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+            live = Live(compilation, GoldenDevice(compilation.options.config))
             for name, table in rows.items():
                 mine = place[np.asarray(table.column(columns[name]))] == device
-                driver.push(name, table.filter(pa.array(mine)))
-            got += [(name, *row) for name, t in driver.finish() for row in _rows(t)]
+                live.push(name, table.filter(pa.array(mine)))
+                live.end(name)
+            got += [(name, *row) for name, t in live.advance() for row in _rows(t)]
+        assert {row[0] for row in got} == set(compilation.program.names)
         want = want or sorted(got)
         assert len(want) > 200
         assert sorted(got) == want
