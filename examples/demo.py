@@ -28,6 +28,7 @@ from seustream.commands.feed import need_spark
 from seustream.errors import UserError
 from spark_feeder import Job, files, run, session
 from spark_feeder.inputs import Source, read
+from spark_feeder.job import SHORT
 from spark_feeder.progress import Counts
 
 HERE = Path(__file__).resolve().parent
@@ -57,7 +58,7 @@ def main() -> int:
         try:
             bridge.wait()
             say("starting Spark")
-            spark = session()
+            spark = session(**SHORT)
             for name in options.examples:
                 wrong += example(name, spark, bridge, Path(folder) / name, options)
             spark.stop()

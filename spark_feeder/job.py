@@ -51,6 +51,10 @@ _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
 and is staged again."""
 
 
+SHORT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""For a session of a minute: a JVM that compiles little. A longer one is the slower for it."""
+
+
 def session(master: str = "local[2]", **conf: str) -> SparkSession:
     """A Spark session that suits: quiet, in UTC, workers of this Python."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -27,11 +27,11 @@ import pyarrow.flight as flight
 
 from cosim.bridge import protocol as p
 from cosim.bridge.errors import BridgeError, from_flight
-from cosim.bridge.lease import RemoteDevice
 from cosim.bridge.security import Address, Bearer
 
 if TYPE_CHECKING:
     from compiler.plan.pipeline import Compilation
+    from cosim.bridge.lease import RemoteDevice
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
@@ -123,6 +123,9 @@ class BridgeClient:
 
     def device(self) -> RemoteDevice:
         """The bare device, until it is closed; on a connection of its own."""
+        # Spark's workers import this module each time anew, and want no device.
+        from cosim.bridge.lease import RemoteDevice
+
         return RemoteDevice(self._connect())
 
     # --- rows in --------------------------------------------------------------
@@ -270,7 +273,7 @@ class StageWriter:
 
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
     """What a bridge needs to run a compilation."""
-    # Spark's workers import this module each time anew, and never compile.
+    # As above: they never compile.
     from compiler.wjasip.manifest import manifest
 
     image = base64.b64encode(compilation.image).decode()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_feeder.job import session
+from spark_feeder.job import SHORT, session
 from tests.docs.blocks import ROOT
 
 
@@ -20,6 +20,6 @@ def spark() -> Iterator[SparkSession]:
     # Spark's Python workers import our rooms, wherever the tests were started.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     os.environ["PYTHONPATH"] = path
-    made = session(**{"spark.driver.memory": "1g"})
+    made = session(**{**SHORT, "spark.driver.memory": "1g"})
     yield made
     made.stop()

@@ -21,7 +21,7 @@ from cosim.bridge.protocol import Run
 from engine.host.complete import result_schema
 from engine.host.driver import accepted
 from hdl.config import CONFIGURATIONS
-from spark_feeder.job import files, run, session
+from spark_feeder.job import SHORT, files, run, session
 from tests.cosim.bridge.serving import bridge
 from tests.spark_feeder.feeding import committed, frames, write
 from tests.system import oracle
@@ -96,7 +96,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=42_000)
     parser.add_argument("--device", choices=DEVICES, default="verilated")
     options = parser.parse_args()
-    spark = session()
+    spark = session(**SHORT)
     total = 0
     for seed in range(options.first, options.first + options.cases):
         results = run_case(spark, seed, options.device)

@@ -28,7 +28,7 @@ from pyspark.sql import functions as f
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.protocol import Run
 from spark_feeder.inputs import Source, read
-from spark_feeder.job import Job, files, run, session
+from spark_feeder.job import SHORT, Job, files, run, session
 from tests.cosim.bridge.serving import bridge, compiled, streams, wanted
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found
@@ -149,7 +149,7 @@ def check(scratch: Path, seed: int) -> int:
         bridge(scratch / "journal") as (_, url),
         BridgeClient(url) as client,
     ):
-        spark = session(**{"spark.jars": ",".join(connector)})
+        spark = session(**{**SHORT, "spark.jars": ",".join(connector)})
         fill(spark, server, {name: table.slice(0, half[name]) for name, table in rows.items()})
         for part in range(2):
             job = run(

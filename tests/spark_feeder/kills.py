@@ -37,17 +37,13 @@ KEPT = ("pairs", "matched", "top", "names")
 others run too; each that is read takes Spark more time than all of them the device."""
 
 
-LIGHT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM for a short life: it compiles little."""
-
-
 def job(folder: Path, url: str) -> None:
     """The job, in whatever process: from its checkpoint on, to the end."""
     from cosim.bridge.protocol import Run
-    from spark_feeder.job import files, run, session
+    from spark_feeder.job import SHORT, files, run, session
     from tests.spark_feeder.feeding import frames
 
-    spark = session(**LIGHT)
+    spark = session(**SHORT)
     compilation = compiled(EVERYTHING)
     sources = frames(spark, compilation, folder / "in")
     running = run(
