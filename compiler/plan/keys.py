@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.catalogue import TIME_COLUMN
+from compiler.catalogue import TIME_COLUMN, Stream
 from compiler.pattern import ir
 from compiler.plan import expressions as x
 from compiler.plan.logical import Program, Query
@@ -67,9 +67,21 @@ def keys(program: Program) -> Keys:
         return Keys(None, "the queries equate different columns of their streams")
     if not found:
         return Keys((), "no query brings tuples together")
+    for stream in _read(program):
+        if stream.name not in found:
+            if not (own := [c.name for c in stream.columns if _same_key(c.type, c.type)]):
+                return Keys(None, f"stream {stream.name} has no column that is a key")
+            found[stream.name] = own[0]
     columns = tuple((s.name, found[s.name]) for s in program.streams if s.name in found)
     alone = not any(len(query.sources) > 1 for query in program.queries)
     return Keys(columns, "every group has one" if alone else "every join equates them")
+
+
+def _read(program: Program) -> list[Stream]:
+    """The streams of all queries and patterns; those no join has go by any key they have."""
+    found = {s.stream.name: s.stream for query in program.queries for s in query.sources}
+    found |= {pattern.stream.name: pattern.stream for pattern in program.patterns}
+    return list(found.values())
 
 
 def _never(query: Query) -> str | None:
