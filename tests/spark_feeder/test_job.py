@@ -19,6 +19,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.protocol import Run
 from spark_feeder.errors import FeedError
+from spark_feeder.inputs import Source, read
 from spark_feeder.job import files, run
 from spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
@@ -129,6 +130,39 @@ def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path
         assert listening.last["stream R"] == rows["R"].column("ts")[-1].as_py()
     finally:
         spark.streams.removeListener(listening)
+
+
+def test_streams_without_an_end_are_ended_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the rate source everything but how many rows there will have been is known before."""
+    compilation = compiled()
+    source = read(spark, Source.parse("rate:300"), compilation.streams[0])
+    how = {
+        "R": "value * 2 AS ts, CAST(value % 5 AS int) AS a, CAST(value * 7 % 1000 AS int) AS b",
+        "S": "value * 3 AS ts, CAST(value % 4 AS int) AS d, concat('n', value % 3) AS name",
+    }
+    with bridge(tmp_path / "journal") as (_, url):
+        job = run(
+            compilation,
+            {"R": source, "S": source},
+            files(tmp_path / "out"),
+            bridge=url,
+            bounded=False,
+            select=how,
+        )
+        until = time.monotonic() + 120
+        while min(job.counts().rows.values()) < 300 and time.monotonic() < until:
+            job.look()
+            time.sleep(0.2)
+        counts = job.finish()
+    n, m = (np.arange(counts.rows[name]) for name in "RS")
+    assert min(len(n), len(m)) >= 300
+    rows = {
+        "R": pa.table({"ts": n * 2, "a": n % 5, "b": n * 7 % 1000}),
+        "S": pa.table({"ts": m * 3, "d": m % 4, "name": [f"n{i % 3}" for i in m]}),
+    }
+    want = wanted(compilation, rows)
+    assert found(tmp_path / "out", NAMES) == want
+    assert counts.results == {name: rows.total() for name, rows in want.items()}
 
 
 def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
