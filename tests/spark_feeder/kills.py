@@ -88,12 +88,12 @@ class Driver:
         return pids
 
 
-def case(seed: int, folder: Path, kinds: list[str]) -> Counter[str]:
-    """One job with these kills, in this order, as many as there is time for; gives how many of
-    each there were."""
+def case(seed: int, folder: Path, kinds: list[str], batches: int = FILES) -> Counter[str]:
+    """One job over so many batches with these kills, in this order, as many as there is time for;
+    gives how many of each there were."""
     chance = random.Random(seed)
-    rows = streams(ROWS, seed)
-    write(folder / "in", rows, FILES)
+    rows = streams(ROWS * batches // FILES, seed)
+    write(folder / "in", rows, batches)
     bridge = Process(folder / "journal")
     driver = Driver(folder, bridge.url)
     kills: Counter[str] = Counter()
