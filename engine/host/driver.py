@@ -33,7 +33,7 @@ from engine.host.rows import RowStore
 from engine.host.software import Side, software_join
 from engine.host.stages import stages_of
 from engine.host.stores import Stores, stream_schema
-from engine.temporal.merge import Merger, OnLate, Slice, timestamps
+from engine.temporal.merge import Merger, OnLate, Slice, timestamps, whole
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, Device, Results, Retention
 
@@ -206,12 +206,7 @@ class HostDriver:
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they
         joined among themselves is known already."""
-        before = Merger([stream.name for stream in self.streams])
-        for name, table in rows.items():
-            before.push(name, table)
-        for stream in self.streams:
-            before.stop(stream.name)
-        for part in before.release(self.slice_rows):
+        for part in whole([stream.name for stream in self.streams], rows, self.slice_rows):
             if self.slots:
                 self._enter(part)
                 self.stores.trim(self.slice_rows)

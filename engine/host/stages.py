@@ -20,7 +20,7 @@ from engine.host.answers import alone, blaming, completed
 from engine.host.grouping import Grouping
 from engine.host.software import Side, software_join
 from engine.host.stores import Stores, stream_schema
-from engine.temporal.merge import Merger, Slice
+from engine.temporal.merge import Merger, Slice, whole
 from hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -118,12 +118,7 @@ class Stage:
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before; as `HostDriver.refill`."""
-        before = Merger([stream.name for stream in self.streams])
-        for name, table in rows.items():
-            before.push(name, table)
-        for stream in self.streams:
-            before.stop(stream.name)
-        for part in before.release(self.slice_rows):
+        for part in whole(list(self.schemas), rows, self.slice_rows):
             if self.joins:
                 self._store(part)
                 self.stores.trim(self.slice_rows)

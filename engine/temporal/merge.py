@@ -19,7 +19,7 @@ many releases it waits for, and memory is proportional to the rows that wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -166,6 +166,16 @@ class Merger:
     def _promise(self, queue: _Queue, t: int) -> None:
         t = max(t, EARLIEST)
         queue.promise = t if queue.promise is None else max(queue.promise, t)
+
+
+def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iterator[Slice]:
+    """Streams that are all there, each in order, as slices of one order."""
+    merger = Merger(names)
+    for name in names:
+        if name in rows:
+            merger.push(name, rows[name])
+        merger.stop(name)
+    yield from merger.release(most)
 
 
 def timestamps(rows: pa.Table) -> Ints:
