@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.multijoin.baselines import run_auto, run_bloom, run_hub
+from engine.multijoin.adaptive import run_auto
+from engine.multijoin.baselines import run_bloom, run_hub
 from engine.multijoin.explain import watch
 from engine.multijoin.lockstep import Outcome, Terms, run_lottery, run_smj
 from engine.multijoin.model import BlockRows, Join, Row
@@ -33,6 +34,7 @@ WAYS: dict[str, Callable[[Setting, Terms], Outcome]] = {
     "hub": run_hub,
     "auto": lambda of, terms: run_auto(of, terms)[0],
 }
+MOVES = "moves of auto"
 CLAIMED = {
     (math.inf, "SMJE"): (40, 60),
     (math.inf, "SMJH"): (20, 40),
@@ -73,6 +75,15 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
         for window in (math.inf, WINDOW)
         for way in WAYS
     ]
+    bound = [
+        (
+            _window(window),
+            "yes" if deliver else "no",
+            n,
+            *(_mean(by[w]) for w in ("auto", MOVES, "hub", "SMJE")),
+        )
+        for (window, deliver, n), by in means.items()
+    ]
     over_time = [
         (t, *(means[w, True, 5][way][t] for w in (math.inf, WINDOW) for way in ("lottery", "SMJE")))
         for t in range(len(means[WINDOW, True, 5]["lottery"]))
@@ -88,6 +99,12 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
                 "cost a time unit, results delivered",
                 ("window", "way", *(f"n={n}" for n in SITES)),
                 costs,
+            ),
+            Table(
+                "auto against shipping everything, cost a time unit; never above the best hub of a run "
+                "by more than its moves",
+                ("window", "delivered", "sites", "auto", "of that moves", "hub", "SMJE"),
+                bound,
             ),
             Table(
                 "cost over time, 5 sites, results delivered",
@@ -110,6 +127,10 @@ def _means(terms: Terms, n: int, seeds: int) -> dict[str, list[float]]:
             costs = run(of, terms).costs
             before = found.setdefault(way, [0.0] * len(costs))
             found[way] = [a + b / seeds for a, b in zip(before, costs, strict=True)]
+        account, hub = run_auto(of, terms)[1], run_hub(of, terms)
+        assert account.spent <= hub.total, f"auto spent more than the best hub, seed {1000 * n + s}"
+        moved = account.moved / len(hub.costs) / seeds
+        found[MOVES] = [a + moved for a in found.get(MOVES, [0.0] * len(hub.costs))]
     return found
 
 

@@ -16,5 +16,6 @@ should visit the other sites; only those rows travel.
     explain    orders and costs, for people  queries    X-SQL queries as such joins
     batches    micro-batches as blocks, numbered for good
     needs, prefilter   the filter before a single device
-    setting, lockstep, lottery, baselines, strategy     the experiment
+    strategy   planned joins or a hub: what may be spent
+    setting, lockstep, lottery, baselines, adaptive     the experiment
 """
