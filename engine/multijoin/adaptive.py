@@ -34,7 +34,7 @@ class Adaptive:
         self.known = Synopses(self.rounds.synopses.join)
         self.owed: list[Counter[Entry]] = [Counter() for _ in setting.sources]
         self.rows = [0] * setting.n
-        self.held: dict[int, list[int]] = {}
+        self.untold = [False] * setting.n
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
@@ -54,6 +54,7 @@ class Adaptive:
         self.account.arrived(i, rows)
         self.rows[i] += rows
         self.owed[i].update(block)
+        self.untold[i] = self.untold[i] or rows > 0
         results = results_of(self.rounds, i, block)
         if self.account.hub is None and not self._planned(i, block, results):
             self._move(self.account.leader, i, block)
@@ -70,19 +71,17 @@ class Adaptive:
             self.account.joined(results)
             return True
         w = self.setting.costs.w
+        asked = [k for k in self.setting.sources if k == i or self.untold[k]]
         tell = sum(
-            self.terms.entries(self._told(k)) * w[k][self.centre]
-            for k in self.setting.sources
-            if k == i or self._unheard(k)
+            self.terms.entries(self._told(k, block if k == i else {})) * w[k][self.centre]
+            for k in asked
         )
         if not self.account.affords(tell):
             return False
         self.account.pay(tell)
         self.outcome.synopses += tell
-        for k in self.setting.sources:
-            if k != i and self._unheard(k):
-                self._tell(k)
-        self._tell(i, but=block)
+        for k in asked:
+            self._tell(k, but=block if k == i else {})
         kept = self.known.filter(i, block)
         self.known.sites[i].add(block)
         answer = self.terms.entries(kept, cause=block) * w[self.centre][i]
@@ -101,17 +100,15 @@ class Adaptive:
         self.outcome.synopses += answer
         return True
 
-    def _told(self, k: int) -> dict[Entry, int]:
-        return {entry: change for entry, change in self.owed[k].items() if change}
-
-    def _unheard(self, k: int) -> bool:
-        """Whether a site has rows the centre does not know of, which a filter must not miss."""
-        return any(change > 0 for change in self.owed[k].values())
-
-    def _tell(self, k: int, but: Counts | None = None) -> None:
-        """A site's changes reach the centre; those of a block itself when it was filtered."""
+    def _told(self, k: int, block: Counts) -> set[Entry]:
+        """The entries of a message: what changed before a block, and the block."""
         changes = self.owed[k]
-        changes.subtract(but or {})
+        return {e for e, change in changes.items() if change - block.get(e, 0)} | block.keys()
+
+    def _tell(self, k: int, but: Counts) -> None:
+        """A site's changes reach the centre; those of a block itself when it was filtered."""
+        changes, self.untold[k] = self.owed[k], False
+        changes.subtract(but)
         self.known.sites[k].add({entry: c for entry, c in changes.items() if c > 0})
         self.known.sites[k].remove({entry: -c for entry, c in changes.items() if c < 0})
         changes.clear()

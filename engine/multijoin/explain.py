@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.multijoin.ledger import Ledger
-from engine.multijoin.messages import Delta, Plan
+from engine.multijoin.messages import Announce, Delta, Plan
 from engine.multijoin.model import Join
 from engine.multijoin.transport import Network
 
@@ -42,13 +42,13 @@ class Record:
     ledger: Ledger
     decisions: dict[tuple[int, int], Decision] = field(default_factory=dict)
 
-    def note(self, delta: Delta, plan: Plan) -> None:
+    def note(self, delta: Delta | Announce, plan: Plan) -> None:
         self.decisions[plan.stream, plan.no] = Decision(
             plan.stream,
             plan.no,
             plan.tau,
             plan.epoch,
-            sum(delta.counts.values()),
+            delta.rows,
             sum(plan.keep.values()),
             plan.order,
             plan.predicted,

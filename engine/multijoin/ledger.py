@@ -13,9 +13,23 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from engine.multijoin.costs import UnitCosts, times
-from engine.multijoin.messages import Deliver, Delta, Expire, Message, Plan, Probe, Standing, ref
+from engine.multijoin.messages import (
+    Deliver,
+    Delta,
+    Expire,
+    Fetched,
+    Message,
+    Plan,
+    Probe,
+    Ship,
+    Standing,
+    Told,
+    ref,
+)
 
 ENTRY = 0.25
+MOVE = "move"
+"""The kind of charges for rows a new hub lacks."""
 Preset: TypeAlias = Literal["paper", "real"]
 
 
@@ -45,6 +59,8 @@ class Ledger:
     def charge(self, sender: int, to: int, message: Message, costs: UnitCosts) -> None:
         if self.preset == "paper":
             told = (getattr(message, "epoch", None), getattr(message, "no", None))
+            if isinstance(message, Ship):
+                told = (message.moving, None)
             key = (sender, to, type(message).__name__, ref(message), *told)
             if key in self._seen:
                 return
@@ -53,6 +69,8 @@ class Ledger:
         if units:
             stream, no = self._block(message)
             kind = type(message).__name__.lower()
+            if isinstance(message, Fetched) or (isinstance(message, Ship) and message.moving):
+                kind = MOVE
             tau = getattr(message, "tau", -math.inf)
             cost = times(units, costs.w[sender][to])
             self.charges.append(Charge(tau, sender, to, kind, stream, no, units, cost))
@@ -64,6 +82,10 @@ class Ledger:
                 return len(parts) * self.width(position + 1)
             case Deliver(results=results):
                 return len(results) * self.width(self.n) if self.deliver else 0.0
+            case Ship(rows=rows) | Fetched(rows=rows):
+                return len(rows) * self.width(1)
+            case Told():
+                return ENTRY * (message.entries or real)
             case Delta(counts=counts) | Expire(counts=counts):
                 return ENTRY * (len(counts) or real)
             case Plan(keep=keep):
@@ -75,9 +97,14 @@ class Ledger:
 
     def _block(self, message: Message) -> tuple[int, int]:
         match message:
-            case Probe(block=block) | Deliver(block=block):
+            case Probe(block=block) | Deliver(block=block) | Ship(block=block):
                 return block
-            case Delta(stream=stream, no=no) | Plan(stream=stream, no=no):
+            case (
+                Delta(stream=stream, no=no)
+                | Plan(stream=stream, no=no)
+                | Told(stream=stream, no=no)
+                | Fetched(stream=stream, upto=no)
+            ):
                 return stream, no
             case Expire(stream=stream, number=number):
                 return stream, number
@@ -86,6 +113,11 @@ class Ledger:
     @property
     def total(self) -> float:
         return sum(charge.cost for charge in self.charges)
+
+    @property
+    def moved(self) -> float:
+        """What hubs cost that took the place of others, or of planned joins."""
+        return sum(charge.cost for charge in self.charges if charge.kind == MOVE)
 
     def by_unit(self) -> dict[float, float]:
         found: dict[float, float] = {}
@@ -98,7 +130,7 @@ class Ledger:
         return sum(
             c.cost
             for c in self.charges
-            if (c.stream, c.no) == (stream, no) and c.kind in ("probe", "deliver")
+            if (c.stream, c.no) == (stream, no) and c.kind in ("probe", "ship", "deliver")
         )
 
     def text(self) -> str:

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.ledger import Ledger
-from engine.multijoin.messages import Message
+from engine.multijoin.messages import (
+    Announce,
+    Delta,
+    Expire,
+    Joined,
+    Message,
+    Stale,
+    Standing,
+    Takeover,
+    Told,
+)
 from engine.multijoin.model import BlockRows, Result
 from engine.multijoin.node import Layout, Node
 from engine.multijoin.store import Store
@@ -140,4 +150,6 @@ class Network:
 
 
 def message_is_for_centre(message: Message) -> bool:
-    return type(message).__name__ in ("Delta", "Expire", "Standing", "Stale", "Takeover")
+    return isinstance(
+        message, Delta | Expire | Standing | Stale | Takeover | Announce | Told | Joined
+    )

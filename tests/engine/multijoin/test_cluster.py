@@ -42,10 +42,12 @@ def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
     return found
 
 
-def test_centre_killed_and_started_again_in_bad_weather(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["planned", "auto"])
+def test_centre_killed_and_started_again_in_bad_weather(strategy: str, tmp_path: Path) -> None:
     windows: list[float] = [3, math.inf, 2]
     blocks = numbered(random_blocks(random.Random(12), 3, units=12))
-    with Cluster(layout(windows), tmp_path, loss=0.1, repeat=0.1, delay=0.02) as cluster:
+    whole = layout(windows, strategy=strategy)
+    with Cluster(whole, tmp_path, loss=0.1, repeat=0.1, delay=0.02) as cluster:
         assert cluster.layout.first_epoch == (1, CENTRE)
         third = len(blocks) // 3
         for block in blocks[:third]:
