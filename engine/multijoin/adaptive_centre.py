@@ -72,7 +72,8 @@ class AdaptiveCentre(Centre):
         self.reserved: dict[BlockId, tuple[float, int]] = {}
         windows = [window for member in self.join.windows for window in member]
         one_class = len(self.join.classes) <= 1 and isinstance(self.kind, Exact)
-        self.counts_exactly = one_class and all(window == math.inf for window in windows)
+        exact = one_class and not self.join.residuals
+        self.counts_exactly = exact and all(window == math.inf for window in windows)
 
     # --- announcements ---------------------------------------------------------------
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from engine.multijoin.errors import MultiJoinError
 from engine.multijoin.model import BlockRows, Join, Row
+from engine.multijoin.where import at_source, carried
 
 
 class BlockNumbers:
@@ -77,7 +78,8 @@ def blocks_of_batch(
     join: Join, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
 ) -> list[BlockRows]:
     """A batch's rows, by stream, as blocks of `unit` ticks each that close at the unit's end; in
-    the order of their closing times, then streams. Rows go with their place in their table."""
+    the order of their closing times, then streams. Rows go with their place in their table, and
+    what conditions read of them."""
     if unit < 1:
         raise ValueError(f"unit = {unit}: want 1 tick or more")
     rows: dict[tuple[int, int], list[Row]] = {}
@@ -85,9 +87,12 @@ def blocks_of_batch(
         ts = np.asarray(table.column("ts").combine_chunks(), dtype=np.int64)
         columns = [table.column(name).to_pylist() for name in join.streams[stream].columns]
         closing = -(-ts // unit) * unit
+        payloads, left = carried(join, stream, table), set(at_source(join, stream, table))
         for place, (t, tau) in enumerate(zip(ts.tolist(), closing.tolist(), strict=True)):
             keys = tuple(column[place] for column in columns)
-            rows.setdefault((tau, stream), []).append(Row(keys, t, place))
+            block = rows.setdefault((tau, stream), [])
+            if place in left:
+                block.append(Row(keys, t, payloads[place]))
     order = sorted(rows)
     given = numbers.of(batch, [(stream, tau) for tau, stream in order])
     return [

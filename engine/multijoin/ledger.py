@@ -47,13 +47,16 @@ class Charge:
 
 @dataclass
 class Ledger:
-    """`deliver` false leaves results out. `width` weighs a row by the streams merged in it."""
+    """`deliver` false leaves results out. `width` weighs a row by the streams merged in it.
+    `ingest_cost` is what rows cost from a feeder that is elsewhere to the sites that store them: part
+    of no way of joining, and so of no total."""
 
     n: int
     preset: Preset = "paper"
     deliver: bool = True
     width: Callable[[int], float] = lambda streams: 1
     charges: list[Charge] = field(default_factory=list)
+    ingest_cost: float = 0.0
     _seen: set[tuple[object, ...]] = field(default_factory=set)
 
     def charge(self, sender: int, to: int, message: Message, costs: UnitCosts) -> None:
@@ -74,6 +77,10 @@ class Ledger:
             tau = getattr(message, "tau", -math.inf)
             cost = times(units, costs.w[sender][to])
             self.charges.append(Charge(tau, sender, to, kind, stream, no, units, cost))
+
+    def ingest(self, feeder: int, site: int, rows: int, costs: UnitCosts) -> None:
+        """Rows on their way from a feeder to their site."""
+        self.ingest_cost += times(rows * self.width(1), costs.w[feeder][site])
 
     def units(self, message: Message) -> float:
         real = self.preset == "real"

@@ -46,9 +46,10 @@ class Plan:
             field.name: getattr(self.layout, field.name) for field in dataclasses.fields(Layout)
         }
         join = self.layout.join
-        if join.residuals:
-            raise Malformed("a residual condition is code, which no process is sent")
-        layout["join"] = {"streams": join.streams, "equal": join.equal, "windows": join.windows}
+        # A condition that is no expression is code, which no process is sent: the wire refuses it.
+        layout["join"] = {
+            name: getattr(join, name) for name in ("streams", "equal", "windows", "residuals")
+        }
         rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         path.touch(mode=0o600)
         path.write_bytes(encode(rest | {"layout": layout}))

@@ -76,8 +76,12 @@ class Network:
 
     # --- what a user does -------------------------------------------------------
 
-    def submit(self, block: BlockRows) -> None:
+    def submit(self, block: BlockRows, feeder: int | None = None) -> None:
+        """Hands a block to its site; from a feeder on another node, what that costs is counted."""
         self.nodes[block.stream].submit(block, self.now)
+        if feeder is not None:
+            assert self.ledger is not None
+            self.ledger.ingest(feeder, block.stream, len(block.rows), self.costs)
         self._post(block.stream)
 
     def set_costs(self, costs: UnitCosts, nodes: Iterable[int] | None = None) -> None:
