@@ -17,14 +17,16 @@ import hmac
 import random
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine.multijoin.errors import FeederBlocked, MultiJoinError
 from engine.multijoin.messages import Message
 from engine.multijoin.model import BlockRows, Join, Result
 from engine.multijoin.node import Layout, Node
+from engine.multijoin.store import Store
 from engine.multijoin.wire import Malformed, decode, encode
 
+Address: TypeAlias = tuple[str, int]
 LONGEST = 64 << 20
 TICK = 0.02
 """Seconds between looks at the clock."""
@@ -32,10 +34,12 @@ TICK = 0.02
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What every process is told: the join, who is where, and how bad its network is to be."""
+    """What every process is told: the join, who is where, and how bad its network is to be. A
+    node listens at one address and may be reached by another, if something is in between."""
 
     layout: Layout
-    ports: tuple[int, ...]
+    listen: tuple[Address, ...]
+    reach: tuple[Address, ...]
     token: str
     loss: float = 0.0
     repeat: float = 0.0
@@ -65,9 +69,11 @@ class Plan:
 class Host:
     """One node and its connections."""
 
-    def __init__(self, plan: Plan, number: int, attempt: int = 0) -> None:
+    def __init__(
+        self, plan: Plan, number: int, attempt: int = 0, store: Store | None = None
+    ) -> None:
         self.plan, self.number = plan, number
-        self.node = Node(plan.layout, number, self._emit, attempt)
+        self.node = Node(plan.layout, number, self._emit, attempt, store)
         self.results: list[tuple[int, Result]] = []
         self.peers: dict[int, asyncio.StreamWriter] = {}
         self.chance = random.Random(number + 1000 * attempt)
@@ -78,9 +84,8 @@ class Host:
         self.results.append((member, result))
 
     async def run(self) -> None:
-        server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.plan.ports[self.number], limit=LONGEST
-        )
+        host, port = self.plan.listen[self.number]
+        server = await asyncio.start_server(self._serve, host, port, limit=LONGEST)
         ticking = asyncio.create_task(self._tick())
         async with server:
             print("ready", flush=True)
@@ -128,7 +133,7 @@ class Host:
         try:
             writer = self.peers.get(to)
             if writer is None or writer.is_closing():
-                _, writer = await asyncio.open_connection("127.0.0.1", self.plan.ports[to])
+                _, writer = await asyncio.open_connection(*self.plan.reach[to])
                 write_frame(writer, (self.plan.token, self.number))
                 self.peers[to] = writer
             write_frame(writer, message)
@@ -204,17 +209,19 @@ async def read_frame(reader: asyncio.StreamReader) -> Any:
     return decode(await reader.readexactly(length))
 
 
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every program that is a node."""
+    made = argparse.ArgumentParser(description="One node of a join across sites.")
+    made.add_argument("plan", type=Path)
+    made.add_argument("number", type=int)
+    made.add_argument("--attempt", type=int, default=0)
+    return made
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="One node of a join across sites.")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("number", type=int)
-    parser.add_argument("--attempt", type=int, default=0)
-    arguments = parser.parse_args(argv)
-
-    async def run() -> None:
-        await Host(Plan.load(arguments.plan), arguments.number, arguments.attempt).run()
-
-    asyncio.run(run())
+    arguments = parser().parse_args(argv)
+    host = Host(Plan.load(arguments.plan), arguments.number, arguments.attempt)
+    asyncio.run(host.run())
     return 0
 
 

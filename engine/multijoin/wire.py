@@ -22,6 +22,7 @@ from engine.multijoin.errors import MultiJoinError
 from engine.multijoin.model import BlockRows, Partial, Result, Row, Stored, Stream
 from engine.multijoin.synopsis import CountingBloom, CountMin, Exact, Hashed
 from engine.multijoin.where import Where
+from hdl.device import Window, WindowKind
 from hdl.isa import Condition
 
 _KNOWN: dict[str, type[Any]] = {
@@ -63,11 +64,12 @@ _KNOWN: dict[str, type[Any]] = {
         CountMin,
         CountingBloom,
         Where,
+        Window,
         Type,
         *(kind for kind in get_args(x.Expression) if kind is not x.Aggregate),
     )
 }
-_ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Condition)}
+_ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Condition, WindowKind)}
 _TIMES = {kind.__name__: kind for kind in (datetime.date, datetime.time, datetime.datetime)}
 
 

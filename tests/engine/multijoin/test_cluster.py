@@ -107,7 +107,7 @@ def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
 def test_strangers_and_nonsense(tmp_path: Path) -> None:
     with Cluster(layout([1, 1, 1]), tmp_path) as cluster:
         for hello in ((("wrong", None), ("stop",)), ((cluster.plan.token, 1), "no message")):
-            with socket.create_connection(("127.0.0.1", cluster.plan.ports[0])) as stranger:
+            with socket.create_connection(cluster.plan.listen[0]) as stranger:
                 for value in hello:
                     data = encode(value)
                     stranger.sendall(len(data).to_bytes(4, "big") + data)
@@ -133,6 +133,6 @@ def test_code_is_not_sent(tmp_path: Path) -> None:
     join = Join.on_one_key([1, 1, 1])
     withed = Join(join.streams, join.equal, residuals=(Anything(),))
     whole = layout([1, 1, 1])
-    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (1,) * 5, "t")
+    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (("", 1),) * 5, (("", 1),) * 5, "t")
     with pytest.raises(Malformed):
         plan.save(tmp_path / "plan.json")
