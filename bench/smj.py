@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from engine.multijoin.adaptive import run_auto
 from engine.multijoin.baselines import run_bloom, run_hub
-from engine.multijoin.explain import watch
+from engine.multijoin.explain import HEAD, rows, watch
 from engine.multijoin.lockstep import Outcome, Terms, run_lottery, run_smj
 from engine.multijoin.model import BlockRows, Join, Row
 from engine.multijoin.node import Layout
@@ -52,7 +52,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
         for terms in (Terms(), Terms(WINDOW), Terms(deliver=False), Terms(WINDOW, deliver=False))
         for n in SITES
     }
-    rows: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for window in (math.inf, WINDOW):
         for deliver in (True, False):
             for way in list(WAYS)[1:]:
@@ -60,7 +60,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
                     100 * (1 - sum(by[way]) / sum(by["lottery"]))
                     for by in (means[window, deliver, n] for n in SITES)
                 ]
-                rows.append(
+                table.append(
                     (
                         _window(window),
                         "yes" if deliver else "no",
@@ -90,7 +90,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
     ]
     return Measurement(
         ("window", "delivered", "way", *(f"n={n}" for n in SITES), "mean", "claimed"),
-        rows,
+        table,
         {},
         f"{seeds} seeds for each number of sites, 30 units of about five rows a site, keys 1-20, "
         "unit costs 1-10; percent of the mean cost of lottery saved",
@@ -192,8 +192,8 @@ def _example() -> Table:
         for i, keys in enumerate(unit):
             net.submit(BlockRows(i, t, tuple(Row((key,), t) for key in keys)))
             net.run()
-    head = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
-    return Table("orders chosen, seed 3000, window 3, last blocks", head, [*record.rows()[-9:]])
+    last = [*rows(record.blocks()[-9:])]
+    return Table("orders chosen, seed 3000, window 3, last blocks", HEAD, last)
 
 
 def _charts(means: Means) -> dict[str, str]:

@@ -21,7 +21,8 @@ from types import TracebackType
 from typing import Any
 
 from engine.multijoin.errors import MultiJoinError
-from engine.multijoin.model import BlockRows, Result
+from engine.multijoin.explain import Block, with_costs
+from engine.multijoin.model import BlockId, BlockRows, Result
 from engine.multijoin.node import Layout
 from engine.multijoin.process import Address, Plan
 from engine.multijoin.wire import decode, encode
@@ -182,6 +183,19 @@ class Cluster:
         found = list(self.ask(self.layout.query_node, "results", self._read)[1])
         self._read += len(found)
         return found
+
+    def blocks(self) -> list[Block]:
+        """Every block whose plan somebody alive remembers, with what its rows cost on their way as
+        the nodes on it added it up; in the order of time."""
+        decisions: dict[BlockId, Block] = {}
+        costs: dict[BlockId, float] = {}
+        for number in self.processes:
+            _, decided, spent = self.ask(number, "blocks")
+            for key, block in decided.items():
+                if key not in decisions or decisions[key].epoch < block.epoch:
+                    decisions[key] = block
+            costs |= spent
+        return sorted(with_costs(decisions, costs), key=lambda b: (b.tau, b.stream, b.block))
 
 
 def _send(control: socket.socket, value: object) -> None:

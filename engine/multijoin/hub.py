@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from engine.multijoin.costs import UnitCosts, times
 from engine.multijoin.messages import (
     Ack,
     Deliver,
@@ -53,8 +54,11 @@ class _Replica:
 class Hub:
     """The role; a node that is none yet has empty replicas."""
 
-    def __init__(self, join: Join, node: int, outbox: Outbox, query_node: int) -> None:
+    def __init__(
+        self, join: Join, node: int, outbox: Outbox, query_node: int, costs: UnitCosts
+    ) -> None:
         self.join, self.node, self.outbox, self.query_node = join, node, outbox, query_node
+        self.costs = costs
         self.replicas = [_Replica(RowStore(join, k)) for k in range(len(join))]
         self.epoch: Epoch = (0, -1)
         self.watermark = -math.inf
@@ -126,11 +130,15 @@ class Hub:
         self.outbox.insist(self.epoch[1], told)
 
     def _deliver(self, ship: Ship, parts: list[Partial]) -> None:
+        source, w = ship.block[0], self.costs.w
+        spent = times(len(ship.rows), w[source][self.node])
         if parts:
-            results = Deliver(ship.block, ship.tau, ship.watermark, results_of(parts))
+            spent += times(len(parts), w[self.node][self.query_node])
+            found = results_of(parts)
+            results = Deliver(ship.block, ship.tau, ship.watermark, found, spent)
             self.outbox.insist(self.query_node, results)
         else:
-            self.outbox.insist(ship.block[0], Done(ship.block, ship.tau))
+            self.outbox.insist(source, Done(ship.block, ship.tau, spent))
 
     def on_forward(self, sender: int, forward: Forward) -> None:
         self.outbox.answered(("joined", *forward.block), by=sender)

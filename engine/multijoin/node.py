@@ -130,7 +130,7 @@ class Node:
             self.sink = Sink(self.outbox, emit)
         self.hub: Hub | None = None
         if layout.strategy == "auto" and (self.site is not None or self.sink is not None):
-            self.hub = Hub(layout.join, number, self.outbox, layout.query_node)
+            self.hub = Hub(layout.join, number, self.outbox, layout.query_node, layout.costs)
             self.hub.follow(layout.first_epoch)
 
     def _new_centre(self, attempt: int) -> Centre:
@@ -173,6 +173,8 @@ class Node:
         self._costs = costs
         if self.site is not None:
             self.site.costs = costs
+        if self.hub is not None:
+            self.hub.costs = costs
         if self.centre is not None:
             self.centre.set_costs(costs)
 

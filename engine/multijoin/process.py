@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from engine.multijoin.errors import FeederBlocked, MultiJoinError
-from engine.multijoin.messages import Message
-from engine.multijoin.model import BlockRows, Join, Result
+from engine.multijoin.explain import Block, block_of
+from engine.multijoin.messages import Announce, Delta, Done, Message
+from engine.multijoin.messages import Plan as Decided
+from engine.multijoin.model import BlockId, BlockRows, Join, Result
 from engine.multijoin.node import Layout, Node
 from engine.multijoin.store import Store
 from engine.multijoin.wire import Malformed, decode, encode
@@ -75,6 +77,11 @@ class Host:
         self.plan, self.number = plan, number
         self.node = Node(plan.layout, number, self._emit, attempt, store)
         self.results: list[tuple[int, Result]] = []
+        self.decisions: dict[BlockId, Block] = {}
+        self.spent: dict[BlockId, float] = {}
+        self.node.on_accept(self._note)
+        if self.node.site is not None:
+            self.node.site.on_over = self._over
         self.peers: dict[int, asyncio.StreamWriter] = {}
         self.chance = random.Random(number + 1000 * attempt)
         self.stopped = asyncio.Event()
@@ -82,6 +89,12 @@ class Host:
 
     def _emit(self, member: int, result: Result) -> None:
         self.results.append((member, result))
+
+    def _note(self, delta: Delta | Announce, plan: Decided) -> None:
+        self.decisions[plan.stream, plan.no] = block_of(self.plan.layout.join, delta, plan)
+
+    def _over(self, done: Done) -> None:
+        self.spent[done.block] = done.spent
 
     async def run(self) -> None:
         host, port = self.plan.listen[self.number]
@@ -179,6 +192,8 @@ class Host:
                 return ("results", tuple(self.results[first:]))
             case ("state",):
                 return ("state", self._state())
+            case ("blocks",):
+                return ("blocks", self.decisions, self.spent)
             case ("stop",):
                 self.stopped.set()
                 return ("stopping",)

@@ -64,7 +64,8 @@ class _Open:
 
 
 class Site:
-    """The site of one stream. `on_plan` is told of each plan and the rows that came of it."""
+    """The site of one stream. `on_plan` is told of each plan, `on_over` of each block whose rows
+    went somewhere, once nothing of it is under way any more."""
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class Site:
         self.probed: dict[tuple[int, int, int], float] = {}
         self.counters: Counter[str] = Counter()
         self.on_plan: Callable[[Plan], None] = lambda plan: None
+        self.on_over: Callable[[Done], None] = lambda done: None
 
     # --- what the feeder does -----------------------------------------------
 
@@ -316,6 +318,8 @@ class Site:
         block = self.open.get(no)
         if block is not None and block.state is State.PLANNED:
             del self.open[no]
+            if done is not None:
+                self.on_over(done)
 
     # --- when the centre is silent, or the store lost --------------------------
 

@@ -19,6 +19,7 @@ from compiler.plan.types import Kind, Type
 from engine.multijoin import messages as m
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import MultiJoinError
+from engine.multijoin.explain import Block
 from engine.multijoin.model import BlockRows, Partial, Result, Row, Stored, Stream
 from engine.multijoin.synopsis import CountingBloom, CountMin, Exact, Hashed
 from engine.multijoin.where import Where
@@ -63,6 +64,7 @@ _KNOWN: dict[str, type[Any]] = {
         Hashed,
         CountMin,
         CountingBloom,
+        Block,
         Where,
         Window,
         Type,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from engine.multijoin.costs import UnitCosts
 from engine.multijoin.hub import Hub
 from engine.multijoin.messages import (
     Ack,
@@ -21,10 +22,11 @@ from engine.multijoin.model import Join, Stored
 from engine.multijoin.outbox import Outbox
 
 HUB, QUERY_NODE = 2, 3
+COSTS = UnitCosts.of([[0 if a == b else a + b for b in range(4)] for a in range(4)])
 
 
 def hub(window: float = math.inf) -> Hub:
-    made = Hub(Join.on_one_key([window] * 3), HUB, Outbox(10), QUERY_NODE)
+    made = Hub(Join.on_one_key([window] * 3), HUB, Outbox(10), QUERY_NODE, COSTS)
     made.follow((1, 0))
     return made
 
@@ -51,7 +53,7 @@ def test_what_a_block_may_see_is_fetched_first() -> None:
     assert said(of) == [(1, Fetch(1, -1, 1, (), 0))]
     of.on_fetched(1, Fetched(1, -1, 1, 0, (row(1, 0), row(1, 1, key=8))))
     (done, joined) = said(of)
-    assert done == (0, Done((0, 4), 0))
+    assert done == (0, Done((0, 4), 0, 2))
     assert joined == (0, Joined((1, 0), (0, 4), 0, 0, delivered=True))
     # Stream 1 is here up to block 1; of stream 0, block 4 alone, so 0 to 3 are still wanted.
     of.on_ship(2, ship(2, 0, (4, 1, -1)))
