@@ -34,7 +34,8 @@ from cosim.bridge.protocol import PLAIN, Run
 from engine.host.complete import result_schema
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of
-from spark_feeder.progress import QUERY, STREAM, Counts
+from spark_feeder.prefilter import Prefilter, needed
+from spark_feeder.progress import ALL, QUERY, STREAM, Counts
 from spark_feeder.source import NAME, Connection, Seustream
 from spark_feeder.types import spark_schema
 
@@ -128,6 +129,7 @@ class Job:
     bounded: bool
     most_restarts: int
     _folder: Any = None
+    prefilter: Prefilter | None = None
     began: float = field(default_factory=time.monotonic)
     restarts: int = 0
 
@@ -144,6 +146,8 @@ class Job:
             if timeout is not None and time.monotonic() - self.began > timeout:
                 raise FeedError(f"the job is not over after {timeout:g} seconds")
             time.sleep(_BETWEEN)
+        if self.prefilter is not None:
+            self.prefilter.finish()
         for client in self._clients():
             client.end()
         self._deliver_rest(show)
@@ -156,6 +160,8 @@ class Job:
         counts = Counts()
         for client in self._clients():
             counts.add(client.status())
+        if self.prefilter is not None:
+            counts.saved = self.prefilter.saved
         return counts
 
     def stop(self) -> None:
@@ -237,11 +243,13 @@ def run(
     token_file: str | None = None,
     tls_ca: str | None = None,
     restarts: int = 20,
+    prefilter: bool = False,
 ) -> Job:
     """Starts a job and gives it. `queries` are a compilation, X-SQL, or a file of it; `sources`
     a streaming frame for each stream, `select` how to make the stream's columns of theirs. With
     several bridges, tuples are divided among them by the key the compiler finds. Without a
-    checkpoint the job begins anew, and the bridge must have nothing of another."""
+    checkpoint the job begins anew, and the bridge must have nothing of another. With `prefilter`
+    tuples that can join nothing stay where they were read."""
     compilation = _compiled(queries)
     spark = _spark_of(sources)
     spark.dataSource.register(Seustream)
@@ -249,6 +257,8 @@ def run(
     connection = Connection(bridges, token_file, tls_ca)
     key_of = _keys(compilation, len(bridges))
     frames = _frames(compilation, sources, select or {})
+    if prefilter:
+        needed(compilation)
     for number in range(len(bridges)):
         _load(connection.client(number), compilation, how, fresh=checkpoint is None)
     folder = None
@@ -272,6 +282,10 @@ def run(
         writer = writer.option("checkpointLocation", str(place / "streams" / stream))
         return trigger.of(writer.queryName(STREAM + stream)).start()
 
+    def put(stream: str, rows: DataFrame, writer: str, epoch: int) -> None:
+        to = options(rows.write.format(NAME), stream=stream, key=key_of.get(stream))
+        to.option("writer", writer).option("epoch", str(epoch)).mode("append").save()
+
     def deliver(query: str) -> StreamingQuery:
         reader = options(spark.readStream.format(NAME), query=query)
         rows = reader.schema(schemas[query]).load()
@@ -280,6 +294,17 @@ def run(
 
     kept = [q.name for q in compilation.program.queries if how.keep is None or q.name in how.keep]
     readers = [_flow(QUERY + name, deliver, name) for name in kept]
+    if prefilter:
+        made = Prefilter(
+            compilation, frames, place / "prefilter", put, slack=how.slack, lag=how.lag
+        )
+
+        def feed_all(name: str) -> StreamingQuery:
+            writer = made.rows().writeStream.foreachBatch(made.take).queryName(name)
+            return trigger.of(writer.option("checkpointLocation", str(place / "streams"))).start()
+
+        writers = [] if made.ended else [_flow(ALL, feed_all, ALL)]
+        return Job(connection, writers, readers, bounded, restarts, folder, made)
     writers = [_flow(STREAM + name, feed, name) for name in frames]
     return Job(connection, writers, readers, bounded, restarts, folder)
 

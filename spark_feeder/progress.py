@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-STREAM, QUERY = "stream ", "query "
+from engine.multijoin.prefilter import Saved
+
+STREAM, QUERY, ALL = "stream ", "query ", "streams"
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class Counts:
     device          what the device counted: taken, pairs, circulated, delivered, handed_over;
                     `cycles` if it has a clock, the most of any
     epochs          committed
+    saved           by the synopsis filter, of each stream
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -30,6 +33,7 @@ class Counts:
     waiting: int = 0
     epochs: int = 0
     device: dict[str, int] = field(default_factory=dict)
+    saved: dict[str, Saved] = field(default_factory=dict)
 
     def add(self, status: dict[str, Any]) -> None:
         """One bridge's status."""
