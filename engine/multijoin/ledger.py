@@ -59,16 +59,26 @@ class Ledger:
     ingest_cost: float = 0.0
     _seen: set[tuple[object, ...]] = field(default_factory=set)
 
-    def charge(self, sender: int, to: int, message: Message, costs: UnitCosts) -> None:
+    def charge(
+        self,
+        sender: int,
+        to: int,
+        message: Message,
+        costs: UnitCosts,
+        group: int = 0,
+        less: float = 0.0,
+    ) -> None:
+        """Of several joins that share their messages, `group` is whose this one is, and `less` what
+        the message holds that another took along."""
         if self.preset == "paper":
             told = (getattr(message, "epoch", None), getattr(message, "no", None))
             if isinstance(message, Ship):
                 told = (message.moving, None)
-            key = (sender, to, type(message).__name__, ref(message), *told)
+            key = (group, sender, to, type(message).__name__, ref(message), *told)
             if key in self._seen:
                 return
             self._seen.add(key)
-        units = self.units(message)
+        units = self.units(message) - less
         if units:
             stream, no = self._block(message)
             kind = type(message).__name__.lower()

@@ -54,10 +54,12 @@ class Stored:
     tau: float = field(compare=False)
     ends: tuple[float, ...] = field(compare=False)
     payload: object = field(default=None, compare=False)
+    kept: float = field(default=-math.inf, compare=False)
 
     @property
     def end(self) -> float:
-        return max(self.ends)
+        """Until when it is stored: till its last window ends, or longer if others ask for it."""
+        return max(*self.ends, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,14 @@ class Residual(Protocol):
 @dataclass(frozen=True)
 class Join:
     """An equi-join of streams, one stream a site, for one or several member queries that differ
-    in their windows alone. `windows[m][k]` is member m's window of stream k."""
+    in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
+    is for how long each stream's rows are stored at least, for the sake of other joins."""
 
     streams: tuple[Stream, ...]
     equal: tuple[tuple[Column, Column], ...]
     windows: tuple[tuple[float, ...], ...] = ()
     residuals: tuple[Residual, ...] = ()
+    horizons: tuple[float, ...] = ()
     classes: tuple[frozenset[Column], ...] = field(init=False)
     _of: tuple[tuple[int, ...], ...] = field(init=False)
     _places: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)

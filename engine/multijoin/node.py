@@ -70,6 +70,7 @@ class Layout:
     retry_limit: int = RETRY_LIMIT
     max_pending: int = MAX_PENDING
     strategy: Strategy = "planned"
+    first_centre: int | None = None
 
     def __post_init__(self) -> None:
         if not self.candidates:
@@ -86,6 +87,8 @@ class Layout:
 
     @property
     def first_epoch(self) -> Epoch:
+        if self.first_centre is not None:
+            return 1, self.first_centre
         return 1, self.costs.centre(range(len(self.join)), self.candidates)
 
 
@@ -270,6 +273,10 @@ class Node:
                     self.centre.give_way(message.epoch)
             case Wait():
                 site.on_wait(message)
+
+    def drain(self) -> list[tuple[int, Message]]:
+        """What this node has to say."""
+        return self.outbox.drain()
 
     @property
     def idle(self) -> bool:

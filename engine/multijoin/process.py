@@ -54,7 +54,8 @@ class Plan:
         join = self.layout.join
         # A condition that is no expression is code, which no process is sent: the wire refuses it.
         layout["join"] = {
-            name: getattr(join, name) for name in ("streams", "equal", "windows", "residuals")
+            name: getattr(join, name)
+            for name in ("streams", "equal", "windows", "residuals", "horizons")
         }
         rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         path.touch(mode=0o600)
@@ -119,7 +120,7 @@ class Host:
             self._post()
 
     def _post(self) -> None:
-        for to, message in self.node.outbox.drain():
+        for to, message in self.node.drain():
             if to == self.number:
                 self._later(0, self._receive_own(message))
                 continue

@@ -165,7 +165,8 @@ class Site:
         if domain is not None and not domain.issuperset(values):
             self.counters["rows out of their domain"] += 1
             return None
-        return Stored(tid, values, row.t, tau, ends, row.payload)
+        kept = row.t + self.join.horizons[self.stream] if self.join.horizons else -math.inf
+        return Stored(tid, values, row.t, tau, ends, row.payload, kept)
 
     def entry(self, row: Stored) -> Entry:
         return tuple(map(self._entry, row.values))

@@ -138,7 +138,7 @@ class Network:
 
     def _post(self, sender: int) -> None:
         """Sends what a node has to say."""
-        for to, message in self.nodes[sender].outbox.drain():
+        for to, message in self.nodes[sender].drain():
             assert self.ledger is not None
             self.ledger.charge(sender, to, message, self.costs)
             here = sender == to
