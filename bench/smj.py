@@ -32,9 +32,9 @@ WAYS: dict[str, Callable[[Setting, Terms], Outcome]] = {
     "order only": lambda of, terms: run_smj(of, subset_dp, terms, filtered=False),
     "bloom": run_bloom,
     "hub": run_hub,
-    "auto": lambda of, terms: run_auto(of, terms)[0],
 }
-MOVES = "moves of auto"
+AUTO, MOVES = "auto", "moves of auto"
+SHOWN = (*WAYS, AUTO)
 CLAIMED = {
     (math.inf, "SMJE"): (40, 60),
     (math.inf, "SMJH"): (20, 40),
@@ -55,7 +55,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
     table: list[tuple[object, ...]] = []
     for window in (math.inf, WINDOW):
         for deliver in (True, False):
-            for way in list(WAYS)[1:]:
+            for way in SHOWN[1:]:
                 each = [
                     100 * (1 - sum(by[way]) / sum(by["lottery"]))
                     for by in (means[window, deliver, n] for n in SITES)
@@ -73,14 +73,14 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
     costs = [
         (_window(window), way, *(_mean(means[window, True, n][way]) for n in SITES))
         for window in (math.inf, WINDOW)
-        for way in WAYS
+        for way in SHOWN
     ]
     bound = [
         (
             _window(window),
             "yes" if deliver else "no",
             n,
-            *(_mean(by[w]) for w in ("auto", MOVES, "hub", "SMJE")),
+            *(_mean(by[w]) for w in (AUTO, MOVES, "hub", "SMJE")),
         )
         for (window, deliver, n), by in means.items()
     ]
@@ -121,16 +121,21 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
 def _means(terms: Terms, n: int, seeds: int) -> dict[str, list[float]]:
     """Mean cost by way and time unit."""
     found: dict[str, list[float]] = {}
+
+    def add(way: str, costs: Sequence[float]) -> None:
+        before = found.setdefault(way, [0.0] * len(costs))
+        found[way] = [a + b / seeds for a, b in zip(before, costs, strict=True)]
+
     for s in range(seeds):
         of = setting(1000 * n + s, n)
-        for way, run in WAYS.items():
-            costs = run(of, terms).costs
-            before = found.setdefault(way, [0.0] * len(costs))
-            found[way] = [a + b / seeds for a, b in zip(before, costs, strict=True)]
-        account, hub = run_auto(of, terms)[1], run_hub(of, terms)
-        assert account.spent <= hub.total, f"auto spent more than the best hub, seed {1000 * n + s}"
-        moved = account.moved / len(hub.costs) / seeds
-        found[MOVES] = [a + moved for a in found.get(MOVES, [0.0] * len(hub.costs))]
+        outcomes = {way: run(of, terms) for way, run in WAYS.items()}
+        for way, outcome in outcomes.items():
+            add(way, outcome.costs)
+        outcome, account = run_auto(of, terms)
+        hub = outcomes["hub"].total
+        assert account.spent <= hub, f"auto spent more than the best hub, seed {1000 * n + s}"
+        add(AUTO, outcome.costs)
+        add(MOVES, [account.moved / len(outcome.costs)] * len(outcome.costs))
     return found
 
 
@@ -199,7 +204,7 @@ def _example() -> Table:
 def _charts(means: Means) -> dict[str, str]:
     found = {}
     for window, name in ((math.inf, "no-window"), (WINDOW, "window")):
-        by_sites = {way: [_mean(means[window, True, n][way]) for n in SITES] for way in WAYS}
+        by_sites = {way: [_mean(means[window, True, n][way]) for n in SITES] for way in SHOWN}
         found[f"sites-{name}"] = lines(
             f"Cost by number of sites, {_window(window)}",
             "sites",

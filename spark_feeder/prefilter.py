@@ -32,6 +32,7 @@ from engine.host.stores import stream_schema
 from engine.multijoin.needs import Needs, needs
 from engine.multijoin.prefilter import Saved, SynopsisFilter, places
 from spark_feeder.errors import FeedError
+from spark_feeder.multijoin_feed import of_stream, together
 from spark_feeder.types import for_bridge, spark_schema
 
 BITS = 1 << 14
@@ -146,14 +147,7 @@ class Prefilter:
 
     def rows(self) -> DataFrame:
         """All streams as one frame: which, and its columns."""
-        tagged = [
-            frame.select(f.lit(name).alias("stream"), f.struct(*frame.columns).alias(name))
-            for name, frame in self.frames.items()
-        ]
-        whole = tagged[0]
-        for other in tagged[1:]:
-            whole = whole.unionByName(other, allowMissingColumns=True)
-        return whole
+        return together(self.frames)
 
     # --- batches ------------------------------------------------------------------------
 
@@ -163,10 +157,7 @@ class Prefilter:
         self.state = self._state(number - 1)
         batch.persist()
         try:
-            new = {
-                name: batch.where(f.col("stream") == name).select(f"`{name}`.*")
-                for name in self.frames
-            }
+            new = {name: of_stream(batch, name) for name in self.frames}
             self._note(new)
             self._decide(new, number, self._writer(batch))
         finally:
