@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import BadQuery
 from engine.multijoin.model import BlockRows, Join, Row, Stream, Tid
 from engine.multijoin.shared import SharedLayout, SharedNode, groups
@@ -158,7 +159,8 @@ def test_queries_of_one_shape_are_members_of_one_join() -> None:
 def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
     """Two queries that differ in what R meets: its keys are told, planned and deleted once."""
     queries = [query("RS", [1, 1], "R.a=S.a"), query("RT", [4, 1], "R.a=T.a")]
-    net = SharedNetwork(SharedLayout(SITES, tuple(queries), costs(random.Random(1), 5), 4))
+    near_s = [[0 if a == b else 1 if 1 in (a, b) else 3 for b in range(5)] for a in range(5)]
+    net = SharedNetwork(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
     seen: list[tuple[str, int]] = []
     receive = SharedNode.receive
 
@@ -177,6 +179,14 @@ def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
     assert ("Plan", 2) in seen
     assert ("Expire", 2) in seen
     assert ("Plan", 1) in seen  # S and T are in one query each
+    # R's key of each time and its deletion are told for both, and cost what they do for one.
+    w, centre = net.layout.costs.w, net.layout.centre
+    of_r = [
+        c for c in net.ledger.charges if c.kind in ("delta", "expire") and c.sender == 0 and c.cost
+    ]
+    assert centre == 1
+    assert len(of_r) == 3 + 1
+    assert all(c.cost == w[0][centre] / 4 for c in of_r)
 
 
 def test_what_is_no_query_of_these_sites() -> None:
