@@ -278,3 +278,19 @@ def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
         assert found(net) == answer([INF] * of.n, blocks), seed
         asked += len(lost)
     assert asked
+
+
+def test_statement_37_a_block_without_a_way_waits_for_one() -> None:
+    w = [[0, 1, INF], [1, 0, INF], [INF, INF, 0]]
+    net = Network(Layout(Join.on_one_key([INF] * 2), UnitCosts.of(w), 2, strategy="auto"))
+    feed(net, [block(0, 0, 1)], lockstep=True)
+    net.submit(block(1, 0, 1))
+    for _ in range(60):
+        net.step()
+    assert found(net) == []
+    centre = leader(net)
+    assert isinstance(centre, AdaptiveCentre)
+    assert centre.deciding is not None
+    net.set_costs(UnitCosts.of([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
+    net.run()
+    assert found(net) == [((0, 0, 0), (1, 0, 0))]
