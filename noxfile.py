@@ -130,9 +130,11 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def sites(session: nox.Session) -> None:
-    """Joins across sites: every reduction over 100 seeds, thousands of runs in bad weather."""
+    """Joins across sites: every reduction over 100 seeds, thousands of runs in bad weather; then
+    sites as processes with devices behind bridges, as far apart as this machine allows."""
     install(session, "test")
     session.run("pytest", "tests/engine/multijoin", "-m", "campaign", "-n", "2", *session.posargs)
+    session.run("python", "-m", "tests.system.sites", "10")
 
 
 @nox.session

@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.multijoin.baselines import run_auto, run_bloom, run_hub
-from engine.multijoin.explain import watch
+from engine.multijoin.adaptive import run_auto
+from engine.multijoin.baselines import run_bloom, run_hub
+from engine.multijoin.explain import HEAD, rows, watch
 from engine.multijoin.lockstep import Outcome, Terms, run_lottery, run_smj
 from engine.multijoin.model import BlockRows, Join, Row
 from engine.multijoin.node import Layout
@@ -31,8 +32,9 @@ WAYS: dict[str, Callable[[Setting, Terms], Outcome]] = {
     "order only": lambda of, terms: run_smj(of, subset_dp, terms, filtered=False),
     "bloom": run_bloom,
     "hub": run_hub,
-    "auto": lambda of, terms: run_auto(of, terms)[0],
 }
+AUTO, MOVES = "auto", "moves of auto"
+SHOWN = (*WAYS, AUTO)
 CLAIMED = {
     (math.inf, "SMJE"): (40, 60),
     (math.inf, "SMJH"): (20, 40),
@@ -50,15 +52,15 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
         for terms in (Terms(), Terms(WINDOW), Terms(deliver=False), Terms(WINDOW, deliver=False))
         for n in SITES
     }
-    rows: list[tuple[object, ...]] = []
+    table: list[tuple[object, ...]] = []
     for window in (math.inf, WINDOW):
         for deliver in (True, False):
-            for way in list(WAYS)[1:]:
+            for way in SHOWN[1:]:
                 each = [
                     100 * (1 - sum(by[way]) / sum(by["lottery"]))
                     for by in (means[window, deliver, n] for n in SITES)
                 ]
-                rows.append(
+                table.append(
                     (
                         _window(window),
                         "yes" if deliver else "no",
@@ -71,7 +73,16 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
     costs = [
         (_window(window), way, *(_mean(means[window, True, n][way]) for n in SITES))
         for window in (math.inf, WINDOW)
-        for way in WAYS
+        for way in SHOWN
+    ]
+    bound = [
+        (
+            _window(window),
+            "yes" if deliver else "no",
+            n,
+            *(_mean(by[w]) for w in (AUTO, MOVES, "hub", "SMJE")),
+        )
+        for (window, deliver, n), by in means.items()
     ]
     over_time = [
         (t, *(means[w, True, 5][way][t] for w in (math.inf, WINDOW) for way in ("lottery", "SMJE")))
@@ -79,7 +90,7 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
     ]
     return Measurement(
         ("window", "delivered", "way", *(f"n={n}" for n in SITES), "mean", "claimed"),
-        rows,
+        table,
         {},
         f"{seeds} seeds for each number of sites, 30 units of about five rows a site, keys 1-20, "
         "unit costs 1-10; percent of the mean cost of lottery saved",
@@ -88,6 +99,12 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
                 "cost a time unit, results delivered",
                 ("window", "way", *(f"n={n}" for n in SITES)),
                 costs,
+            ),
+            Table(
+                "auto against shipping everything, cost a time unit; never above the best hub of a run "
+                "by more than its moves",
+                ("window", "delivered", "sites", "auto", "of that moves", "hub", "SMJE"),
+                bound,
             ),
             Table(
                 "cost over time, 5 sites, results delivered",
@@ -104,12 +121,21 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
 def _means(terms: Terms, n: int, seeds: int) -> dict[str, list[float]]:
     """Mean cost by way and time unit."""
     found: dict[str, list[float]] = {}
+
+    def add(way: str, costs: Sequence[float]) -> None:
+        before = found.setdefault(way, [0.0] * len(costs))
+        found[way] = [a + b / seeds for a, b in zip(before, costs, strict=True)]
+
     for s in range(seeds):
         of = setting(1000 * n + s, n)
-        for way, run in WAYS.items():
-            costs = run(of, terms).costs
-            before = found.setdefault(way, [0.0] * len(costs))
-            found[way] = [a + b / seeds for a, b in zip(before, costs, strict=True)]
+        outcomes = {way: run(of, terms) for way, run in WAYS.items()}
+        for way, outcome in outcomes.items():
+            add(way, outcome.costs)
+        outcome, account = run_auto(of, terms)
+        hub = outcomes["hub"].total
+        assert account.spent <= hub, f"auto spent more than the best hub, seed {1000 * n + s}"
+        add(AUTO, outcome.costs)
+        add(MOVES, [account.moved / len(outcome.costs)] * len(outcome.costs))
     return found
 
 
@@ -171,14 +197,14 @@ def _example() -> Table:
         for i, keys in enumerate(unit):
             net.submit(BlockRows(i, t, tuple(Row((key,), t) for key in keys)))
             net.run()
-    head = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
-    return Table("orders chosen, seed 3000, window 3, last blocks", head, [*record.rows()[-9:]])
+    last = [*rows(record.blocks()[-9:])]
+    return Table("orders chosen, seed 3000, window 3, last blocks", HEAD, last)
 
 
 def _charts(means: Means) -> dict[str, str]:
     found = {}
     for window, name in ((math.inf, "no-window"), (WINDOW, "window")):
-        by_sites = {way: [_mean(means[window, True, n][way]) for n in SITES] for way in WAYS}
+        by_sites = {way: [_mean(means[window, True, n][way]) for n in SITES] for way in SHOWN}
         found[f"sites-{name}"] = lines(
             f"Cost by number of sites, {_window(window)}",
             "sites",

@@ -11,6 +11,8 @@ inputs     streams from files, Kafka and the rate source, with the columns the b
 job        whole jobs: a query set, its streams, where results go; restarts, the end
 progress   what a job has done so far, for the console and Spark's listeners
 split      rows over several bridges by key
+prefilter  the synopsis filter: tuples that can join nothing stay where they were read
+multijoin_feed   streams into a join across sites, in blocks
 types      columns in Arrow as the bridge and Spark name them
 """
 

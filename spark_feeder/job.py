@@ -35,7 +35,8 @@ from engine.host.live import answer_schemas, streams_read
 from engine.host.stores import stream_schema
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of
-from spark_feeder.progress import LATE_ROWS, QUERY, STREAM, Counts, observed
+from spark_feeder.prefilter import Prefilter, needed
+from spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, Counts, observed
 from spark_feeder.source import NAME, Connection, Seustream
 from spark_feeder.types import spark_schema
 
@@ -133,6 +134,7 @@ class Job:
     bounded: bool
     most_restarts: int
     _folder: Any = None
+    prefilter: Prefilter | None = None
     began: float = field(default_factory=time.monotonic)
     restarts: int = 0
 
@@ -161,6 +163,8 @@ class Job:
         results and stops."""
         for flow in self.writers:
             flow.query.stop()
+        if self.prefilter is not None:
+            self.prefilter.finish()
         for client in self._clients():
             client.end()
         self._deliver_rest(show)
@@ -173,6 +177,8 @@ class Job:
         counts = Counts()
         for client in self._clients():
             counts.add(client.status())
+        if self.prefilter is not None:
+            counts.saved = self.prefilter.saved
         return counts
 
     def stop(self) -> None:
@@ -255,12 +261,14 @@ def run(
     tls_ca: str | None = None,
     restarts: int = 20,
     late: Sink | None = None,
+    prefilter: bool = False,
 ) -> Job:
     """Starts a job and gives it. `queries` are a compilation, X-SQL, or a file of it; `sources`
     a streaming frame for each stream, `select` how to make the stream's columns of theirs. With
     several bridges, tuples are divided among them by the key the compiler finds. Without a
     checkpoint the job begins anew, and the bridge must have nothing of another. `late` takes the
-    late rows of each stream, by its name."""
+    late rows of each stream, by its name. With `prefilter` tuples that can join nothing stay
+    where they were read."""
     compilation = _compiled(queries)
     if late is not None:
         how = replace(how, late=True)
@@ -270,6 +278,8 @@ def run(
     connection = Connection(bridges, token_file, tls_ca)
     key_of = _keys(compilation, len(bridges))
     frames = _frames(compilation, sources, select or {})
+    if prefilter:
+        needed(compilation)
     for number in range(len(bridges)):
         _load(connection.client(number), compilation, how, fresh=checkpoint is None)
     folder = None
@@ -297,6 +307,10 @@ def run(
         reader = options(spark.readStream.format(NAME), query=what)
         return observed(reader.schema(spark_schema(columns[what])).load())
 
+    def put(stream: str, rows: DataFrame, writer: str, epoch: int) -> None:
+        to = options(rows.write.format(NAME), stream=stream, key=key_of.get(stream))
+        to.option("writer", writer).option("epoch", str(epoch)).mode("append").save()
+
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, read(query))
         writer = writer.option("checkpointLocation", str(place / "queries" / query))
@@ -312,6 +326,17 @@ def run(
     readers = [_flow(QUERY + name, deliver, name) for name in kept]
     if late is not None:
         readers += [_flow(LATE_ROWS + name, put_aside, name) for name in frames]
+    if prefilter:
+        made = Prefilter(
+            compilation, frames, place / "prefilter", put, slack=how.slack, lag=how.lag
+        )
+
+        def feed_all(name: str) -> StreamingQuery:
+            writer = made.rows().writeStream.foreachBatch(made.take).queryName(name)
+            return trigger.of(writer.option("checkpointLocation", str(place / "streams"))).start()
+
+        writers = [] if made.ended else [_flow(ALL, feed_all, ALL)]
+        return Job(connection, writers, readers, bounded, restarts, folder, made)
     writers = [_flow(STREAM + name, feed, name) for name in frames]
     return Job(connection, writers, readers, bounded, restarts, folder)
 

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from compiler.plan.logical import RESULT_TIMES
+from engine.multijoin.prefilter import Saved
 
-STREAM, QUERY, LATE_ROWS = "stream ", "query ", "late "
+STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"
 OBSERVED = "seustream"
 
 
@@ -38,6 +39,7 @@ class Counts:
     device          what the device counted: taken, pairs, circulated, delivered, handed_over;
                     `cycles` if it has a clock, the most of any
     epochs          committed
+    saved           by the synopsis filter, of each stream
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Counts:
     waiting: int = 0
     epochs: int = 0
     device: dict[str, int] = field(default_factory=dict)
+    saved: dict[str, Saved] = field(default_factory=dict)
 
     def add(self, status: dict[str, Any]) -> None:
         """One bridge's status."""

@@ -31,6 +31,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
@@ -109,11 +110,17 @@ class Seustream(DataSource):
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: N802
+        return Writer(*self._sink())
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        return BatchWriter(*self._sink(), self._wanted("writer"), int(self._wanted("epoch")))
+
+    def _sink(self) -> tuple[Connection, str, str | None]:
         connection, stream = self._connection(), self._wanted("stream")
         key = self.options.get("key")
         if len(connection.bridges) > 1 and not key:
             raise ValueError('seustream: several bridges need option("key", column)')
-        return Writer(connection, stream, key)
+        return connection, stream, key
 
 
 # --- sink ---------------------------------------------------------------------
@@ -142,8 +149,7 @@ class Writer(DataSourceStreamArrowWriter):
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         task = TaskContext.get()
         assert task is not None
-        writer = str(task.getLocalProperty("sql.streaming.queryId"))
-        epoch = int(str(task.getLocalProperty("streaming.sql.batchId")))
+        writer, epoch = self._epoch(task)
         partition = task.partitionId()
         bridges = len(self.connection.bridges)
         open_parts: dict[int, Any] = {}
@@ -165,11 +171,19 @@ class Writer(DataSourceStreamArrowWriter):
         tops = [part.highest for part in open_parts.values() if part.highest is not None]
         return Written(writer, parts, max(tops, default=None))
 
+    def _epoch(self, task: TaskContext) -> tuple[str, int]:
+        """Who writes, and which epoch this is."""
+        writer = str(task.getLocalProperty("sql.streaming.queryId"))
+        return writer, int(str(task.getLocalProperty("streaming.sql.batchId")))
+
     def commit(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if isinstance(message, Written)]
         if not written:
             # Spark runs at least one task for every epoch; without one nobody can say whose it is.
             raise FeedError(f"gap: epoch {batchId} of stream {self.stream} has no tasks")
+        self._commit(written, written[0].writer, batchId)
+
+    def _commit(self, written: list[Written], writer: str, epoch: int) -> None:
         tops = [message.highest for message in written if message.highest is not None]
         seen = {self.stream: max(tops)} if tops else {}
         for bridge in range(len(self.connection.bridges)):
@@ -181,7 +195,7 @@ class Writer(DataSourceStreamArrowWriter):
             )
             with telling():
                 client = self.connection.client(bridge)
-                client.commit(Commit(written[0].writer, batchId, parts, seen))
+                client.commit(Commit(writer, epoch, parts, seen))
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803
         """Best effort: a later commit or restart forgets what is left. An error here would hide
@@ -195,6 +209,39 @@ class Writer(DataSourceStreamArrowWriter):
                     except BridgeError:
                         continue
                 return
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """The same for rows that a job of ours has ready, as an epoch it names: however often it is
+    written, the bridge takes it once. Options `writer` and `epoch`."""
+
+    def __init__(
+        self, connection: Connection, stream: str, key: str | None, writer: str, epoch: int
+    ) -> None:
+        self.sink = _Named(connection, stream, key, writer, epoch)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return self.sink.write(iterator)
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        written = [message for message in messages if isinstance(message, Written)]
+        self.sink._commit(written, self.sink.writer, self.sink.epoch)
+
+    def abort(self, messages: Sequence[Any]) -> None:
+        self.sink.abort(messages, self.sink.epoch)
+
+
+class _Named(Writer):
+    """A writer that knows its epoch."""
+
+    def __init__(
+        self, connection: Connection, stream: str, key: str | None, writer: str, epoch: int
+    ) -> None:
+        super().__init__(connection, stream, key)
+        self.writer, self.epoch = writer, epoch
+
+    def _epoch(self, task: TaskContext) -> tuple[str, int]:
+        return self.writer, self.epoch
 
 
 # --- source -------------------------------------------------------------------

@@ -13,8 +13,10 @@ should visit the other sites; only those rows travel.
     device_store   a site's rows on a device
     transport  a simulated network           ledger     what messages cost
     wire, process, cluster   nodes as processes over sockets
-    explain    orders and costs, for people  queries    X-SQL queries as such joins
+    explain    orders and costs, for people  queries, where   X-SQL queries
+    adaptive_centre, adaptive_site, hub      planned joins or a hub, among nodes
     batches    micro-batches as blocks, numbered for good
     needs, prefilter   the filter before a single device
-    setting, lockstep, lottery, baselines, strategy     the experiment
+    strategy   planned joins or a hub: what may be spent
+    setting, lockstep, lottery, baselines, adaptive     the experiment
 """

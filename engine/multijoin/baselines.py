@@ -1,4 +1,4 @@
-"""What planned joins are compared with: a hub, filters without a centre, and either by turns."""
+"""What planned joins are compared with: a hub, and filters without a centre."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ from engine.multijoin.lockstep import (
     Terms,
     hub_costs,
     results_of,
-    run_smj,
     task_of,
 )
-from engine.multijoin.planner import Planner, auto
 from engine.multijoin.setting import Setting
-from engine.multijoin.strategy import Strategy, Unit
 
 BITS = 64
 
@@ -69,25 +66,3 @@ def bits(key: Key) -> int:
     """The two bits of a key: the first two bytes of the hash of its decimal form."""
     digest = hashlib.blake2b(str(key).encode(), digest_size=8).digest()
     return 1 << digest[0] % BITS | 1 << digest[1] % BITS
-
-
-def run_auto(
-    setting: Setting, terms: Terms | None = None, planner: Planner = auto
-) -> tuple[Outcome, Strategy]:
-    """Planned joins or a hub, as `strategy` decides; what moves cost is in the unit after."""
-    terms = terms or Terms()
-    planned = run_smj(setting, planner, terms)
-    sink = setting.query_node if terms.deliver else None
-    strategy = Strategy(setting.costs, sink, range(setting.n + 1))
-    outcome = Outcome(results=list(planned.results))
-    charged = 0.0
-    for t, keys in enumerate(setting.keys):
-        rows = [len(block) for block in keys]
-        first = max(0, t - int(min(terms.window, t)))
-        live = [sum(len(unit[i]) for unit in setting.keys[first : t + 1]) for i in setting.sources]
-        own = planned.costs[t] if strategy.hub is None else None
-        spent, moved = strategy.spent, strategy.migration
-        strategy.after(Unit(own, rows, planned.results[t], live, last=t + 1 == len(setting.keys)))
-        outcome.costs.append(strategy.spent - spent + charged)
-        charged = strategy.migration - moved
-    return outcome, strategy

@@ -12,6 +12,7 @@ time, before any block goes out.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from engine.multijoin.errors import MultiJoinError
 from engine.multijoin.model import BlockRows, Join, Row
+from engine.multijoin.where import at_source, carried
 
 
 class BlockNumbers:
@@ -32,6 +34,7 @@ class BlockNumbers:
         self.path = path
         self.given: dict[tuple[int, int, int], int] = {}
         self.next: dict[int, int] = {}
+        self.ends: dict[int, list[tuple[int, int]]] = {}
         if path.exists():
             whole = path.read_bytes()
             end = whole.rfind(b"\n") + 1
@@ -52,8 +55,21 @@ class BlockNumbers:
                 f"{self.path}:{place}: not the next block number",
                 "the file is written by one feeder alone; start a new one with new sites",
             )
+        self._give(batch, stream, tau, no)
+
+    def latest(self, stream: int, before: int) -> float:
+        """When the last block of a stream closed, of the batches before one."""
+        ends = self.ends.get(stream, [])
+        return next((tau for batch, tau in reversed(ends) if batch < before), -math.inf)
+
+    def _give(self, batch: int, stream: int, tau: int, no: int) -> None:
         self.given[batch, stream, tau] = no
         self.next[stream] = no + 1
+        ends = self.ends.setdefault(stream, [])
+        if ends and ends[-1][0] == batch:
+            ends[-1] = batch, max(ends[-1][1], tau)
+        else:
+            ends.append((batch, tau))
 
     def of(self, batch: int, blocks: list[tuple[int, int]]) -> list[int]:
         """Numbers of a batch's blocks, each by stream and closing time; new ones are on disk when
@@ -62,8 +78,7 @@ class BlockNumbers:
         for stream, tau in blocks:
             if (batch, stream, tau) not in self.given:
                 no = self.next.get(stream, 0)
-                self.given[batch, stream, tau] = no
-                self.next[stream] = no + 1
+                self._give(batch, stream, tau, no)
                 lines.append(json.dumps([batch, stream, tau, no]) + "\n")
         if lines:
             with self.path.open("a") as file:
@@ -77,17 +92,23 @@ def blocks_of_batch(
     join: Join, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
 ) -> list[BlockRows]:
     """A batch's rows, by stream, as blocks of `unit` ticks each that close at the unit's end; in
-    the order of their closing times, then streams. Rows go with their place in their table."""
+    the order of their closing times, then streams. Rows go with their place in their table, and
+    what conditions read of them."""
     if unit < 1:
         raise ValueError(f"unit = {unit}: want 1 tick or more")
     rows: dict[tuple[int, int], list[Row]] = {}
     for stream, table in tables.items():
         ts = np.asarray(table.column("ts").combine_chunks(), dtype=np.int64)
         columns = [table.column(name).to_pylist() for name in join.streams[stream].columns]
-        closing = -(-ts // unit) * unit
+        # What comes after its time is part of the first block after those that have gone.
+        closing = np.maximum(-(-ts // unit) * unit, numbers.latest(stream, batch))
+        closing = closing.astype(np.int64)
+        payloads, left = carried(join, stream, table), set(at_source(join, stream, table))
         for place, (t, tau) in enumerate(zip(ts.tolist(), closing.tolist(), strict=True)):
             keys = tuple(column[place] for column in columns)
-            rows.setdefault((tau, stream), []).append(Row(keys, t, place))
+            block = rows.setdefault((tau, stream), [])
+            if place in left:
+                block.append(Row(keys, t, payloads[place]))
     order = sorted(rows)
     given = numbers.of(batch, [(stream, tau) for tau, stream in order])
     return [

@@ -19,14 +19,18 @@ from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import PlannerLimit, SynopsisUnderflow
 from engine.multijoin.messages import (
     Ack,
+    Announce,
+    Books,
     Delta,
     Epoch,
     Expire,
+    Hubwards,
     Plan,
     Rebuild,
     Stale,
     Standing,
     Takeover,
+    Tell,
     Wait,
     ref,
 )
@@ -76,7 +80,7 @@ class Centre:
         self.candidates, self.kind = tuple(candidates), kind or Exact()
         self.members = (True,) * join.members
         self.counters: Counter[str] = Counter()
-        self.on_accept: Callable[[Delta, Plan], None] = lambda delta, plan: None
+        self.on_accept: Callable[[Delta | Announce, Plan], None] = lambda delta, plan: None
         self._start_empty()
 
     def _start_empty(self) -> None:
@@ -88,7 +92,7 @@ class Centre:
         self.low = [-math.inf] * n
         self.first_open = [0] * n
         self.next_expire = [0] * n
-        self.held: dict[BlockId, Delta] = {}
+        self.held: dict[BlockId, Delta | Announce] = {}
         self.expires: dict[BlockId, Expire] = {}
         self.replies: dict[BlockId, Plan] = {}
         self.waiting: dict[BlockId, _Accepted] = {}
@@ -100,7 +104,7 @@ class Centre:
 
     # --- blocks ---------------------------------------------------------------
 
-    def on_delta(self, sender: int, delta: Delta) -> None:
+    def on_delta(self, sender: int, delta: Delta | Announce) -> None:
         if not self._is_mine(delta.epoch):
             return
         i, block = delta.stream, (delta.stream, delta.no)
@@ -145,42 +149,62 @@ class Centre:
                     self._accept(delta)
                     going = True
 
-    def _accept(self, delta: Delta) -> None:
+    def _accept(self, delta: Delta | Announce) -> None:
+        assert isinstance(delta, Delta)
         i = delta.stream
         keep = self.synopses.filter(i, delta.counts)
         size = self.synopses.sizes(i, keep)
-        visible = tuple(self.visible)
+        self._plan(_Accepted(delta, keep, self._take(delta), size))
+        self.synopses.sites[i].add(delta.counts)
+
+    def _take(self, delta: Delta | Announce) -> tuple[int, ...]:
+        """A block's turn has come: what it sees; it is seen by those after it."""
+        i, visible = delta.stream, tuple(self.visible)
         self.visible[i] = max(self.visible[i], delta.no)
         if self.expected[i]:
             self.expected[i].pop(0)
         self.next[i] = max(self.next[i], delta.no + 1)
-        self._plan(_Accepted(delta, keep, visible, size))
-        self.synopses.sites[i].add(delta.counts)
+        return visible
 
     def _plan(self, block: _Accepted) -> None:
         delta = block.delta
         order: tuple[int, ...] = ()
         predicted = 0.0
         if block.keep:
-            n = len(self.join)
-            linked = self.join.linked if len(self.join.classes) > 1 else None
-            task = Task(n, delta.stream, block.size, self.costs, self.query_node, linked)
-            found = plan(task, self.planner)
+            found = plan(self._task(delta.stream, block.size), self.planner)
             if found is None:
                 self.waiting[delta.stream, delta.no] = block
                 return
             order, predicted = found.sites, found.cost
+        self._answer(delta, block.keep, order, block.visible, predicted)
+
+    def _task(self, stream: int, size: Size) -> Task:
+        linked = self.join.linked if len(self.join.classes) > 1 else None
+        return Task(len(self.join), stream, size, self.costs, self.query_node, linked)
+
+    def _answer(
+        self,
+        delta: Delta | Announce,
+        keep: dict[Entry, int],
+        order: tuple[int, ...],
+        visible: tuple[int, ...],
+        predicted: float,
+        way: Hubwards | None = None,
+        books: Books | None = None,
+    ) -> None:
         answer = Plan(
             self.epoch,
             delta.stream,
             delta.no,
             delta.tau,
-            block.keep,
+            keep,
             order,
-            block.visible,
+            visible,
             min(self.low),
             self.members,
             predicted,
+            way,
+            books,
         )
         self.replies[delta.stream, delta.no] = answer
         self.on_accept(delta, answer)
@@ -232,7 +256,7 @@ class Centre:
     def lead(self, after: Epoch) -> None:
         """Becomes the centre of an epoch after that one: asks every site what it holds."""
         self._start_empty()
-        self.outbox.forget(Rebuild)
+        self.outbox.forget(Rebuild, Tell)
         self.epoch, self.active = (max(after, self.epoch)[0] + 1, self.node), True
         self.standings = {}
         self.counters["rebuilds"] += 1
@@ -246,7 +270,7 @@ class Centre:
 
     def _step_down(self, epoch: Epoch) -> None:
         self._start_empty()
-        self.outbox.forget(Rebuild, Takeover)
+        self.outbox.forget(Rebuild, Takeover, Tell)
         self.epoch, self.active = epoch, False
 
     def on_stale(self, message: Stale) -> None:
@@ -274,5 +298,9 @@ class Centre:
             self.low[k] = max(self.low[k], known.low)
             self.first_open[k] = max(self.first_open[k], known.first_open)
             self.next_expire[k] = known.next_expire
-        self.standings = None
+        found, self.standings = self.standings, None
+        self._resume(found)
         self._accept_all()
+
+    def _resume(self, standings: dict[int, Standing]) -> None:
+        """All sites have told what they hold."""

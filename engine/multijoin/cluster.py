@@ -14,18 +14,33 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from engine.multijoin.errors import MultiJoinError
-from engine.multijoin.model import BlockRows, Result
+from engine.multijoin.explain import Block, with_costs
+from engine.multijoin.model import BlockId, BlockRows, Result
 from engine.multijoin.node import Layout
-from engine.multijoin.process import Plan
+from engine.multijoin.process import Address, Plan
 from engine.multijoin.wire import decode, encode
 
 PATIENCE = 60.0
 PAUSE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and how a node's process runs: what it listens at, how others reach it if that is
+    another address, what goes before its command (`ip netns exec …`), and the module it is, with
+    arguments of its own."""
+
+    listen: Address
+    reach: Address | None = None
+    before: tuple[str, ...] = ()
+    module: tuple[str, ...] = ("engine.multijoin.process",)
 
 
 class ClusterError(MultiJoinError):
@@ -34,7 +49,8 @@ class ClusterError(MultiJoinError):
 
 class Cluster:
     """The processes of a layout. `folder` takes the plan they read, and what they say on stderr.
-    `loss`, `repeat` and `delay` (seconds, at most) make the network between them bad."""
+    `loss`, `repeat` and `delay` (seconds, at most) make the network between them bad. `places` says
+    where nodes are that are not simply processes with a port of this machine."""
 
     def __init__(
         self,
@@ -43,10 +59,15 @@ class Cluster:
         loss: float = 0.0,
         repeat: float = 0.0,
         delay: float = 0.0,
+        places: Mapping[int, Place] | None = None,
     ) -> None:
         self.layout, self.folder = layout, folder
-        ports = _free_ports(max(layout.nodes) + 1)
-        self.plan = Plan(layout, ports, secrets.token_hex(16), loss, repeat, delay)
+        ports = free_ports(max(layout.nodes) + 1)
+        plain = {number: Place(("127.0.0.1", port)) for number, port in enumerate(ports)}
+        self.places = plain | dict(places or {})
+        listen = tuple(self.places[number].listen for number in plain)
+        reach = tuple(self.places[number].reach or listen[number] for number in plain)
+        self.plan = Plan(layout, listen, reach, secrets.token_hex(16), loss, repeat, delay)
         self.lives: dict[int, int] = {}
         self.processes: dict[int, subprocess.Popen[str]] = {}
         self._control: dict[int, socket.socket] = {}
@@ -93,7 +114,8 @@ class Cluster:
     def _launch(self, number: int) -> None:
         attempt = self.lives.get(number, -1) + 1
         self.lives[number] = attempt
-        command = [sys.executable, "-m", "engine.multijoin.process"]
+        place = self.places[number]
+        command = [*place.before, sys.executable, "-m", *place.module]
         command += [str(self.folder / "plan.json"), str(number), "--attempt", str(attempt)]
         with (self.folder / f"node{number}.log").open("a") as log:
             self.processes[number] = subprocess.Popen(
@@ -118,7 +140,7 @@ class Cluster:
         try:
             control = self._control.get(number)
             if control is None:
-                control = socket.create_connection(("127.0.0.1", self.plan.ports[number]), PATIENCE)
+                control = socket.create_connection(self.plan.listen[number], PATIENCE)
                 self._control[number] = control
                 _send(control, (self.plan.token, None))
             _send(control, command)
@@ -162,6 +184,19 @@ class Cluster:
         self._read += len(found)
         return found
 
+    def blocks(self) -> list[Block]:
+        """Every block whose plan somebody alive remembers, with what its rows cost on their way as
+        the nodes on it added it up; in the order of time."""
+        decisions: dict[BlockId, Block] = {}
+        costs: dict[BlockId, float] = {}
+        for number in self.processes:
+            _, decided, spent = self.ask(number, "blocks")
+            for key, block in decided.items():
+                if key not in decisions or decisions[key].epoch < block.epoch:
+                    decisions[key] = block
+            costs |= spent
+        return sorted(with_costs(decisions, costs), key=lambda b: (b.tau, b.stream, b.block))
+
 
 def _send(control: socket.socket, value: object) -> None:
     data = encode(value)
@@ -182,7 +217,7 @@ def _exactly(control: socket.socket, count: int) -> bytes:
     return data
 
 
-def _free_ports(count: int) -> tuple[int, ...]:
+def free_ports(count: int) -> tuple[int, ...]:
     """Ports nobody listens on now; held together, so that they differ."""
     held = [socket.socket() for _ in range(count)]
     for one in held:

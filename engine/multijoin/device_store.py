@@ -22,7 +22,7 @@ from engine.host.driver import HostDriver
 from engine.host.stores import stream_schema
 from engine.multijoin.errors import BadQuery
 from engine.multijoin.keys import Key, hashed
-from engine.multijoin.model import Join, Partial, Stored, extend
+from engine.multijoin.model import Join, Partial, Stored, admitted, extend
 from engine.multijoin.store import Ends
 from hdl.config import MAX_ATTRIBUTES
 from hdl.device import Device
@@ -98,7 +98,7 @@ class DeviceStore:
                 extended = extend(self.join, asked[probe], row)
                 if extended is not None:
                     found.append(extended)
-        return found
+        return admitted(self.join, self.stream, found)
 
     def _answers(self) -> list[tuple[int, int]]:
         """Pairs of stored row and probe. Rows without a key move both streams on, so that the

@@ -2,35 +2,77 @@
 
     record = watch(network)          # before blocks are submitted
     ...
-    print(record.text())
+    print(text(record.blocks()))
+    save(record.blocks(), Path("run.json"))
 
 Predicted and actual cost of a block's rows agree while synopses are exact and nothing waits to be
-deleted; a difference shows late deletions, hash buckets, or classes that are not independent.
+deleted; a difference shows late deletions, hash buckets, residual conditions, or classes that are not
+independent. `engine.multijoin.cluster.Cluster.blocks` tells the same of processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from engine.multijoin.errors import MultiJoinError
 from engine.multijoin.ledger import Ledger
-from engine.multijoin.messages import Delta, Plan
+from engine.multijoin.messages import Announce, Delta, Plan
 from engine.multijoin.model import Join
 from engine.multijoin.transport import Network
 
+HEAD = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
+
+
+class BadRecord(MultiJoinError):
+    """A file that is no record of a run."""
+
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One plan: rows of the block, rows that passed the filter, and the order."""
+class Block:
+    """One plan and its execution: rows of the block, rows that passed the filter, the sites they
+    visited or the hub they went to. Of a block at a hub the cost is not predicted."""
 
-    stream: int
-    no: int
+    stream: str
+    block: int
     tau: float
     epoch: tuple[int, int]
     rows: int
-    kept: int
-    order: tuple[int, ...]
+    sent: int
+    order: tuple[str, ...]
+    hub: int | None
     predicted: float
+    actual: float
+
+    @property
+    def way(self) -> str:
+        if self.hub is not None:
+            return f"{self.stream} → hub at node {self.hub}"
+        return " → ".join((self.stream, *self.order)) if self.order else "stays"
+
+
+def block_of(join: Join, delta: Delta | Announce, plan: Plan, actual: float = 0.0) -> Block:
+    """What a plan says of its block."""
+    names = [stream.name for stream in join.streams]
+    hub = None if plan.way is None else plan.way.hub
+    kept = sum(plan.keep.values()) if hub is None else delta.rows
+    order = tuple(names[k] for k in plan.order)
+    return Block(
+        names[plan.stream],
+        plan.no,
+        plan.tau,
+        plan.epoch,
+        delta.rows,
+        kept,
+        order,
+        hub,
+        plan.predicted,
+        actual,
+    )
 
 
 @dataclass
@@ -40,63 +82,24 @@ class Record:
 
     join: Join
     ledger: Ledger
-    decisions: dict[tuple[int, int], Decision] = field(default_factory=dict)
+    decisions: dict[tuple[int, int], Block] = field(default_factory=dict)
 
-    def note(self, delta: Delta, plan: Plan) -> None:
-        self.decisions[plan.stream, plan.no] = Decision(
-            plan.stream,
-            plan.no,
-            plan.tau,
-            plan.epoch,
-            sum(delta.counts.values()),
-            sum(plan.keep.values()),
-            plan.order,
-            plan.predicted,
+    def note(self, delta: Delta | Announce, plan: Plan) -> None:
+        self.decisions[plan.stream, plan.no] = block_of(self.join, delta, plan)
+
+    def blocks(self) -> list[Block]:
+        return with_costs(
+            self.decisions, {key: self.ledger.of_block(*key) for key in self.decisions}
         )
 
-    def actual(self, decision: Decision) -> float:
-        return self.ledger.of_block(decision.stream, decision.no)
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """For people: a line a block."""
-        found: list[tuple[str, ...]] = []
-        for decision in self.decisions.values():
-            way = [self._name(k) for k in (decision.stream, *decision.order)]
-            found.append(
-                (
-                    self._name(decision.stream),
-                    str(decision.no),
-                    f"{decision.tau:g}",
-                    f"{decision.kept} of {decision.rows}",
-                    " → ".join(way) if decision.order else "stays",
-                    f"{decision.predicted:g}",
-                    f"{self.actual(decision):g}",
-                )
-            )
-        return found
-
-    def text(self) -> str:
-        head = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
-        return _aligned([head, *self.rows()])
-
-    def to_json(self) -> list[dict[str, object]]:
-        return [
-            {
-                "stream": self._name(d.stream),
-                "block": d.no,
-                "tau": d.tau,
-                "epoch": list(d.epoch),
-                "rows": d.rows,
-                "sent": d.kept,
-                "order": [self._name(k) for k in d.order],
-                "predicted": d.predicted,
-                "actual": self.actual(d),
-            }
-            for d in self.decisions.values()
-        ]
-
-    def _name(self, stream: int) -> str:
-        return self.join.streams[stream].name
+def with_costs(
+    decisions: Mapping[tuple[int, int], Block], costs: Mapping[tuple[int, int], float]
+) -> list[Block]:
+    """Decisions with what their blocks came to cost."""
+    return [
+        dataclasses.replace(block, actual=costs.get(key, 0.0)) for key, block in decisions.items()
+    ]
 
 
 def watch(network: Network) -> Record:
@@ -108,9 +111,64 @@ def watch(network: Network) -> Record:
     return record
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+# --- for people, and for files -------------------------------------------------
+
+
+def rows(blocks: Sequence[Block]) -> list[tuple[str, ...]]:
+    """A line a block, under `HEAD`."""
+    return [
+        (
+            block.stream,
+            str(block.block),
+            f"{block.tau:g}",
+            f"{block.sent} of {block.rows}",
+            block.way,
+            "-" if block.hub is not None else f"{block.predicted:g}",
+            f"{block.actual:g}",
+        )
+        for block in blocks
+    ]
+
+
+def text(blocks: Sequence[Block]) -> str:
+    table = [HEAD, *rows(blocks)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
+        for row in table
     )
+
+
+def facts(blocks: Sequence[Block]) -> list[dict[str, object]]:
+    """For JSON."""
+    return [
+        {**dataclasses.asdict(block), "epoch": list(block.epoch), "order": list(block.order)}
+        for block in blocks
+    ]
+
+
+def save(blocks: Sequence[Block], path: Path) -> None:
+    path.write_text(json.dumps(facts(blocks), indent=1, ensure_ascii=False) + "\n")
+
+
+def load(path: Path) -> list[Block]:
+    """Raises `BadRecord`, or `OSError`."""
+    names = {field.name for field in dataclasses.fields(Block)}
+    try:
+        found = json.loads(path.read_text())
+        blocks = []
+        if not isinstance(found, list):
+            raise ValueError("want a list of blocks")
+        for one in found:
+            if set(one) != names:
+                raise ValueError(f"a block has {', '.join(sorted(names))}")
+            one |= {"epoch": tuple(one["epoch"]), "order": tuple(map(str, one["order"]))}
+            blocks.append(Block(**one))
+            numbers = (one["tau"], one["rows"], one["sent"], one["predicted"], one["actual"])
+            if not all(isinstance(n, int | float) and math.isfinite(n) for n in numbers):
+                raise ValueError("times, rows and costs are numbers")
+    except (ValueError, TypeError) as error:
+        raise BadRecord(
+            f"{path}: no record of a run: {error}", "engine.multijoin.explain.save writes one"
+        ) from None
+    return blocks

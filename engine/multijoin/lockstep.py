@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.lottery import Lottery
-from engine.multijoin.model import Counts, Join
+from engine.multijoin.model import Counts, Entry, Join
 from engine.multijoin.planner import Planner, Task, plan
 from engine.multijoin.setting import Setting
 from engine.multijoin.sizes import Synopses, counts
@@ -35,7 +35,7 @@ class Terms:
     deliver: bool = True
     vector: int | None = None
 
-    def entries(self, counts: Counts, cause: Counts | None = None) -> float:
+    def entries(self, counts: Collection[Entry], cause: Counts | None = None) -> float:
         """The price of sending counts; a dense plan for a non-empty block has all its entries."""
         dense = self.vector if cause or counts else None
         return ENTRY_UNITS * (dense or len(counts))

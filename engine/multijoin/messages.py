@@ -10,6 +10,18 @@
     Standing ──▶ centre         the answer to it                    asked for again by Rebuild
     Takeover ──▶ candidate      "the centre is silent, be it"       until there is a new epoch
 
+With `strategy=auto` a site does not send its synopses unasked, and rows may go to a hub:
+
+    Announce ──▶ centre         a new block, by numbers only        until its Plan arrives
+    Tell ──▶ site               its synopses are wanted             until it has told
+    Told ──▶ centre             the answer to it                    asked for again by Tell
+    Ship ──▶ hub                a block's rows                      until the block is Done
+    Fetch ──▶ site              rows the hub lacks                  until they come
+    Fetched ──▶ hub             the answer to it                    asked for again by Fetch
+    Joined ──▶ centre           how many results a block has        until answered
+    Forward ──▶ hub             too many for you: to that one
+    Led ──▶ query node          a new epoch                         until acknowledged
+
 Messages may be lost, repeated and overtake each other. An epoch is (counter, node): the higher
 one wins, and the node in it is its centre.
 """
@@ -19,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from engine.multijoin.model import BlockId, Entry, Partial, Result
+from engine.multijoin.model import BlockId, Entry, Partial, Result, Stored
 
 Epoch: TypeAlias = tuple[int, int]
 Ref: TypeAlias = tuple[object, ...]
@@ -37,6 +49,31 @@ class Delta:
     low: float
     first_open: int
 
+    @property
+    def rows(self) -> int:
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The centre's account, as a plan takes it along: should the centre die, the next one goes
+    on from the latest that any site has."""
+
+    number: int
+    spent: float
+    hub: int | None
+    hubs: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Hubwards:
+    """A block is not to visit sites but goes to a hub, as part of a move if `moving`. From there
+    up to `most` results may go out; more are another hub's."""
+
+    hub: int
+    most: float
+    moving: bool
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -50,6 +87,8 @@ class Plan:
     watermark: float
     members: tuple[bool, ...]
     predicted: float
+    way: Hubwards | None = None
+    books: Books | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +100,7 @@ class Probe:
     visible: tuple[int, ...]
     watermark: float
     parts: tuple[Partial, ...]
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +111,17 @@ class Deliver:
     tau: float
     watermark: float
     results: tuple[Result, ...]
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
+    """Nothing of a block is under way; `spent` is what its way between the sites cost."""
+
     block: BlockId
     tau: float
+    spent: float = 0.0
+    results: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +172,7 @@ class Standing:
     low: float
     first_open: int
     next_expire: int
+    books: Books | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +196,110 @@ class Lost:
     stream: int
 
 
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """A new block: its rows, and `owed`, the entries its site has not told since it last did,
+    those of the block among them. `spent` and `results` are of all blocks before `first_open` that
+    went between the sites in this epoch."""
+
+    epoch: Epoch
+    stream: int
+    no: int
+    tau: float
+    rows: int
+    owed: int
+    low: float
+    first_open: int
+    spent: float
+    results: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Wanted: everything not told before block `no`, and the block itself."""
+
+    epoch: Epoch
+    stream: int
+    no: int
+    tau: float
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What changed in a store before block `no`, deletions less than nothing; and the block."""
+
+    epoch: Epoch
+    stream: int
+    no: int
+    tau: float
+    changes: dict[Entry, int]
+    block: dict[Entry, int]
+
+    @property
+    def entries(self) -> int:
+        return len(self.changes.keys() | self.block.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class Ship:
+    epoch: Epoch
+    block: BlockId
+    tau: float
+    visible: tuple[int, ...]
+    watermark: float
+    members: tuple[bool, ...]
+    most: float
+    moving: bool
+    rows: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Wanted: the living rows of blocks after one number up to another, but for some."""
+
+    stream: int
+    after: int
+    upto: int
+    but: tuple[int, ...]
+    tau: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    stream: int
+    after: int
+    upto: int
+    tau: float
+    rows: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A block's results at a hub; those not `delivered` wait to be told where to go."""
+
+    epoch: Epoch
+    block: BlockId
+    tau: float
+    results: int
+    delivered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A block that has more results than may go out from a hub is joined at another; the same
+    one, if that is the best after all."""
+
+    block: BlockId
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """To a query node that is no site: somebody leads a new epoch."""
+
+    epoch: Epoch
+
+
 Message: TypeAlias = (
     Delta
     | Plan
@@ -164,14 +314,33 @@ Message: TypeAlias = (
     | Stale
     | Takeover
     | Lost
+    | Announce
+    | Tell
+    | Told
+    | Ship
+    | Fetch
+    | Fetched
+    | Joined
+    | Forward
+    | Led
 )
 
 
 def ref(message: Message) -> Ref:
     """What identifies a message to whoever repeats it until it is answered."""
     match message:
-        case Delta(_, stream, no):
+        case Delta(_, stream, no) | Announce(_, stream, no):
             return ("delta", stream, no)
+        case Tell(epoch, stream, no) | Told(epoch, stream, no):
+            return ("tell", *epoch, stream, no)
+        case Ship(_, block):
+            return ("ship", *block)
+        case Fetch(stream, after, upto) | Fetched(stream, after, upto):
+            return ("fetch", stream, after, upto)
+        case Joined(_, block):
+            return ("joined", *block)
+        case Led(epoch):
+            return ("led", *epoch)
         case Probe(block, _, _, position):
             return ("probe", *block, position)
         case Deliver(block):

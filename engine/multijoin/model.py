@@ -13,9 +13,9 @@ whatever the order in which messages arrive. A row exactly as old as its window 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from engine.multijoin.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from engine.multijoin.keys import Key, canonical
@@ -54,21 +54,25 @@ class Stored:
     tau: float = field(compare=False)
     ends: tuple[float, ...] = field(compare=False)
     payload: object = field(default=None, compare=False)
+    kept: float = field(default=-math.inf, compare=False)
 
     @property
     def end(self) -> float:
-        return max(self.ends)
+        """Until when it is stored: till its last window ends, or longer if others ask for it."""
+        return max(*self.ends, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A stream of one site. `window` is a time span, `math.inf`, or a window of the contract.
-    `domain`, if given, is what its keys are expected to be."""
+    `domain`, if given, is what its keys are expected to be; `carried` are columns that conditions
+    read, which travel with the rows."""
 
     name: str
     columns: tuple[str, ...]
     window: float | Window = math.inf
     domain: frozenset[Key] | None = None
+    carried: tuple[str, ...] = ()
 
     @property
     def span(self) -> float:
@@ -89,24 +93,28 @@ def span(window: float | Window, name: str) -> float:
     return window
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """A condition that is no equality: applied to the rows of these streams where they first
-    meet. `holds` takes their payloads, in the order of `streams`."""
+class Residual(Protocol):
+    """A condition that is no equality: applied to the rows of its streams where they first meet."""
 
-    streams: tuple[int, ...]
-    holds: Callable[..., bool]
+    @property
+    def streams(self) -> tuple[int, ...]: ...
+
+    def among(self, payloads: Sequence[tuple[object, ...]]) -> Sequence[bool]:
+        """For which of several combinations it holds, each the payloads of the rows of `streams`,
+        in that order."""
 
 
 @dataclass(frozen=True)
 class Join:
     """An equi-join of streams, one stream a site, for one or several member queries that differ
-    in their windows alone. `windows[m][k]` is member m's window of stream k."""
+    in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
+    is for how long each stream's rows are stored at least, for the sake of other joins."""
 
     streams: tuple[Stream, ...]
     equal: tuple[tuple[Column, Column], ...]
     windows: tuple[tuple[float, ...], ...] = ()
     residuals: tuple[Residual, ...] = ()
+    horizons: tuple[float, ...] = ()
     classes: tuple[frozenset[Column], ...] = field(init=False)
     _of: tuple[tuple[int, ...], ...] = field(init=False)
     _places: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)
@@ -245,7 +253,7 @@ def start(join: Join, row: Stored, members: Sequence[bool] | None = None) -> Par
 
 
 def extend(join: Join, part: Partial, row: Stored) -> Partial | None:
-    """The partial with one row more; None if they do not belong together."""
+    """The partial with one row more; None if their keys or windows do not belong together."""
     stream = row.tid[0]
     values = list(part.values)
     for c, value in zip(join.classes_of(stream), row.values, strict=True):
@@ -259,14 +267,25 @@ def extend(join: Join, part: Partial, row: Stored) -> Partial | None:
         return None
     rows = list(part.rows)
     rows[stream] = row
-    for residual in join.residuals:
-        if stream in residual.streams:
-            met = [rows[k] for k in residual.streams]
-            if all(r is not None for r in met) and not residual.holds(
-                *(r.payload for r in met if r is not None)
-            ):
-                return None
     return Partial(tuple(rows), tuple(values), newest, ends)
+
+
+def admitted(join: Join, stream: int, parts: list[Partial]) -> list[Partial]:
+    """Of partials just extended by rows of a stream those whose residual conditions hold, as far
+    as all their rows have met now and had not before. They have the same streams."""
+    for residual in join.residuals:
+        if not parts:
+            break
+        there = {k for k, row in enumerate(parts[0].rows) if row is not None}
+        if stream in residual.streams and there.issuperset(residual.streams):
+            met = [tuple(_payload(part.rows[k]) for k in residual.streams) for part in parts]
+            parts = [p for p, holds in zip(parts, residual.among(met), strict=True) if holds]
+    return parts
+
+
+def _payload(row: Stored | None) -> object:
+    assert row is not None
+    return row.payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,25 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
 
+from engine.multijoin.adaptive_centre import AdaptiveCentre
+from engine.multijoin.adaptive_site import AdaptiveSite
 from engine.multijoin.centre import Centre
 from engine.multijoin.costs import UnitCosts
-from engine.multijoin.errors import BadCosts
+from engine.multijoin.errors import BadCosts, BadQuery
+from engine.multijoin.hub import Hub
 from engine.multijoin.messages import (
     Ack,
+    Announce,
     Deliver,
     Delta,
     Done,
     Epoch,
     Expire,
+    Fetch,
+    Fetched,
+    Forward,
+    Joined,
+    Led,
     Lost,
     Message,
     Plan,
     Probe,
     Rebuild,
+    Ship,
     Stale,
     Standing,
     Takeover,
+    Tell,
+    Told,
     Wait,
 )
 from engine.multijoin.model import BlockRows, Join, Result
@@ -37,11 +50,14 @@ from engine.multijoin.site import MAX_PENDING, RETRY_LIMIT, Site
 from engine.multijoin.store import Store
 from engine.multijoin.synopsis import Exact, Kind
 
+Strategy: TypeAlias = Literal["planned", "auto"]
+
 
 @dataclass(frozen=True)
 class Layout:
     """What all nodes agree on before they start. Node k is the site of stream k; the query node
-    and other candidates follow, or are sites as well."""
+    and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
+    where planned joins would cost more (engine.multijoin.strategy)."""
 
     join: Join
     costs: UnitCosts
@@ -53,6 +69,8 @@ class Layout:
     retry: float = 20.0
     retry_limit: int = RETRY_LIMIT
     max_pending: int = MAX_PENDING
+    strategy: Strategy = "planned"
+    first_centre: int | None = None
 
     def __post_init__(self) -> None:
         if not self.candidates:
@@ -60,6 +78,8 @@ class Layout:
         needed = max(len(self.join) - 1, self.query_node, *self.candidates) + 1
         if len(self.costs) < needed:
             raise BadCosts(f"unit costs for {len(self.costs)} nodes, there are {needed}")
+        if self.strategy not in get_args(Strategy):
+            raise BadQuery(f"there is no strategy {self.strategy!r}", "planned or auto")
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -67,6 +87,8 @@ class Layout:
 
     @property
     def first_epoch(self) -> Epoch:
+        if self.first_centre is not None:
+            return 1, self.first_centre
         return 1, self.costs.centre(range(len(self.join)), self.candidates)
 
 
@@ -88,7 +110,8 @@ class Node:
         self.centre: Centre | None = None
         self.sink: Sink | None = None
         if number < len(layout.join):
-            self.site = Site(
+            kind = AdaptiveSite if layout.strategy == "auto" else Site
+            self.site = kind(
                 layout.join,
                 number,
                 self.outbox,
@@ -103,15 +126,20 @@ class Node:
                 forgot=attempt > 0,
             )
         self._costs, self._members = layout.costs, (True,) * layout.join.members
-        self._told: Callable[[Delta, Plan], None] = lambda delta, plan: None
+        self._told: Callable[[Delta | Announce, Plan], None] = lambda delta, plan: None
         if number in layout.candidates:
             self.centre = self._new_centre(attempt)
         if number == layout.query_node:
             self.sink = Sink(self.outbox, emit)
+        self.hub: Hub | None = None
+        if layout.strategy == "auto" and (self.site is not None or self.sink is not None):
+            self.hub = Hub(layout.join, number, self.outbox, layout.query_node, layout.costs)
+            self.hub.follow(layout.first_epoch)
 
     def _new_centre(self, attempt: int) -> Centre:
         layout = self.layout
-        centre = Centre(
+        kind = AdaptiveCentre if layout.strategy == "auto" else Centre
+        centre = kind(
             layout.join,
             self.number,
             self.outbox,
@@ -126,7 +154,7 @@ class Node:
         centre.on_accept, centre.members = self._told, self._members
         return centre
 
-    def on_accept(self, told: Callable[[Delta, Plan], None]) -> None:
+    def on_accept(self, told: Callable[[Delta | Announce, Plan], None]) -> None:
         """Tells someone of each plan the centre makes, also after it crashed here."""
         self._told = told
         if self.centre is not None:
@@ -135,7 +163,7 @@ class Node:
     def crash_centre(self, attempt: int) -> None:
         """The centre of this node forgets everything; a site beside it does not."""
         assert self.centre is not None
-        self.outbox.forget(Rebuild)
+        self.outbox.forget(Rebuild, Tell, Led)
         self.centre = self._new_centre(attempt)
 
     def submit(self, block: BlockRows, now: float) -> None:
@@ -148,6 +176,8 @@ class Node:
         self._costs = costs
         if self.site is not None:
             self.site.costs = costs
+        if self.hub is not None:
+            self.hub.costs = costs
         if self.centre is not None:
             self.centre.set_costs(costs)
 
@@ -176,7 +206,7 @@ class Node:
                     self.centre.on_stale(message)
                 if self.site is not None:
                     self.site.on_stale(message)
-            case Delta() | Expire() | Standing() | Takeover():
+            case Delta() | Expire() | Standing() | Takeover() | Announce() | Told() | Joined():
                 if self.centre is not None:
                     self._to_centre(self.centre, sender, message)
             case Deliver() | Lost():
@@ -185,22 +215,43 @@ class Node:
                         self.sink.on_deliver(sender, message)
                     else:
                         self.sink.on_lost(sender, message)
+            case Ship() | Fetched() | Forward() | Led():
+                if self.hub is not None:
+                    self._to_hub(self.hub, sender, message)
             case _:
                 if self.site is not None:
                     self._to_site(self.site, sender, message)
 
     def _to_centre(
-        self, centre: Centre, sender: int, message: Delta | Expire | Standing | Takeover
+        self,
+        centre: Centre,
+        sender: int,
+        message: Delta | Expire | Standing | Takeover | Announce | Told | Joined,
     ) -> None:
         match message:
-            case Delta():
+            case Delta() | Announce():
                 centre.on_delta(sender, message)
+            case Told() if isinstance(centre, AdaptiveCentre):
+                centre.on_told(sender, message)
+            case Joined() if isinstance(centre, AdaptiveCentre):
+                centre.on_joined(sender, message)
             case Expire():
                 centre.on_expire(sender, message)
             case Standing():
                 centre.on_standing(sender, message)
             case Takeover():
                 centre.on_takeover(sender, message)
+
+    def _to_hub(self, hub: Hub, sender: int, message: Ship | Fetched | Forward | Led) -> None:
+        match message:
+            case Ship():
+                hub.on_ship(sender, message)
+            case Fetched():
+                hub.on_fetched(sender, message)
+            case Forward():
+                hub.on_forward(sender, message)
+            case Led():
+                hub.on_led(sender, message)
 
     def _to_site(self, site: Site, sender: int, message: Message) -> None:
         match message:
@@ -210,12 +261,22 @@ class Node:
                 site.on_probe(sender, message)
             case Done():
                 site.on_done(sender, message)
+            case Tell() if isinstance(site, AdaptiveSite):
+                site.on_tell(sender, message)
+            case Fetch() if isinstance(site, AdaptiveSite):
+                site.on_fetch(sender, message)
             case Rebuild():
                 site.on_rebuild(sender, message)
+                if self.hub is not None:
+                    self.hub.follow(message.epoch)
                 if self.centre is not None:
                     self.centre.give_way(message.epoch)
             case Wait():
                 site.on_wait(message)
+
+    def drain(self) -> list[tuple[int, Message]]:
+        """What this node has to say."""
+        return self.outbox.drain()
 
     @property
     def idle(self) -> bool:

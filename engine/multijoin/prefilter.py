@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -206,13 +206,13 @@ class SynopsisFilter:
             rows = self._decided(name, stream)
             if rows is None:
                 continue
-            kept = rows.filter(pa.array(self._may_join(name, rows)))
+            kept = rows.filter(pa.array(self.may_join(name, rows)))
             stream.saved.dropped += rows.num_rows - kept.num_rows
             share = 1 - kept.num_rows / rows.num_rows
             stream.saved.dropped_bytes += round(rows.nbytes * share)
             if kept.num_rows:
                 yield name, kept
-        self._forget()
+        self.forget(self._earliest)
 
     def _decided(self, name: str, stream: _Stream) -> pa.Table | None:
         """The waiting rows before the first that has to wait on."""
@@ -232,7 +232,7 @@ class SynopsisFilter:
         stream.waiting = [rows.slice(cut)] if cut < rows.num_rows else []
         return rows.slice(0, cut) if cut else None
 
-    def _may_join(self, name: str, rows: pa.Table) -> Bools:
+    def may_join(self, name: str, rows: pa.Table) -> Bools:
         """Which rows find, in one way at least, all the partners it takes."""
         if name not in self.needs.ways:
             return np.ones(rows.num_rows, np.bool_)
@@ -252,12 +252,13 @@ class SynopsisFilter:
         keys = self.keys[partner.stream, partner.column]
         return keys.has(where, ts, partner.before, partner.after)
 
-    def _forget(self) -> None:
-        """Frees what no waiting or coming tuple asks for."""
+    def forget(self, earliest: Callable[[str], float]) -> None:
+        """Frees what no waiting or coming tuple asks for; `earliest`: of a stream none before that
+        time is yet to be decided."""
         for (stream, column), keys in self.keys.items():
             asked = [
                 # One that looks back for ever asks when a key was first seen, which stays.
-                self._earliest(name) - (0 if math.isinf(partner.before) else partner.before)
+                earliest(name) - (0 if math.isinf(partner.before) else partner.before)
                 for name, ways in self.needs.ways.items()
                 for way in ways
                 for partner in way

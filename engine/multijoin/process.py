@@ -17,14 +17,18 @@ import hmac
 import random
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine.multijoin.errors import FeederBlocked, MultiJoinError
-from engine.multijoin.messages import Message
-from engine.multijoin.model import BlockRows, Join, Result
+from engine.multijoin.explain import Block, block_of
+from engine.multijoin.messages import Announce, Delta, Done, Message
+from engine.multijoin.messages import Plan as Decided
+from engine.multijoin.model import BlockId, BlockRows, Join, Result
 from engine.multijoin.node import Layout, Node
+from engine.multijoin.store import Store
 from engine.multijoin.wire import Malformed, decode, encode
 
+Address: TypeAlias = tuple[str, int]
 LONGEST = 64 << 20
 TICK = 0.02
 """Seconds between looks at the clock."""
@@ -32,10 +36,12 @@ TICK = 0.02
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What every process is told: the join, who is where, and how bad its network is to be."""
+    """What every process is told: the join, who is where, and how bad its network is to be. A
+    node listens at one address and may be reached by another, if something is in between."""
 
     layout: Layout
-    ports: tuple[int, ...]
+    listen: tuple[Address, ...]
+    reach: tuple[Address, ...]
     token: str
     loss: float = 0.0
     repeat: float = 0.0
@@ -46,9 +52,11 @@ class Plan:
             field.name: getattr(self.layout, field.name) for field in dataclasses.fields(Layout)
         }
         join = self.layout.join
-        if join.residuals:
-            raise Malformed("a residual condition is code, which no process is sent")
-        layout["join"] = {"streams": join.streams, "equal": join.equal, "windows": join.windows}
+        # A condition that is no expression is code, which no process is sent: the wire refuses it.
+        layout["join"] = {
+            name: getattr(join, name)
+            for name in ("streams", "equal", "windows", "residuals", "horizons")
+        }
         rest = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         path.touch(mode=0o600)
         path.write_bytes(encode(rest | {"layout": layout}))
@@ -64,10 +72,17 @@ class Plan:
 class Host:
     """One node and its connections."""
 
-    def __init__(self, plan: Plan, number: int, attempt: int = 0) -> None:
+    def __init__(
+        self, plan: Plan, number: int, attempt: int = 0, store: Store | None = None
+    ) -> None:
         self.plan, self.number = plan, number
-        self.node = Node(plan.layout, number, self._emit, attempt)
+        self.node = Node(plan.layout, number, self._emit, attempt, store)
         self.results: list[tuple[int, Result]] = []
+        self.decisions: dict[BlockId, Block] = {}
+        self.spent: dict[BlockId, float] = {}
+        self.node.on_accept(self._note)
+        if self.node.site is not None:
+            self.node.site.on_over = self._over
         self.peers: dict[int, asyncio.StreamWriter] = {}
         self.chance = random.Random(number + 1000 * attempt)
         self.stopped = asyncio.Event()
@@ -76,10 +91,15 @@ class Host:
     def _emit(self, member: int, result: Result) -> None:
         self.results.append((member, result))
 
+    def _note(self, delta: Delta | Announce, plan: Decided) -> None:
+        self.decisions[plan.stream, plan.no] = block_of(self.plan.layout.join, delta, plan)
+
+    def _over(self, done: Done) -> None:
+        self.spent[done.block] = done.spent
+
     async def run(self) -> None:
-        server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.plan.ports[self.number], limit=LONGEST
-        )
+        host, port = self.plan.listen[self.number]
+        server = await asyncio.start_server(self._serve, host, port, limit=LONGEST)
         ticking = asyncio.create_task(self._tick())
         async with server:
             print("ready", flush=True)
@@ -100,7 +120,7 @@ class Host:
             self._post()
 
     def _post(self) -> None:
-        for to, message in self.node.outbox.drain():
+        for to, message in self.node.drain():
             if to == self.number:
                 self._later(0, self._receive_own(message))
                 continue
@@ -127,7 +147,7 @@ class Host:
         try:
             writer = self.peers.get(to)
             if writer is None or writer.is_closing():
-                _, writer = await asyncio.open_connection("127.0.0.1", self.plan.ports[to])
+                _, writer = await asyncio.open_connection(*self.plan.reach[to])
                 write_frame(writer, (self.plan.token, self.number))
                 self.peers[to] = writer
             write_frame(writer, message)
@@ -173,6 +193,8 @@ class Host:
                 return ("results", tuple(self.results[first:]))
             case ("state",):
                 return ("state", self._state())
+            case ("blocks",):
+                return ("blocks", self.decisions, self.spent)
             case ("stop",):
                 self.stopped.set()
                 return ("stopping",)
@@ -203,17 +225,19 @@ async def read_frame(reader: asyncio.StreamReader) -> Any:
     return decode(await reader.readexactly(length))
 
 
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every program that is a node."""
+    made = argparse.ArgumentParser(description="One node of a join across sites.")
+    made.add_argument("plan", type=Path)
+    made.add_argument("number", type=int)
+    made.add_argument("--attempt", type=int, default=0)
+    return made
+
+
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="One node of a join across sites.")
-    parser.add_argument("plan", type=Path)
-    parser.add_argument("number", type=int)
-    parser.add_argument("--attempt", type=int, default=0)
-    arguments = parser.parse_args(argv)
-
-    async def run() -> None:
-        await Host(Plan.load(arguments.plan), arguments.number, arguments.attempt).run()
-
-    asyncio.run(run())
+    arguments = parser().parse_args(argv)
+    host = Host(Plan.load(arguments.plan), arguments.number, arguments.attempt)
+    asyncio.run(host.run())
     return 0
 
 

@@ -42,7 +42,8 @@ class Sink:
                 self.seen[key] = min(row.ends[member] for row in result.rows)
                 self.counters["results"] += 1
                 self.emit(member, result)
-        self.outbox.insist(message.block[0], Done(message.block, message.tau))
+        done = Done(message.block, message.tau, message.spent, len(message.results))
+        self.outbox.insist(message.block[0], done)
         if message.watermark > self.watermark:
             self.watermark = message.watermark
             self._forget()

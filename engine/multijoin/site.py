@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.multijoin.costs import UnitCosts
+from engine.multijoin.costs import UnitCosts, times
 from engine.multijoin.errors import BadKey, BlockGap, FeederBlocked, LateBlock
 from engine.multijoin.keys import Key
 from engine.multijoin.messages import (
     Ack,
+    Announce,
     Deliver,
     Delta,
     Done,
@@ -63,7 +64,8 @@ class _Open:
 
 
 class Site:
-    """The site of one stream. `on_plan` is told of each plan and the rows that came of it."""
+    """The site of one stream. `on_plan` is told of each plan, `on_over` of each block whose rows
+    went somewhere, once nothing of it is under way any more."""
 
     def __init__(
         self,
@@ -96,6 +98,7 @@ class Site:
         self.probed: dict[tuple[int, int, int], float] = {}
         self.counters: Counter[str] = Counter()
         self.on_plan: Callable[[Plan], None] = lambda plan: None
+        self.on_over: Callable[[Done], None] = lambda done: None
 
     # --- what the feeder does -----------------------------------------------
 
@@ -162,7 +165,8 @@ class Site:
         if domain is not None and not domain.issuperset(values):
             self.counters["rows out of their domain"] += 1
             return None
-        return Stored(tid, values, row.t, tau, ends, row.payload)
+        kept = row.t + self.join.horizons[self.stream] if self.join.horizons else -math.inf
+        return Stored(tid, values, row.t, tau, ends, row.payload, kept)
 
     def entry(self, row: Stored) -> Entry:
         return tuple(map(self._entry, row.values))
@@ -204,8 +208,16 @@ class Site:
             block.rows, block.state = [], State.PLANNED
             if parts:
                 mine = (self.stream, plan.no)
+                spent = times(len(parts), self.costs.w[self.stream][plan.order[0]])
                 probe = Probe(
-                    mine, block.tau, plan.order, 0, plan.visible, plan.watermark, tuple(parts)
+                    mine,
+                    block.tau,
+                    plan.order,
+                    0,
+                    plan.visible,
+                    plan.watermark,
+                    tuple(parts),
+                    spent,
                 )
                 self.outbox.insist(plan.order[0], probe)
             else:
@@ -224,10 +236,12 @@ class Site:
         self.probed = {key: tau for key, tau in self.probed.items() if tau >= watermark}
         gone = self.store.expire(watermark)
         if gone and len(self.join) > 1:
-            expired = counts(map(self.entry, gone))
-            message = Expire(self.epoch, self.stream, self.next_expire, self.tau, expired)
-            self.next_expire += 1
-            self.outbox.insist(self.epoch[1], message)
+            self._deleted(counts(map(self.entry, gone)))
+
+    def _deleted(self, expired: dict[Entry, int]) -> None:
+        message = Expire(self.epoch, self.stream, self.next_expire, self.tau, expired)
+        self.next_expire += 1
+        self.outbox.insist(self.epoch[1], message)
 
     def on_rebuild(self, sender: int, message: Rebuild) -> None:
         mine = (self.epoch, self.attempt)
@@ -238,28 +252,28 @@ class Site:
             return
         if (message.epoch, message.attempt) != mine:
             self.epoch, self.attempt = message.epoch, message.attempt
-            self.outbox.forget(Delta, Expire, Takeover)
+            self.outbox.forget(Delta, Expire, Announce, Takeover)
             self.asked = None
         pending = [no for no, block in self.open.items() if block.state is State.PENDING]
-        waiting = {row for no in pending for row in self.open[no].rows}
-        held = counts(self.entry(row) for row in self.store.rows() if row not in waiting)
-        self.outbox.say(
-            sender,
-            Standing(
-                self.epoch,
-                self.attempt,
-                self.stream,
-                held,
-                tuple(pending),
-                self.next,
-                self.planned,
-                self.low,
-                self.first_open,
-                self.next_expire,
-            ),
-        )
+        self.outbox.say(sender, self._standing(pending))
         for no in pending:
             self._ask(no)
+
+    def _standing(self, pending: list[int]) -> Standing:
+        waiting = {row for no in pending for row in self.open[no].rows}
+        held = counts(self.entry(row) for row in self.store.rows() if row not in waiting)
+        return Standing(
+            self.epoch,
+            self.attempt,
+            self.stream,
+            held,
+            tuple(pending),
+            self.next,
+            self.planned,
+            self.low,
+            self.first_open,
+            self.next_expire,
+        )
 
     # --- what other sites say -------------------------------------------------
 
@@ -274,9 +288,9 @@ class Site:
         joined = self.store.probe(probe.parts, probe.visible[self.stream])
         following = probe.position + 1
         if not joined:
-            self.outbox.insist(probe.block[0], Done(probe.block, probe.tau))
+            self.outbox.insist(probe.block[0], Done(probe.block, probe.tau, probe.spent))
         elif following == len(probe.order):
-            self._send_results(probe.block, probe.tau, joined)
+            self._send_results(probe.block, probe.tau, joined, probe.spent)
         else:
             onward = Probe(
                 probe.block,
@@ -286,34 +300,33 @@ class Site:
                 probe.visible,
                 probe.watermark,
                 tuple(joined),
+                probe.spent + times(len(joined), self.costs.w[self.stream][probe.order[following]]),
             )
             self.outbox.insist(probe.order[following], onward)
 
-    def _send_results(self, block: tuple[int, int], tau: float, parts: list[Partial]) -> None:
-        results = tuple(
-            Result(
-                tuple(m for m, end in enumerate(part.ends) if part.newest <= end),
-                tuple(row for row in part.rows if row is not None),
-            )
-            for part in parts
-        )
-        message = Deliver(block, tau, self.watermark, results)
+    def _send_results(
+        self, block: tuple[int, int], tau: float, parts: list[Partial], spent: float = 0.0
+    ) -> None:
+        spent += times(len(parts), self.costs.w[self.stream][self.query_node])
+        message = Deliver(block, tau, self.watermark, results_of(parts), spent)
         self.outbox.insist(self.query_node, message)
 
     def on_done(self, sender: int, done: Done) -> None:
         self.outbox.say(sender, Ack(ref(done)))
-        self._finish(done.block[1])
+        self._finish(done.block[1], done)
 
-    def _finish(self, no: int) -> None:
+    def _finish(self, no: int, done: Done | None = None) -> None:
         block = self.open.get(no)
         if block is not None and block.state is State.PLANNED:
             del self.open[no]
+            if done is not None:
+                self.on_over(done)
 
     # --- when the centre is silent, or the store lost --------------------------
 
     def tick(self) -> None:
         """Looks for another centre once the present one has left too many questions open."""
-        if self.outbox.tries(Delta, Expire) < self.retry_limit:
+        if self.outbox.tries(Delta, Expire, Announce) < self.retry_limit:
             return
         self.suspects.add(self.epoch[1] if self.asked is None else self.asked)
         if self.suspects.issuperset(self.candidates):
@@ -351,6 +364,17 @@ class Site:
         self.store.clear()
         self.open.clear()
         self.planned = self.next - 1
-        self.outbox.forget(Delta, Expire)
+        self.outbox.forget(Delta, Expire, Announce)
         self.outbox.insist(self.query_node, Lost(self.stream))
         self.outbox.insist(self.epoch[1], Takeover(self.epoch))
+
+
+def results_of(parts: Sequence[Partial]) -> tuple[Result, ...]:
+    """Complete combinations as results."""
+    return tuple(
+        Result(
+            tuple(m for m, end in enumerate(part.ends) if part.newest <= end),
+            tuple(row for row in part.rows if row is not None),
+        )
+        for part in parts
+    )

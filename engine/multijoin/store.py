@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from engine.multijoin.keys import Key
-from engine.multijoin.model import Join, Partial, Stored, extend
+from engine.multijoin.model import Join, Partial, Stored, admitted, extend
 
 
 class Store(Protocol):
@@ -83,7 +83,7 @@ class RowStore:
                     extended = extend(self.join, part, row)
                     if extended is not None:
                         found.append(extended)
-        return found
+        return admitted(self.join, self.stream, found)
 
     def expire(self, watermark: float) -> list[Stored]:
         gone = list(self.ends.before(watermark))

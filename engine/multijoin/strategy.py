@@ -1,18 +1,26 @@
 """`strategy=auto`: planned joins between sites, or everything shipped to one node, the hub.
 
-The hub wins where results outgrow the rows they are made of: without windows nearly always. So
-the cost of both is kept count of, unit by unit, and the stores move when the hub is the cheaper:
+The hub wins where results outgrow the rows they are made of: without windows nearly always. What
+each hub would have cost by now is known at any moment, whatever the run itself does; so the run
+can stay below the best of them, known afterwards, by one rule:
 
-1. every 10 units, if over those the hub would have cost less by a fifth, its move included;
-2. at once, if the next unit, growing as the last did, would put the run above the best hub so far;
-3. from one hub to another once it has lost half of what that move costs.
+    before anything is spent, what was spent with it must not exceed what the cheapest hub costs
 
-Rule 1 alone lets ten units without a window cost more than thirty at a hub; the others keep a run
-within the cost of the best hub, known afterwards, and the moves charged (docs/decisions/0051).
+Where planned joins cannot keep it, everything goes to the hub that is the cheapest so far; where a
+hub cannot, to another. Each thing that costs is such a step, decided before it is done: rows sent
+to the hub, results sent from it, a synopsis, a probe. The cheapest hub itself always keeps the rule,
+so there is always a step to take, and
+
+    spent <= cost of the best hub, at every moment,    total = spent + moves charged
+
+A move costs the rows the new hub lacks; it is charged, and not part of `spent`. Moving is always
+within the rule, so a hub is also taken when it is the cheaper by far (`gains`).
 """
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,104 +28,110 @@ from engine.multijoin.costs import UnitCosts, times
 
 CHECK_UNITS = 10
 GAIN = 0.2
-RECENT_UNITS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """What one time unit brought: the cost of the planned joins (None at a hub), new rows by site,
-    results, and by site the rows alive at its end, which a move has to take along. After the last
-    unit nothing moves."""
-
-    planned: float | None
-    rows: Sequence[int]
-    results: int
-    live: Sequence[int]
-    last: bool = False
 
 
 @dataclass
-class Strategy:
-    """Where blocks go: `hub` is None for planned joins. `query_node` None leaves out delivery."""
+class Account:
+    """What was spent, and what each node would have cost as the hub. `query_node` None leaves out
+    delivery. `hub` is where rows go, None for planned joins."""
 
     costs: UnitCosts
     query_node: int | None
     nodes: Sequence[int]
     hub: int | None = None
     spent: float = 0.0
-    migration: float = 0.0
-    moves: list[tuple[int, int]] = field(default_factory=list)
-    _hubs: list[list[float]] = field(default_factory=list)
-    _own: list[float] = field(default_factory=list)
+    moved: float = 0.0
+    moves: int = 0
+    hubs: dict[int, float] = field(default_factory=dict)
 
-    def hub_cost(self, h: int, rows: Sequence[int], results: int) -> float:
-        """What a unit costs at a hub."""
-        w = self.costs.w
-        shipped = sum(times(count, w[i][h]) for i, count in enumerate(rows))
-        out = 0.0 if self.query_node is None else times(results, w[h][self.query_node])
-        return shipped + out
+    def __post_init__(self) -> None:
+        self.hubs = dict.fromkeys(self.nodes, 0.0)
 
-    def after(self, unit: Unit) -> int | None:
-        """Takes note of a unit and says where the next one's blocks go. A caller moves once every
-        block is done, and pays `move_cost`."""
-        hubs = [self.hub_cost(h, unit.rows, unit.results) for h in self.nodes]
-        if self.hub is None:
-            assert unit.planned is not None
-            own = unit.planned
-        else:
-            own = hubs[self.nodes.index(self.hub)]
-        self._hubs.append(hubs)
-        self._own.append(own)
-        self.spent += own
-        to = None if unit.last else self._better(unit)
-        if to is not None and to != self.hub:
-            self.hub = to
-            self.migration += self.move_cost(to, unit.live)
-            self.moves.append((len(self._own), to))
-        return self.hub
+    # --- what every hub would pay ---------------------------------------------------
 
-    def move_cost(self, to: int, live: Sequence[int]) -> float:
-        """Sites keep their rows, so every move is one from the sites."""
-        return sum(times(rows, self.costs.w[i][to]) for i, rows in enumerate(live))
+    def arrived(self, stream: int, rows: float) -> None:
+        """New rows: a hub has to be sent them."""
+        for h in self.nodes:
+            self.hubs[h] += times(rows, self.costs.w[stream][h])
+
+    def joined(self, results: float) -> None:
+        """New results: a hub has to deliver them."""
+        for h in self.nodes:
+            self.hubs[h] += self.delivery(h, results)
+
+    def delivery(self, at: int, results: float) -> float:
+        """Results from a node to the query node."""
+        if self.query_node is None:
+            return 0.0
+        return times(results, self.costs.w[at][self.query_node])
 
     @property
-    def own_costs(self) -> Sequence[float]:
-        """What each unit cost, moves left out."""
-        return self._own
+    def best(self) -> float:
+        """What the cheapest hub has cost."""
+        return min(self.hubs.values())
 
     @property
-    def best_costs(self) -> Sequence[float]:
-        """What each unit would have cost at the best hub for it."""
-        return [min(unit) for unit in self._hubs]
+    def leader(self) -> int:
+        """The cheapest hub; of equals the lowest node."""
+        return min(self.nodes, key=lambda h: (self.hubs[h], h))
+
+    # --- what this run pays ----------------------------------------------------------
+
+    def affords(self, cost: float) -> bool:
+        return self.spent + cost <= self.best
+
+    def pay(self, cost: float) -> None:
+        self.spent += cost
+
+    def most_results(self, at: int) -> float:
+        """How many results may be delivered from a node, not yet `joined`, before another hub
+        would have been the cheaper one."""
+        if self.query_node is None:
+            return math.inf
+        most, mine = math.inf, self.costs.w[at][self.query_node]
+        for h in self.nodes:
+            dearer = mine - self.costs.w[h][self.query_node]
+            if dearer > 0:
+                # An unreachable query node takes nothing from here while another reaches it.
+                room = 0.0 if dearer == math.inf else (self.hubs[h] - self.spent) / dearer
+                most = min(most, room)
+        return most
+
+    def go(self, hub: int, move: float) -> None:
+        """To another hub, for what the rows it lacks cost on their way."""
+        self.hub, self.moves = hub, self.moves + 1
+        self.moved += move
 
     @property
     def total(self) -> float:
-        return self.spent + self.migration
+        return self.spent + self.moved
 
-    def _over(self, units: int) -> list[float]:
-        """What the last units would have cost at each node."""
-        return [sum(unit[h] for unit in self._hubs[-units:]) for h in range(len(self.nodes))]
 
-    def _better(self, unit: Unit) -> int | None:
-        regret = self.spent - min(self._over(len(self._hubs)))
-        if self.hub is not None:
-            span = min(RECENT_UNITS, len(self._hubs))
-            recent = self._over(span)
-            best = min(range(len(recent)), key=recent.__getitem__)
-            gain = (recent[self.nodes.index(self.hub)] - recent[best]) / span
-            dear = self.move_cost(self.nodes[best], unit.live)
-            return self.nodes[best] if gain > 0 and regret + gain > dear / 2 else None
-        latest = self._hubs[-1]
-        best = min(range(len(latest)), key=latest.__getitem__)
-        own, before, earlier = [*self._own[:-4:-1], 0.0, 0.0][:3]
-        growth = max(0.0, min(own - before, before - earlier))
-        excess = own + growth - latest[best]
-        if own > latest[best] and regret + excess > 0:
-            return self.nodes[best]
-        if len(self._own) % CHECK_UNITS == 0:
-            longer = self._over(CHECK_UNITS)
-            best = min(range(len(longer)), key=longer.__getitem__)
-            hub = longer[best] + self.move_cost(self.nodes[best], unit.live)
-            if hub < (1 - GAIN) * sum(self._own[-CHECK_UNITS:]):
-                return self.nodes[best]
-        return None
+class Recent:
+    """The last units, for the look every ten of them whether a hub would have been a gain."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.units = 0
+        self._marks: deque[tuple[float, dict[int, float]]] = deque(maxlen=CHECK_UNITS + 1)
+        self._mark()
+
+    def _mark(self) -> None:
+        self._marks.append((self.account.spent, dict(self.account.hubs)))
+
+    def unit_over(self) -> bool:
+        """Takes note of a unit's end; whether it is time to look."""
+        self.units += 1
+        self._mark()
+        return self.units % CHECK_UNITS == 0
+
+    def gains(self, hub: int, move: float) -> bool:
+        """Whether over the last units a hub would have saved a fifth, its move included."""
+        spent, hubs = self._marks[0]
+        own = self.account.spent - spent
+        return self.account.hubs[hub] - hubs[hub] + move < (1 - GAIN) * own
+
+    def best(self) -> int:
+        """The hub that would have cost least over the last units."""
+        hubs = self._marks[0][1]
+        return min(self.account.nodes, key=lambda h: (self.account.hubs[h] - hubs[h], h))

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.ledger import Ledger
-from engine.multijoin.messages import Message
+from engine.multijoin.messages import (
+    Announce,
+    Delta,
+    Expire,
+    Joined,
+    Message,
+    Stale,
+    Standing,
+    Takeover,
+    Told,
+)
 from engine.multijoin.model import BlockRows, Result
 from engine.multijoin.node import Layout, Node
 from engine.multijoin.store import Store
@@ -66,8 +76,12 @@ class Network:
 
     # --- what a user does -------------------------------------------------------
 
-    def submit(self, block: BlockRows) -> None:
+    def submit(self, block: BlockRows, feeder: int | None = None) -> None:
+        """Hands a block to its site; from a feeder on another node, what that costs is counted."""
         self.nodes[block.stream].submit(block, self.now)
+        if feeder is not None:
+            assert self.ledger is not None
+            self.ledger.ingest(feeder, block.stream, len(block.rows), self.costs)
         self._post(block.stream)
 
     def set_costs(self, costs: UnitCosts, nodes: Iterable[int] | None = None) -> None:
@@ -124,7 +138,7 @@ class Network:
 
     def _post(self, sender: int) -> None:
         """Sends what a node has to say."""
-        for to, message in self.nodes[sender].outbox.drain():
+        for to, message in self.nodes[sender].drain():
             assert self.ledger is not None
             self.ledger.charge(sender, to, message, self.costs)
             here = sender == to
@@ -140,4 +154,6 @@ class Network:
 
 
 def message_is_for_centre(message: Message) -> bool:
-    return type(message).__name__ in ("Delta", "Expire", "Standing", "Stale", "Takeover")
+    return isinstance(
+        message, Delta | Expire | Standing | Stale | Takeover | Announce | Told | Joined
+    )

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import datetime
+import enum
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
+from compiler.plan import expressions as x
+from compiler.plan.types import Kind, Type
 from engine.multijoin import messages as m
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import MultiJoinError
+from engine.multijoin.explain import Block
 from engine.multijoin.model import BlockRows, Partial, Result, Row, Stored, Stream
 from engine.multijoin.synopsis import CountingBloom, CountMin, Exact, Hashed
+from engine.multijoin.where import Where
+from hdl.device import Window, WindowKind
+from hdl.isa import Condition
 
 _KNOWN: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -34,6 +42,17 @@ _KNOWN: dict[str, type[Any]] = {
         m.Stale,
         m.Takeover,
         m.Lost,
+        m.Announce,
+        m.Tell,
+        m.Told,
+        m.Ship,
+        m.Fetch,
+        m.Fetched,
+        m.Joined,
+        m.Forward,
+        m.Led,
+        m.Books,
+        m.Hubwards,
         Partial,
         Stored,
         Result,
@@ -45,8 +64,15 @@ _KNOWN: dict[str, type[Any]] = {
         Hashed,
         CountMin,
         CountingBloom,
+        Block,
+        Where,
+        Window,
+        Type,
+        *(kind for kind in get_args(x.Expression) if kind is not x.Aggregate),
     )
 }
+_ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Condition, WindowKind)}
+_TIMES = {kind.__name__: kind for kind in (datetime.date, datetime.time, datetime.datetime)}
 
 
 class Malformed(MultiJoinError):
@@ -65,7 +91,7 @@ def decode(data: bytes) -> Any:
 
 
 def _plain(value: object) -> object:
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or (isinstance(value, bool | int | str) and not isinstance(value, enum.Enum)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"is": "float", "of": str(value)}
@@ -75,6 +101,10 @@ def _plain(value: object) -> object:
         return [_plain(part) for part in value]
     if isinstance(value, frozenset):
         return {"is": "set", "of": [_plain(part) for part in value]}
+    if isinstance(value, enum.Enum) and type(value).__name__ in _ENUMS:
+        return {"is": type(value).__name__, "of": value.name}
+    if type(value).__name__ in _TIMES and hasattr(value, "isoformat"):
+        return {"is": type(value).__name__, "of": value.isoformat()}
     if isinstance(value, dict):
         return {"is": "map", "of": [[_plain(k), _plain(v)] for k, v in value.items()]}
     name = type(value).__name__
@@ -99,6 +129,10 @@ def _value(plain: Any) -> Any:
             return frozenset(map(_value, plain["of"]))
         case "map":
             return {_value(k): _value(v) for k, v in plain["of"]}
+    if name in _ENUMS:
+        return _ENUMS[name][plain["of"]]
+    if name in _TIMES:
+        return _TIMES[name].fromisoformat(plain["of"])
     kind = _KNOWN[name]
     if set(plain) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"{name} has other members")

@@ -8,22 +8,33 @@ from pathlib import Path
 
 from compiler.errors import suggest
 from compiler.explain import explain
+from compiler.plan.logical import Query
 from compiler.plan.pipeline import STAGES, Compilation
+from engine.multijoin.errors import MultiJoinError
+from engine.multijoin.explain import BadRecord, Block, load
 from engine.pattern import explain as patterns
 from engine.pattern.picture import picture
+from seustream import sites
 from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.errors import UserError
 from seustream.files import write_all
 
 HELP = "show how queries are compiled and what runs where"
+SITES, PREDICATE = "sites", "predicate"
 FORMATS = ("text", "json", "svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument(
-        "--stage", metavar="|".join((*STAGES, *patterns.STAGES)), help="one stage only"
+        "--stage", metavar="|".join((*STAGES, *patterns.STAGES, SITES)), help="one stage only"
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="for the stage sites: a run, as engine.multijoin.explain.save wrote it",
     )
     parser.add_argument(
         "--input",
@@ -43,14 +54,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.input:
         raise UserError(["--input is for APAS"], hint="X-SQL streams say their columns themselves")
     stage = arguments.stage
-    known = (*STAGES, *patterns.STAGES)
+    known = (*STAGES, *patterns.STAGES, SITES)
     if stage is not None and stage not in known:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, known, "stages"))
+    if arguments.record is not None and stage != SITES:
+        raise UserError(["--record is for --stage sites"])
     of_pattern = stage in patterns.STAGES
-    c = compile_file(arguments, STAGES[-1] if of_pattern else stage or STAGES[-1], bounded=True)
+    last = STAGES[-1] if of_pattern else PREDICATE if stage == SITES else stage or STAGES[-1]
+    c = compile_file(arguments, last, bounded=True)
     names = {q.name.lower() for q in c.program.patterns}
     asked = arguments.query is not None and arguments.query.lower() in names
-    if of_pattern or asked or (stage is None and names and not c.program.queries):
+    if stage == SITES:
+        text = _sites(c, arguments)
+    elif of_pattern or asked or (stage is None and names and not c.program.queries):
         text = _patterns(c, stage, arguments)
     else:
         text = _queries(c, stage, arguments)
@@ -89,6 +105,61 @@ def _patterns(c: Compilation, stage: str | None, arguments: argparse.Namespace) 
             found = [{"name": one["name"], stage: one[stage]} for one in found]
         return json.dumps(found, indent=2, ensure_ascii=False)
     return "\n".join(line for q in wanted for line in patterns.as_text(q, stage)).rstrip()
+
+
+def _sites(c: Compilation, arguments: argparse.Namespace) -> str:
+    """Queries as joins across sites; those that are none are left out, unless asked for."""
+    wanted = [
+        q
+        for q in c.program.queries
+        if arguments.query is None or q.name.lower() == arguments.query.lower()
+    ]
+    if not wanted:
+        known = [q.name for q in c.program.queries]
+        hint = suggest(arguments.query or "", known, "queries")
+        raise UserError([f"there is no query {arguments.query!r}"], hint=hint)
+    problems = {}
+    for query in wanted:
+        try:
+            sites.outline(query)
+        except MultiJoinError as error:
+            problems[query.name] = error
+    if len(problems) == len(wanted):
+        first = next(iter(problems.values()))
+        raise UserError([f"{name}: {error}" for name, error in problems.items()], hint=first.hint)
+    wanted = [query for query in wanted if query.name not in problems]
+    blocks = None
+    if arguments.record is not None:
+        if len(wanted) > 1:
+            names = ", ".join(query.name for query in wanted)
+            raise UserError(["a record is of one query"], hint=f"--query one of {names}")
+        blocks = _record(arguments.record, wanted[0])
+    if arguments.format == "json":
+        return json.dumps(
+            [sites.as_json(query, blocks) for query in wanted], indent=2, ensure_ascii=False
+        )
+    if arguments.format == "svg":
+        if blocks is None:
+            raise UserError(["a picture of the stage sites is of a run"], hint="--record FILE")
+        return sites.as_picture(wanted[0], blocks)
+    lines = [line for query in wanted for line in sites.as_text(query, blocks)]
+    lines += [f"  left out  {name}: {error}" for name, error in problems.items()]
+    return "\n".join(lines).rstrip()
+
+
+def _record(path: Path, query: Query) -> list[Block]:
+    try:
+        blocks = load(path)
+    except OSError as error:
+        raise UserError([f"{path}: cannot be read: {error.strerror or error}"]) from None
+    except BadRecord as error:
+        raise UserError([str(error)], hint=error.hint) from None
+    aliases = {source.alias for source in query.sources}
+    if strangers := sorted({block.stream for block in blocks} - aliases):
+        raise UserError(
+            [f"{path}: a run with the site {strangers[0]}, which query {query.name} has not"]
+        )
+    return blocks
 
 
 def _queries(c: Compilation, stage: str | None, arguments: argparse.Namespace) -> str:

@@ -71,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="read files in the order they were written, N at a time (default: all at once)",
     )
     parser.add_argument(
+        "--prefilter",
+        action="store_true",
+        help="keep tuples at their source that can join nothing within their window",
+    )
+    parser.add_argument(
         "--every", default="0 seconds", metavar="TIME", help="how often to look for more"
     )
     parser.add_argument(
@@ -146,6 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
                 token_file=arguments.token_file,
                 tls_ca=arguments.tls_ca,
                 late=_late(arguments),
+                prefilter=arguments.prefilter,
             )
             with job:
                 counts = job.wait(lambda now, seconds: note(now.line(seconds)))
@@ -233,6 +239,19 @@ def _late(arguments: argparse.Namespace) -> Sink | None:
     return None if arguments.late is None else files(arguments.late, arguments.format)
 
 
+def _saved(counts: Counts) -> str:
+    """What the synopsis filter kept at the sources; bytes less those of the synopses."""
+    rows = [
+        (
+            name,
+            f"{saved.dropped:,} of {saved.tuples:,}",
+            f"{saved.saved_bytes:,} of {saved.bytes:,}",
+        )
+        for name, saved in counts.saved.items()
+    ]
+    return table(rows, ("stream", "tuples kept at the source", "bytes saved"))
+
+
 def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
     kept = arguments.format not in ("console", "none")
     where = str(Path(arguments.output)) if kept else arguments.format
@@ -256,6 +275,8 @@ def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
                 f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, {kept_late};"
                 " --slack MS accepts them, --late DIR keeps them"
             )
+    if counts.saved:
+        lines += ["", _saved(counts)]
     if "cycles" in device:
         taken = max(device.get("taken", 0), 1)
         lines.append(f"{device['cycles']:,} cycles, {device['cycles'] / taken:.1f} a tuple")

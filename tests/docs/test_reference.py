@@ -32,6 +32,7 @@ from hdl import device, isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import LoadRefused
 from seustream.cli import COMMANDS, parser
+from seustream.commands.explain import SITES
 from tests.docs.blocks import ROOT, blocks
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -284,7 +285,7 @@ def test_commands_and_options_are_all_there() -> None:
         for option, choices in expected.items():
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
-    assert codes(row[1]) == [*STAGES, *pattern_explain.STAGES]
+    assert codes(row[1]) == [*STAGES, *pattern_explain.STAGES, SITES]
 
 
 # --- device -------------------------------------------------------------------

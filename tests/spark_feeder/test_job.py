@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import Counter
@@ -18,11 +19,13 @@ from pyspark.sql.streaming import StreamingQueryListener
 
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.protocol import Run
+from cosim.golden import GoldenDevice
+from engine.host.driver import HostDriver
 from spark_feeder.errors import FeedError
 from spark_feeder.inputs import Source, read
 from spark_feeder.job import files, run
 from spark_feeder.progress import OBSERVED
-from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
+from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
 from tests.spark_feeder.feeding import FIRST, found, frames, write
 
 NAMES = ["pairs", "large"]
@@ -182,6 +185,41 @@ def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
         assert min(shares) > 50
         with BridgeClient(first) as client:
             assert client.status()["late_total"] == {"R": 0, "S": 0}
+
+
+def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: Path) -> None:
+    """A window of 33 tuples and devices of 16: too many for one; four that share the keys take it,
+    without a tuple handed to software."""
+    compilation = compiled(QUERIES.replace("RANGE 30", "RANGE 32"))
+    ts, key = pa.array(range(200)), [i % 40 for i in range(200)]
+    number = pa.array(range(200), pa.int32())
+    text = pa.array([f"n{i % 7}" for i in range(200)])
+    rows = {
+        "R": pa.table({"ts": ts, "a": pa.array(key, pa.int32()), "b": number}),
+        "S": pa.table({"ts": ts, "d": pa.array(key[5:] + key[:5], pa.int32()), "name": text}),
+    }
+    alone = HostDriver(compilation, GoldenDevice(TINY))
+    for name, table in rows.items():
+        alone.push(name, table)
+    list(alone.finish())
+    assert {overflow.needed for overflow in alone.report.overflow.values()} == {33}
+    write(tmp_path / "in", rows, 1)
+    with contextlib.ExitStack() as stack:
+        served = [stack.enter_context(bridge(tmp_path / f"{number}")) for number in range(4)]
+        job = run(
+            compilation,
+            frames(spark, compilation, tmp_path / "in", None),
+            files(tmp_path / "out"),
+            bridge=tuple(url for _, url in served),
+            how=Run("error"),
+        )
+        counts = job.wait(timeout=200)
+        assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
+        assert wanted(compilation, rows)["pairs"].total() > 100
+        assert counts.device["handed_over"] == 0
+        shares = [made.session.driver.report for made, _ in served]
+        assert all(report.taken["R"] for report in shares)
+        assert not any(report.overflow for report in shares)
 
 
 def test_what_is_wrong_with_a_job_is_said_first(spark: SparkSession, tmp_path: Path) -> None:

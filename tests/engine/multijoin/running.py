@@ -71,7 +71,9 @@ def rebuilds(net: Network) -> int:
     return sum(centre.counters["rebuilds"] for centre in centres(net))
 
 
-def stormy(seed: int, crash: float = 0.0, kind: Kind | None = None) -> Network:
+def stormy(
+    seed: int, crash: float = 0.0, kind: Kind | None = None, strategy: str = "planned"
+) -> Network:
     """A random run: everything is drawn from the seed. Raises if it differs from the answer."""
     chance = random.Random(seed)
     n = chance.choice([2, 3, 3, 4])
@@ -79,7 +81,8 @@ def stormy(seed: int, crash: float = 0.0, kind: Kind | None = None) -> Network:
     weather = Weather(
         chance.choice([0, 5, 30, 60]), chance.choice([0, 0.1, 0.3]), chance.choice([0, 0.2])
     )
-    options: dict[str, object] = {} if kind is None else {"kind": kind}
+    options: dict[str, object] = {"strategy": strategy}
+    options |= {} if kind is None else {"kind": kind}
     net = network(Join.on_one_key(windows), seed, weather, **options)
     for one in blocks:
         net.submit(one)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 import random
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from engine.multijoin.cluster import Cluster, ClusterError
-from engine.multijoin.model import BlockRows, Join, Residual, Row
+from engine.multijoin.model import BlockRows, Join, Row
 from engine.multijoin.node import Layout
 from engine.multijoin.process import Plan
 from engine.multijoin.wire import Malformed, encode
@@ -42,10 +43,12 @@ def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
     return found
 
 
-def test_centre_killed_and_started_again_in_bad_weather(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", ["planned", "auto"])
+def test_centre_killed_and_started_again_in_bad_weather(strategy: str, tmp_path: Path) -> None:
     windows: list[float] = [3, math.inf, 2]
     blocks = numbered(random_blocks(random.Random(12), 3, units=12))
-    with Cluster(layout(windows), tmp_path, loss=0.1, repeat=0.1, delay=0.02) as cluster:
+    whole = layout(windows, strategy=strategy)
+    with Cluster(whole, tmp_path, loss=0.1, repeat=0.1, delay=0.02) as cluster:
         assert cluster.layout.first_epoch == (1, CENTRE)
         third = len(blocks) // 3
         for block in blocks[:third]:
@@ -104,7 +107,7 @@ def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
 def test_strangers_and_nonsense(tmp_path: Path) -> None:
     with Cluster(layout([1, 1, 1]), tmp_path) as cluster:
         for hello in ((("wrong", None), ("stop",)), ((cluster.plan.token, 1), "no message")):
-            with socket.create_connection(("127.0.0.1", cluster.plan.ports[0])) as stranger:
+            with socket.create_connection(cluster.plan.listen[0]) as stranger:
                 for value in hello:
                     data = encode(value)
                     stranger.sendall(len(data).to_bytes(4, "big") + data)
@@ -119,10 +122,17 @@ def test_strangers_and_nonsense(tmp_path: Path) -> None:
         cluster.state(0)
 
 
+class Anything:
+    streams = (0, 1)
+
+    def among(self, payloads: Sequence[tuple[object, ...]]) -> list[bool]:
+        return [True] * len(payloads)
+
+
 def test_code_is_not_sent(tmp_path: Path) -> None:
     join = Join.on_one_key([1, 1, 1])
-    withed = Join(join.streams, join.equal, residuals=(Residual((0, 1), lambda a, b: True),))
+    withed = Join(join.streams, join.equal, residuals=(Anything(),))
     whole = layout([1, 1, 1])
-    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (1,) * 5, "t")
+    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (("", 1),) * 5, (("", 1),) * 5, "t")
     with pytest.raises(Malformed):
         plan.save(tmp_path / "plan.json")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
-from engine.multijoin.explain import watch
+import pytest
+
+from engine.multijoin.explain import BadRecord, facts, load, save, text, watch
 from engine.multijoin.model import Join
 from engine.multijoin.node import Layout
 from engine.multijoin.transport import Network, Weather
 from tests.engine.multijoin import animals
 from tests.engine.multijoin.oracle import random_blocks
-from tests.engine.multijoin.running import feed, network
+from tests.engine.multijoin.running import INF, block, feed, network
 
 
 def test_the_two_blocks_of_the_specification() -> None:
@@ -19,11 +22,11 @@ def test_the_two_blocks_of_the_specification() -> None:
     *before, first, second = animals.blocks()
     feed(net, before, lockstep=True)
     feed(net, [first, second], lockstep=True)
-    *_, third, fourth = record.text().splitlines()
+    *_, third, fourth = text(record.blocks()).splitlines()
     assert third.split() == ["R1", "2", "2", "2", "of", "3", "R1", "→", "R2", "→", "R0", "90", "90"]
     assert fourth.split()[:8] == ["R1", "3", "3", "2", "of", "3", "R1", "→"]
-    assert all(record.actual(d) == d.predicted for d in record.decisions.values())
-    assert record.to_json()[-2] == {
+    assert all(block.actual == block.predicted for block in record.blocks())
+    assert facts(record.blocks())[-2] == {
         "stream": "R1",
         "block": 2,
         "tau": 2,
@@ -31,6 +34,7 @@ def test_the_two_blocks_of_the_specification() -> None:
         "rows": 3,
         "sent": 2,
         "order": ["R2", "R0"],
+        "hub": None,
         "predicted": 90,
         "actual": 90,
     }
@@ -44,5 +48,26 @@ def test_every_block_of_a_stormy_run_is_told_of() -> None:
     net.crash_centre(net.layout.first_epoch[1], net.now)
     feed(net, blocks[6:])
     assert len(record.decisions) == len(blocks)
-    assert {d.epoch[0] for d in record.decisions.values()} > {1}
-    assert len(record.text().splitlines()) == 1 + len(blocks)
+    assert {block.epoch[0] for block in record.blocks()} > {1}
+    assert len(text(record.blocks()).splitlines()) == 1 + len(blocks)
+
+
+def test_blocks_at_a_hub_say_so(tmp_path: Path) -> None:
+    net = network(Join.on_one_key([INF] * 3), 2, strategy="auto")
+    record = watch(net)
+    feed(net, [block(k, t, 1, 2) for t in range(4) for k in range(3)], lockstep=True)
+    found = record.blocks()
+    assert {b.hub is None for b in found} == {True, False}
+    last = next(b for b in reversed(found) if b.hub is not None)
+    assert last.way == f"{last.stream} → hub at node {last.hub}"
+    assert (last.sent, last.rows) == (2, 2)
+    save(found, tmp_path / "run.json")
+    assert load(tmp_path / "run.json") == found
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "[{}]", '[{"stream": 1}]', "nonsense"])
+def test_what_is_no_record(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    with pytest.raises(BadRecord, match="no record of a run"):
+        load(path)

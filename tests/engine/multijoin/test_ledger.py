@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.ledger import Ledger
-from engine.multijoin.messages import Ack, Deliver, Delta, Expire, Message, Plan, Probe, Standing
+from engine.multijoin.messages import (
+    Ack,
+    Announce,
+    Deliver,
+    Delta,
+    Expire,
+    Fetched,
+    Message,
+    Plan,
+    Probe,
+    Ship,
+    Standing,
+    Told,
+)
 from engine.multijoin.model import Join, Partial, Result, Stored, start
+from engine.multijoin.node import Layout
+from engine.multijoin.transport import Network
+from tests.engine.multijoin.running import block
 
 ROW = Stored((0, 0, 0), (1,), 0, 0, (math.inf,))
 PART: Partial = start(Join.on_one_key([math.inf] * 9), ROW)
@@ -44,6 +61,39 @@ def test_repetitions_count_in_reality_only() -> None:
         ledger.charge(0, 1, probe, costs)
         assert ledger.total == ledger.of_block(0, 0) == total
         assert ledger.by_unit() == {0: total}
+
+
+def test_what_is_counted_of_a_hub() -> None:
+    told = Told((1, 0), 0, 0, 0, {(1,): -2, (2,): 1}, {(2,): 1, (3,): 1})
+    assert Ledger(N).units(told) == 0.75
+    announce = Announce((1, 0), 0, 0, 0, 5, 3, 0, 0, 0.0, 0)
+    assert (Ledger(N).units(announce), Ledger(N, "real").units(announce)) == (0, 0.25)
+    costs, ledger = UnitCosts.of([[0, 4], [4, 0]]), Ledger(N)
+    for moving in (False, True):
+        ship = Ship((1, 0), (0, 0), 0, (), 0, (True,), 0, moving, (ROW, ROW))
+        for epoch in ((1, 0), (2, 0)):
+            ledger.charge(0, 1, replace(ship, epoch=epoch), costs)
+    ledger.charge(0, 1, Fetched(0, -1, 3, 0, (ROW,)), costs)
+    assert [(charge.kind, charge.cost) for charge in ledger.charges] == [
+        ("ship", 8),
+        ("move", 8),
+        ("move", 4),
+    ]
+    assert (ledger.total, ledger.moved) == (20, 12)
+
+
+def test_rows_from_a_feeder_elsewhere_are_counted_apart() -> None:
+    """As the specification says: reported separately."""
+    costs = UnitCosts.of([[0, 4, 2], [4, 0, 3], [2, 3, 0]])
+    net = Network(Layout(Join.on_one_key([math.inf] * 2), costs, 2))
+    net.submit(block(0, 0, 1, 2, None), feeder=2)
+    net.submit(block(1, 0, 9), feeder=1)
+    net.submit(block(1, 1, 8), feeder=2)
+    net.submit(block(1, 2, 8))
+    net.run()
+    assert net.ledger is not None
+    assert net.ledger.ingest_cost == 3 * 2 + 0 + 3
+    assert net.ledger.total == sum(charge.cost for charge in net.ledger.charges)
 
 
 def test_wider_rows_and_no_delivery() -> None:

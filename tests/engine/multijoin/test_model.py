@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
 from engine.multijoin.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from engine.multijoin.model import Join, Residual, Stored, Stream, extend, start
+from engine.multijoin.model import Join, Stored, Stream, admitted, extend, start
 from hdl.device import Window, WindowKind
 
 AB = Stream("b", ("x", "y"))
@@ -66,14 +68,27 @@ def test_partials_end_with_the_shortest_window() -> None:
     assert extend(join, start(join, old), late) is None
 
 
+@dataclass(frozen=True)
+class Less:
+    streams: tuple[int, ...]
+
+    def among(self, payloads: Sequence[tuple[object, ...]]) -> list[bool]:
+        return [a < b for a, b in payloads]  # type: ignore[operator]
+
+
 def test_residuals_where_their_rows_meet() -> None:
     join = Join(
         Join.on_one_key([math.inf] * 3).streams,
         Join.on_one_key([math.inf] * 3).equal,
-        residuals=(Residual((0, 2), lambda a, c: a < c),),
+        residuals=(Less((0, 2)),),
     )
     rows = [Stored((k, 0, 0), (1,), 0, 0, (math.inf,), payload=5 - k) for k in range(3)]
     both = extend(join, start(join, rows[0]), rows[1])
     assert both is not None
-    assert extend(join, both, rows[2]) is None
-    assert extend(join, start(join, rows[1]), rows[2]) is not None
+    assert admitted(join, 1, [both]) == [both]
+    all_three = extend(join, both, rows[2])
+    assert all_three is not None
+    assert admitted(join, 2, [all_three]) == []
+    without = extend(join, start(join, rows[1]), rows[2])
+    assert without is not None
+    assert admitted(join, 2, [without]) == [without]

@@ -1,0 +1,327 @@
+"""The synopsis filter in a Spark job: tuples that can join nothing stay where they were read.
+
+One Spark query reads all streams, in micro-batches. Of each batch its tasks tell the driver, for the
+columns others need, which keys occurred in which stretch of time: the synopses. Rows whose window
+every stream they need has passed are decided, by the tasks, with the synopses of all streams; what
+may join goes to the bridge, the rest nowhere. Rows that have to wait are written to the checkpoint,
+and are part of the next batch.
+
+    batch b   state-(b-1), held-(b-1), rows  →  state-b, held-b, epoch b at the bridge
+
+A batch that is run again begins with the files of the one before and so does what it did; the bridge
+takes an epoch once. When bounded sources have been read, one batch more decides what still waits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from compiler.plan.pipeline import Compilation
+from engine.host.stores import stream_schema
+from engine.multijoin.needs import Needs, needs
+from engine.multijoin.prefilter import Saved, SynopsisFilter, places
+from spark_feeder.errors import FeedError
+from spark_feeder.multijoin_feed import of_stream, together
+from spark_feeder.types import for_bridge, spark_schema
+
+BITS = 1 << 14
+_SEEN = "stream string, column string, stretch bigint, place bigint, rows bigint, bytes bigint"
+"""What tasks tell: a key's place, or, without a column, how many rows there were."""
+
+Put = Callable[[str, DataFrame, str, int], None]
+"""Writes a stream's rows to the bridge: stream, rows, writer, epoch."""
+
+
+def needed(compilation: Compilation) -> Needs:
+    """What tuples need to meet. Raises `FeedError` if that drops nothing."""
+    found = needs(compilation.program)
+    if not found.ways:
+        raise FeedError(
+            "the synopsis filter has nothing to do: every stream is needed whole",
+            "it needs joins that equate columns, and windows that do not count tuples",
+        )
+    return found
+
+
+@dataclass
+class State:
+    """What the filter knows after a batch: synopses, how far each stream is, what was saved."""
+
+    synopses: SynopsisFilter
+    batch: int = -1
+    limits: dict[str, float] = field(default_factory=dict)
+    ended: bool = False
+
+    # --- files -----------------------------------------------------------------------
+
+    def save(self, path: Path) -> None:
+        """Whole or not at all."""
+        arrays: dict[str, Any] = {}
+        columns = []
+        for number, ((stream, column), keys) in enumerate(self.synopses.keys.items()):
+            stretches = sorted(keys.row_of)
+            rows = [keys.row_of[stretch] for stretch in stretches]
+            columns.append([stream, column])
+            arrays[f"stretches{number}"] = np.array(stretches, np.int64)
+            arrays[f"bits{number}"] = np.packbits(keys.matrix[rows], axis=1)
+            arrays[f"first{number}"] = keys.first
+        known = {
+            "batch": self.batch,
+            "ended": self.ended,
+            "columns": columns,
+            "limits": self.limits,
+            "boundaries": {n: s.boundary for n, s in self.synopses.streams.items()},
+            "saved": {n: asdict(s.saved) for n, s in self.synopses.streams.items()},
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        with partial.open("wb") as file:
+            np.savez(file, known=np.array(json.dumps(known)), **arrays)
+        partial.replace(path)
+
+    def load(self, path: Path) -> None:
+        with np.load(path) as found:
+            known = json.loads(str(found["known"]))
+            self.batch, self.ended = known["batch"], known["ended"]
+            self.limits = known["limits"]
+            for number, (stream, column) in enumerate(known["columns"]):
+                keys = self.synopses.keys[stream, column]
+                bits = np.unpackbits(found[f"bits{number}"], axis=1).astype(np.bool_)
+                for stretch, row in zip(found[f"stretches{number}"].tolist(), bits, strict=True):
+                    at = np.flatnonzero(row)
+                    keys.add(at, np.full(len(at), stretch * keys.stretch, np.int64))
+                keys.first = found[f"first{number}"]
+        for name, stream in self.synopses.streams.items():
+            stream.boundary = known["boundaries"][name]
+            stream.saved = Saved(**known["saved"][name])
+
+
+class Prefilter:
+    """The filter of one job. `folder` is its part of the checkpoint; `slack` and `lag` as the
+    bridge's: how far timestamps may fall back, and how far a silent stream may stay behind."""
+
+    def __init__(
+        self,
+        compilation: Compilation,
+        frames: Mapping[str, DataFrame],
+        folder: Path,
+        put: Put,
+        *,
+        slack: int = 0,
+        lag: int | None = None,
+        bits: int = BITS,
+    ) -> None:
+        self.needs = needed(compilation)
+        self.frames, self.folder, self.put = dict(frames), folder, put
+        self.slack, self.lag, self.bits = slack, lag, bits
+        self.schemas = {
+            s.name: spark_schema(stream_schema(s)) for s in compilation.streams if s.name in frames
+        }
+        self.spark: SparkSession = next(iter(self.frames.values())).sparkSession
+        self.state = self._state(self._last())
+
+    @property
+    def saved(self) -> dict[str, Saved]:
+        return self.state.synopses.saved
+
+    @property
+    def ended(self) -> bool:
+        """Whether an earlier life had read all and begun to decide the rest: what came to the
+        sources since is not part of this job."""
+        return self._ending.exists()
+
+    @property
+    def _ending(self) -> Path:
+        return self.folder / "ending"
+
+    def rows(self) -> DataFrame:
+        """All streams as one frame: which, and its columns."""
+        return together(self.frames)
+
+    # --- batches ------------------------------------------------------------------------
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """A micro-batch; for Spark's foreachBatch."""
+        # From the file: an attempt that failed may have changed what is in memory.
+        self.state = self._state(number - 1)
+        batch.persist()
+        try:
+            new = {name: of_stream(batch, name) for name in self.frames}
+            self._note(new)
+            self._decide(new, number, self._writer(batch))
+        finally:
+            batch.unpersist()
+
+    def finish(self) -> None:
+        """Nothing more comes: what waits is decided."""
+        if self.state.ended or self.state.batch < 0:
+            return
+        self._ending.touch()
+        for stream in self.frames:
+            self.state.synopses.end(stream)
+        self.state.ended = True
+        self._decide({}, self.state.batch + 1, (self.folder / "writer").read_text())
+
+    def _writer(self, batch: DataFrame) -> str:
+        """Who the bridge is told writes: the Spark query, whose identity is in its checkpoint."""
+        path = self.folder / "writer"
+        if not path.exists():
+            name = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(name))
+        return path.read_text()
+
+    def _note(self, new: Mapping[str, DataFrame]) -> None:
+        """Takes in the synopses of new rows, and how far their streams are."""
+        synopses = self.state.synopses
+        stretch = {key: keys.stretch for key, keys in synopses.keys.items()}
+        told = [
+            rows.mapInArrow(_tell(name, stretch, self.bits), _SEEN) for name, rows in new.items()
+        ]
+        whole = told[0]
+        for other in told[1:]:
+            whole = whole.union(other)
+        found = whole.toArrow()
+        for stream, column, at, place, count, size in zip(
+            *(found.column(name).to_pylist() for name in found.column_names), strict=True
+        ):
+            if column is not None:
+                keys = synopses.keys[stream, column]
+                keys.add(np.array([place]), np.array([at * keys.stretch]))
+                continue
+            # Some rows together: `stretch` is their latest time.
+            saved = synopses.streams[stream].saved
+            saved.tuples += count
+            saved.bytes += size
+            synopses.promise(stream, at - self.slack)
+        if self.lag is not None:
+            foremost = max(stream.boundary for stream in synopses.streams.values())
+            for stream in self.frames:
+                synopses.promise(stream, foremost - self.lag)
+
+    def _decide(self, new: Mapping[str, DataFrame], number: int, writer: str) -> None:
+        """Sends on what may join, keeps what has to wait, and goes to the next batch."""
+        synopses, folder = self.state.synopses, self.folder / f"held-{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        limits = {name: self._limit(name) for name in self.frames}
+        for name in self.frames:
+            parts = [new[name]] if name in new else []
+            before = self.folder / f"held-{number - 1}" / name
+            if before.exists():
+                parts.append(self.spark.read.schema(self.schemas[name]).parquet(str(before)))
+            if not parts:
+                parts = [self.spark.createDataFrame([], self.schemas[name])]
+            rows = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+            if limits[name] != math.inf:
+                # What waits goes on by its time, or the bridge would take it for late.
+                waiting = rows.where(f.col("ts") >= f.lit(limits[name]))
+                waiting.write.parquet(str(folder / name))
+                rows = rows.where(f.col("ts") < f.lit(limits[name]))
+            whole, kept = Observation(), Observation()
+            rows = rows.observe(whole, f.count(f.lit(1)).alias("rows"))
+            late = self.state.limits.get(name, -math.inf)
+            may_join = _may_join(synopses, name, late)
+            rows = rows.mapInArrow(may_join, self.schemas[name])
+            rows = rows.observe(kept, f.count(f.lit(1)).alias("rows"))
+            self.put(name, rows, f"{writer}-{name}", number)
+            dropped = whole.get["rows"] - kept.get["rows"]
+            saved = synopses.streams[name].saved
+            saved.dropped += dropped
+            saved.dropped_bytes += round(saved.bytes * dropped / max(saved.tuples, 1))
+        self.state.limits = limits
+        synopses.forget(lambda name: limits[name])
+        self.state.batch = number
+        self.state.save(self.folder / f"state-{number}.npz")
+        for old in (self.folder / f"state-{number - 2}.npz", self.folder / f"held-{number - 2}"):
+            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+
+    def _limit(self, name: str) -> float:
+        """Rows before this time are decided."""
+        streams = self.state.synopses.streams
+        return min(
+            (
+                streams[partner.stream].boundary - partner.after
+                for way in self.needs.ways.get(name, ())
+                for partner in way
+                if not math.isinf(partner.after)
+            ),
+            default=math.inf,
+        )
+
+    # --- where it goes on ------------------------------------------------------------------
+
+    def _last(self) -> int:
+        """The latest batch whose files are whole."""
+        numbers = (int(path.stem.partition("-")[2]) for path in self.folder.glob("state-*.npz"))
+        return max(numbers, default=-1)
+
+    def _state(self, batch: int) -> State:
+        """As it was after a batch, which need not be the last: one may be run again."""
+        made = State(SynopsisFilter(self.needs, list(self.frames), self.bits, self.slack))
+        if batch >= 0:
+            path = self.folder / f"state-{batch}.npz"
+            if not path.exists():
+                raise FeedError(
+                    f"{path} is missing, which the next batch begins with",
+                    "the checkpoint is of a job without the filter, or damaged: begin a new one",
+                )
+            made.load(path)
+        return made
+
+
+# --- what tasks do -------------------------------------------------------------------------
+
+
+def _tell(
+    name: str, stretches: Mapping[tuple[str, str], int], bits: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows into what the driver is to know of them."""
+
+    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for given in batches:
+            if not given.num_rows:
+                continue
+            batch = for_bridge(given)
+            ts = np.asarray(batch.column("ts"), dtype=np.int64)
+            told: list[tuple[object, ...]] = [
+                (name, None, int(ts.max()), None, batch.num_rows, batch.nbytes)
+            ]
+            for (stream, column), stretch in stretches.items():
+                if stream == name:
+                    at = places(batch.column(column), bits)
+                    seen = np.unique(np.stack((ts // stretch, at))[:, at >= 0], axis=1)
+                    told += [(name, column, s, p, None, None) for s, p in seen.T.tolist()]
+            kinds = [pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64()]
+            columns = zip(*told, strict=True)
+            yield pa.record_batch(
+                [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)],
+                names=["stream", "column", "stretch", "place", "rows", "bytes"],
+            )
+
+    return tell
+
+
+def _may_join(
+    synopses: SynopsisFilter, name: str, late: float
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows into those that may join. What is late for its stream passes: the bridge counts it."""
+
+    def may_join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for given in batches:
+            rows = pa.Table.from_batches([for_bridge(given)])
+            ts = np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
+            kept = synopses.may_join(name, rows) | (ts < late)
+            yield given.filter(pa.array(kept))
+
+    return may_join
