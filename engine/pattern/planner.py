@@ -170,7 +170,9 @@ def supports(query: ir.Query) -> Mapping[str, str | None]:
     ):
         lists = "a group under SUBSETS has no single element on both sides"
     columns = lists
-    if columns is None and query.kleene and query.mode is Mode.SUBSETS:
+    if query.strategy is Strategy.NEXT and not query.rows:
+        columns = "a group under NEXT has choices" if query.kleene else None
+    elif columns is None and query.kleene and query.mode is Mode.SUBSETS:
         columns = "subsets of a group are no columns"
     automaton = "its groups are the largest there are" if query.grouped else None
     return {
