@@ -17,7 +17,8 @@ from compiler.pattern.ir import Class, Mode
 from engine.pattern.errors import PatternBudgetExceeded
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from engine.pattern.meaning import EventList, Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order, sample_step
+from engine.pattern.planner import Order, OrderChooser, check_order
+from engine.pattern.sampling import sample_step
 
 Groups = list[Sequence[Event]]
 

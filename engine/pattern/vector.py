@@ -17,15 +17,16 @@ import numpy as np
 from compiler.pattern import ir
 from compiler.pattern.ir import Class, Strategy
 from engine.pattern.batch import Batch, concat
-from engine.pattern.columns import Array, Bools, Column, Ints, holds
+from engine.pattern.columns import Array, Bools, Ints, holds
 from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.fill import Completion, Rows, pieces
+from engine.pattern.fill import Completion, Rows
 from engine.pattern.following import chains
 from engine.pattern.found import Found, joined, runs
 from engine.pattern.lists import FAR, Bindings, Lists
 from engine.pattern.meaning import Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order, sample_step
+from engine.pattern.planner import Order, OrderChooser, check_order
 from engine.pattern.reach import Reach, reach
+from engine.pattern.sampling import fitting, pieces, share
 
 LIMIT = 4_000_000
 
@@ -88,30 +89,17 @@ class ColumnSearch:
     # --- lists ----------------------------------------------------------------
 
     def _take(self, batch: Batch) -> None:
-        fitting = [self._fitting(element, batch) for element in range(len(self._rows))]
+        elements = range(len(self._rows))
+        fits = [fitting(self._query, element, batch) for element in elements]
         kept = np.zeros(len(batch), bool)
-        for rows in fitting:
+        for rows in fits:
             kept[rows] = True
         base = 0 if self._log is None else len(self._log)
         places = np.cumsum(kept) - 1 + base
-        for element, rows in enumerate(fitting):
+        for element, rows in enumerate(fits):
             self._rows[element] = np.concatenate([self._rows[element], places[rows]])
         if kept.any():
             self._log = concat(self._log, batch if kept.all() else batch.take(np.flatnonzero(kept)))
-
-    def _fitting(self, element: int, batch: Batch) -> Ints:
-        """The rows of a batch that have an element's type and pass its constants."""
-        wanted = self._query.elements[element].type
-        if wanted is None:
-            rows: Ints = np.arange(len(batch))
-        elif wanted in batch.names:
-            rows = np.flatnonzero(batch.type == batch.names.index(wanted))
-        else:
-            return np.zeros(0, np.int64)
-        for conjunct in self._conjuncts[Class.CONSTANT]:
-            if conjunct.refs == (element,) and len(rows):
-                rows = rows[holds(conjunct.expression, _BatchRows(batch, rows))]
-        return rows
 
     def _expire(self, now: int) -> None:
         horizon = 0 if now == END_OF_STREAM else self._query.horizon
@@ -142,7 +130,7 @@ class ColumnSearch:
             )
             completion.take(rows, len(rows[self._anchors[0]]))
         else:
-            self._order = self.chooser.choose(lists.counts(self._anchors), lists.span)
+            self._order = self.chooser.choose(lists.counts(self._anchors), lists.span * lists.keys)
             self._reach = reach(lists.T, self._query.positives) if self._tighten else None
             start = self._anchors[self._order[0]]
             first = self._settled({start: self._starts()}, start)
@@ -267,40 +255,5 @@ class ColumnSearch:
 
     def _share(self, conjunct: ir.Conjunct, first: int, second: int) -> tuple[int, int]:
         """Sampled pairs of two anchors, and how many a condition lets through."""
-        lists = self._ready
-        a, b = self._anchors[first], self._anchors[second]
-        rows = np.arange(0, len(lists.T[a]), sample_step(len(lists.T[a])))
-        times = lists.T[a][rows]
-        begin = np.searchsorted(lists.T[b], times, "right")
-        if self._query.window is None:
-            end = np.searchsorted(lists.T[b], lists.stretch_end(times), "left")
-        else:
-            end = np.searchsorted(lists.T[b], times + self._query.window, "right")
-        counts = end - begin
-        pairs = passed = 0
-        for piece in pieces(counts, self._limit):
-            part = counts[piece]
-            at = {a: np.repeat(rows[piece], part), b: runs(begin[piece], part)}
-            true = holds(conjunct.expression, Bindings(lists, len(at[a]), at))
-            pairs, passed = pairs + len(true), passed + int(true.sum())
-        return pairs, passed
-
-
-class _BatchRows:
-    """Some rows of a batch, as the events of whatever element is asked for."""
-
-    def __init__(self, batch: Batch, rows: Array) -> None:
-        self.size = len(rows)
-        self._batch = batch
-        self._rows = rows
-
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
-        if attribute == ir.TIME:
-            return Column(self._batch.ts[self._rows])
-        return self._batch.columns[attribute].take(self._rows)
-
-    def aggregate(self, e: ir.Aggregate) -> Column:
-        raise AssertionError(e)
-
-    def alone(self, e: ir.Expression) -> Column | None:
-        return None
+        refs = (self._anchors[first], self._anchors[second])
+        return share(self._ready, conjunct, refs, self._limit)

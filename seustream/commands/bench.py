@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import platform
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -140,10 +141,16 @@ def _wanted(name: str, modules: dict[str, ModuleType]) -> tuple[str, list[str] |
     return name, some.split(",")
 
 
+def sibling(name: str) -> ModuleType:
+    """Another benchmark, for what it has in common with the one that asks."""
+    return _load(folder() / f"{name}.py")
+
+
 def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there for what their names mean
     spec.loader.exec_module(module)
     return module
