@@ -41,10 +41,10 @@ class Cost:
 
 
 COSTS: Mapping[str, Cost] = {
-    "columns": Cost(epoch=40.0, event=0.02, work=0.1),
-    "optiseq": Cost(epoch=1.0, event=0.4, work=4.0),
-    "nfa": Cost(epoch=1.0, event=0.6, work=8.0),
-    "compact": Cost(epoch=1.0, event=0.8, work=4.0),
+    "columns": Cost(epoch=16.0, event=0.003, work=0.15),
+    "optiseq": Cost(epoch=1.2, event=0.3, work=10.0),
+    "nfa": Cost(epoch=1.5, event=1.2, work=14.0),
+    "compact": Cost(epoch=0.5, event=1.8, work=11.0),
 }
 
 
