@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pyarrow as pa
 
 from compiler.catalogue import Column, Stream
 from compiler.pattern import ir
@@ -145,13 +146,13 @@ def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
     return found, tests
 
 
-def fast(q: ir.Query, table: object) -> tuple[int, int]:
+def fast(q: ir.Query, table: pa.Table) -> tuple[int, int]:
     operator = PatternOperator(q)
     found = 0
-    for begin in range(0, EVENTS, EPOCH):
+    for begin in range(0, table.num_rows, EPOCH):
         part = table.slice(begin, EPOCH)
         operator.push_table(part)
-        last = begin + EPOCH >= EVENTS
+        last = begin + EPOCH >= table.num_rows
         rows, _ = operator.advance_table(END_OF_STREAM if last else part["ts"][-1].as_py())
         found += rows.num_rows
     return found, operator.stats.peak_held
@@ -251,6 +252,11 @@ def processor() -> str:
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else "unknown processor"
+
+
+def load() -> str:
+    """How busy the machine was, of which processor time knows little."""
+    return f"load {os.getloadavg()[1]:.1f}"
 
 
 def plot(rows: list[Row], name: str, title: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.pattern import ir
 from compiler.plan.logical import Program
+from engine.host.stages import as_stream
 from engine.host.stores import stream_schema
 from engine.pattern.batch import of_table
 from engine.pattern.event import END_OF_STREAM
@@ -56,7 +57,7 @@ def run_patterns(
         for results, times in _results(operator, rows[query.stream.name]):
             report.results[query.name] = report.results.get(query.name, 0) + results.num_rows
             if feeds is not None:
-                parts.append(_as_stream(known[feeds], results, times))
+                parts.append(as_stream(known[feeds], results, times))
             else:
                 write(query.name, results)
         report.results.setdefault(query.name, 0)
@@ -102,16 +103,6 @@ def _on_time(
         on_late(name, table.filter(pa.array(late)))
         table = table.filter(pa.array(~late))
     return table
-
-
-def _as_stream(
-    stream: Stream, results: pa.Table, times: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> pa.Table:
-    """Rows of a pattern as rows of the stream it defines: its time is that of the match."""
-    columns = [pa.array(times, pa.int64()), *results.columns]
-    return pa.Table.from_arrays(columns, names=["ts", *(c.name for c in stream.columns)]).cast(
-        stream_schema(stream)
-    )
 
 
 def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:

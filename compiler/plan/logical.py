@@ -69,13 +69,15 @@ class Program:
     read (each before its readers), the patterns, and what it asks to be shown.
 
     A pattern comes after those whose results it reads. `feeds` gives the name of the query or
-    pattern that defines a derived stream some pattern reads; its results are that stream's."""
+    pattern that defines a derived stream some pattern reads; its results are that stream's.
+    `between` are the patterns whose derived streams, their names, some query reads."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
     patterns: tuple[ir.Query, ...] = ()
     feeds: Mapping[str, str] = field(default_factory=dict)
+    between: Mapping[str, ir.Query] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Query, ...]:

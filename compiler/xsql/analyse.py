@@ -66,32 +66,39 @@ class Analysis:
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
         queries, patterns, feeds = with_feeds(self.queries, self.patterns, self.derivations)
+        definitions, between = self._definitions(queries)
         return logical.Program(
             tuple(self.streams.values()),
-            (*self._definitions(queries), *queries),
+            (*definitions, *queries),
             tuple(self.requests),
             patterns,
             feeds,
+            between,
         )
 
-    def _definitions(self, queries: Iterable[logical.Query]) -> list[logical.Query]:
-        """The definitions of derived streams that some query reads, in the order of the streams."""
-        used: dict[str, logical.Query] = {}
-        waiting = list(queries)
+    def _definitions(
+        self, queries: Iterable[logical.Query]
+    ) -> tuple[list[logical.Query], dict[str, ir.Query]]:
+        """The definitions of derived streams that some query reads, itself or through others, in
+        the order of the streams: queries, and patterns by stream."""
+        used: set[str] = set()
+        waiting: list[logical.Query | ir.Query] = list(queries)
         while waiting:
-            for source in waiting.pop().sources:
-                name = source.stream.name.lower()
-                defined = self.derivations.get(name)
-                if isinstance(defined, logical.Query) and name not in used:
-                    used[name] = defined
-                    waiting.append(defined)
-        found = []
+            for name in map(str.lower, reads(waiting.pop())):
+                if name in self.derivations and name not in used:
+                    used.add(name)
+                    waiting.append(self.derivations[name])
+        definitions, between = [], {}
         for name, query in self.derivations.items():
-            if name in used:
-                # Queries and streams may share a name; # is in no name of a query.
-                own = query.name if name not in self.queries else f"{query.name}#stream"
-                found.append(replace(used[name], name=own, defines=query.name))
-        return found
+            if name not in used:
+                continue
+            # Queries and streams may share a name; # is in no name of a query.
+            own = query.name if name not in self.queries else f"{query.name}#stream"
+            if isinstance(query, ir.Query):
+                between[query.name] = replace(query, name=own)
+            else:
+                definitions.append(replace(query, name=own, defines=query.name))
+        return definitions, between
 
     def _statement(self, s: Statement) -> None:
         match s:
@@ -339,13 +346,6 @@ class Analysis:
                 )
             aliases[alias.lower()] = alias
             stream = self._known_stream(item.stream) or Stream(alias, (), unknown=True)
-            if isinstance(self.derivations.get(stream.name.lower()), ir.Query):
-                self.problems.add(
-                    "pattern-stream",
-                    f"stream {stream.name} is a pattern's: only patterns read it yet",
-                    item.span,
-                    "a PATTERN over it, or a run of its own over the pattern's results",
-                )
             sources.append(logical.Source(alias, stream, window, item.span, window_span))
         if len(select.sources) > MAX_STREAMS:
             extra = select.sources[MAX_STREAMS:]

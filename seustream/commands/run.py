@@ -163,6 +163,7 @@ def _run(
     tables: dict[str, pa.Table] = {}
     read_by_patterns = base_streams(c.program.patterns)
     read_by_queries = {s.stream.name for query in c.program.queries for s in query.sources}
+    read_by_queries |= {pattern.stream.name for pattern in c.program.between.values()}
     for stream, rows in _rows(inputs):
         if stream.name in read_by_patterns:
             tables[stream.name] = rows
@@ -323,7 +324,7 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
         else:
             found[name.lower()] = Path(path)
     used = {source.stream.name for query in c.program.queries for source in query.sources}
-    used |= base_streams(c.program.patterns)
+    used |= base_streams((*c.program.patterns, *c.program.between.values()))
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
     if missing and not problems:
         problems.append(f"no input for stream {', '.join(missing)}")
