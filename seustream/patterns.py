@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from compiler.catalogue import Stream
 from compiler.pattern import ir
@@ -46,7 +47,12 @@ def run_patterns(
     """Runs every pattern of a program, those that feed others first. `streams` are the rows of
     base streams in order of arrival, and the results of queries that patterns read, by stream."""
     report = PatternReport()
-    rows = {name: _on_time(name, table, slack, report, on_late) for name, table in streams.items()}
+    rows = {}
+    for name, table in streams.items():
+        rows[name], late = on_time(table, slack)
+        if late.num_rows:
+            report.late[name] = late.num_rows
+            on_late(name, late)
     fed = {name: stream for stream, name in program.feeds.items()}
     known = {stream.name: stream for stream in program.streams}
     for query in program.patterns:
@@ -86,23 +92,14 @@ def _results(
     return found
 
 
-def _on_time(
-    name: str,
-    table: pa.Table,
-    slack: int,
-    report: PatternReport,
-    on_late: Callable[[str, pa.Table], None],
-) -> pa.Table:
-    """The rows that fall back no further than promised; as the host driver decides it."""
+def on_time(table: pa.Table, slack: int) -> tuple[pa.Table, pa.Table]:
+    """The rows that fall back no further than promised, and the late ones; as the host driver
+    decides it."""
     times = table["ts"].to_numpy()
     if not len(times):
-        return table
-    late = times < np.maximum.accumulate(times) - slack
-    if late.any():
-        report.late[name] = int(late.sum())
-        on_late(name, table.filter(pa.array(late)))
-        table = table.filter(pa.array(~late))
-    return table
+        return table, table
+    late = pa.array(times < np.maximum.accumulate(times) - slack)
+    return table.filter(pc.invert(late)), table.filter(late)
 
 
 def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:
@@ -138,6 +135,10 @@ def result_schemas(program: Program) -> dict[str, pa.Schema]:
     return {query.name: schema(query) for query in program.patterns if query.name not in fed}
 
 
-def base_streams(patterns: tuple[ir.Query, ...]) -> set[str]:
-    """The streams patterns read from files."""
-    return {query.stream.name for query in patterns if query.stream.defined_by is None}
+def given_streams(program: Program, patterns: Iterable[ir.Query]) -> set[str]:
+    """The streams these patterns read that are there before queries and patterns run."""
+    return {
+        query.stream.name
+        for query in patterns
+        if query.stream.defined_by is None or query.stream.name in program.apas
+    }

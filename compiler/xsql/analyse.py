@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from compiler.apas.compile import Compiled
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.pattern import ir
@@ -22,8 +23,9 @@ from compiler.pattern.statements import bind
 from compiler.plan import expressions as x
 from compiler.plan import logical
 from compiler.plan.feeds import reads, with_feeds
-from compiler.xsql import tree
+from compiler.xsql import intervals, tree
 from compiler.xsql.bind import Binder, bind_type
+from compiler.xsql.intervals import compile_apas
 from compiler.xsql.parse import Statement
 from hdl.config import MAX_STREAMS
 from hdl.device import Window, WindowKind
@@ -53,6 +55,7 @@ class Analysis:
     patterns: dict[str, ir.Query] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
+    apas: dict[str, Compiled] = field(default_factory=dict)
 
     def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
@@ -74,7 +77,16 @@ class Analysis:
             patterns,
             feeds,
             between,
+            self._intervals((*definitions, *queries), (*patterns, *between.values())),
         )
+
+    def _intervals(
+        self, queries: Iterable[logical.Query], patterns: Iterable[ir.Query]
+    ) -> dict[str, Compiled]:
+        """The APAS queries whose results some query or pattern reads."""
+        every: list[logical.Query | ir.Query] = [*queries, *patterns]
+        used = {name for query in every for name in reads(query)}
+        return {name: c for name, c in self.apas.items() if name in used}
 
     def _definitions(
         self, queries: Iterable[logical.Query]
@@ -106,6 +118,8 @@ class Analysis:
                 self._create(s)
             case tree.CreateStreamAs():
                 self._create_as(s)
+            case tree.CreateStreamApas():
+                self._create_apas(s)
             case tree.DropStream():
                 self._drop_stream(s.name)
             case tree.Select():
@@ -194,6 +208,17 @@ class Analysis:
         if self._add_stream(s.name, Stream(s.name.text, columns, self._text(s.select.span))):
             self.derivations[s.name.text.lower()] = query
 
+    def _create_apas(self, s: tree.CreateStreamApas) -> None:
+        name = s.name.text
+        compiled = compile_apas(self.source, s.text, name, self.streams, self.problems)
+        if compiled is None:
+            self._add_stream(s.name, Stream(name, (), unknown=True))
+            return
+        text = self._text(s.text)
+        stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
+        if self._add_stream(s.name, stream):
+            self.apas[name] = compiled
+
     def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
         if "#" in name.text:
             self.problems.add(
@@ -222,6 +247,7 @@ class Analysis:
             *(("query", q.name) for q in self.queries.values() if stream.name in reads(q)),
             *(("query", p.name) for p in self.patterns.values() if stream.name in reads(p)),
             *(("stream", d.name) for d in self.derivations.values() if stream.name in reads(d)),
+            *(("stream", n) for n, c in self.apas.items() if stream.name in c.network.sources),
         ]
         if users:
             self.problems.add(
@@ -233,6 +259,7 @@ class Analysis:
             return
         del self.streams[name.text.lower()]
         self.derivations.pop(name.text.lower(), None)
+        self.apas.pop(stream.name, None)
 
     def _known_stream(self, name: tree.Name) -> Stream | None:
         stream = self.streams.get(name.text.lower())

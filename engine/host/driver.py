@@ -126,7 +126,9 @@ class HostDriver:
         self.compilation, self.device = compilation, device
         self.overflow, self.on_progress = overflow, on_progress
         self.slice_rows = slice_rows
-        self.streams = [s for s in compilation.streams if s.defined_by is None]
+        # Results of APAS queries come from outside, as base streams do.
+        given = compilation.program.apas
+        self.streams = [s for s in compilation.streams if s.defined_by is None or s.name in given]
         names = [stream.name for stream in self.streams]
         self.seen = dict.fromkeys(names, 0)  # tuples of each stream in slices before
         self.merger = Merger(names, slack, on_late)

@@ -50,15 +50,19 @@ def stages_of(program: Program, slice_rows: int) -> list[Stage | PatternStage]:
 
 def _levels(program: Program) -> Callable[[Query | ir.Query], int]:
     """How many stages must run before a query: none before those that read base streams alone;
-    patterns are never the device's."""
+    patterns and what comes of APAS queries are never the device's."""
     defined: dict[str, Query | ir.Query] = {
         **{query.defines: query for query in program.queries if query.defines is not None},
         **program.between,
     }
 
     def level(query: Query | ir.Query) -> int:
+        if isinstance(query, ir.Query):
+            least = 1
+        else:  # of one stream the driver sees to itself
+            least = int(len(query.sources) > 1 and bool(reads(query) & set(program.apas)))
         before = [level(defined[name]) + 1 for name in reads(query) if name in defined]
-        return max(before, default=1 if isinstance(query, ir.Query) else 0)
+        return max([least, *before])
 
     return level
 
