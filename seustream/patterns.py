@@ -19,8 +19,7 @@ from engine.pattern.event import END_OF_STREAM
 from engine.pattern.nfa import Numbering
 from engine.pattern.operator import PatternOperator
 from engine.pattern.output import schema
-from engine.pattern.trace import trace
-from seustream.errors import UserError
+from engine.pattern.trace import trace, traced_engine
 
 ROWS_AT_ONCE = 1 << 18
 """Rows between two watermarks: many enough for columns, few enough for memory."""
@@ -115,18 +114,14 @@ def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:
     return whole.take(pa.array(order))
 
 
-def trace_file(query: ir.Query, rows: pa.Table, versions: str) -> Iterator[str]:
+def trace_file(
+    query: ir.Query, rows: pa.Table, versions: str, engine: str = "auto"
+) -> Iterator[str]:
     """The teaching view of a pattern over the rows of a file."""
-    if query.partition:
-        hint = "leave out PARTITION BY, and give the rows of one key"
-        raise UserError([f"--trace {query.name}: a trace is of one key"], hint=hint)
     names = {column.name.lower() for column in query.stream.columns}
     batch = of_table(rows, query.stream, query.type_column, names, 0)
     events = sorted(batch.rows(), key=lambda event: event.order)
-    if query.previous:
-        hint = "a trace shows PATTERN statements"
-        raise UserError([f"--trace {query.name}: rows with PREV"], hint=hint)
-    yield from trace(query, events, Numbering(versions))
+    return trace(query, events, Numbering(versions), traced_engine(query, engine))
 
 
 def result_schemas(program: Program) -> dict[str, pa.Schema]:

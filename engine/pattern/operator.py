@@ -23,7 +23,14 @@ from engine.pattern.batch import Batch, concat, needed, of_events, of_table
 from engine.pattern.choice import SAMPLED, Choice, EngineChooser
 from engine.pattern.compact import Compact
 from engine.pattern.errors import EngineRefused, LateEvent
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from engine.pattern.event import (
+    BEGIN_OF_TIME,
+    END_OF_STREAM,
+    Event,
+    Match,
+    key_of,
+    with_previous,
+)
 from engine.pattern.found import Found
 from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa
@@ -261,16 +268,13 @@ class PatternOperator:
 
     # --- keys -----------------------------------------------------------------
 
-    def _key(self, event: Event) -> Key:
-        names = self.query.partition
-        return tuple(event.ts if n == ir.TIME else event.attrs.get(n) for n in names)
-
     def _by_key(self, events: list[Event], old: int, new: int) -> list[Match]:
         parts: dict[Key, list[Event]] = {}
         for event in events:
-            key = self._key(event)
+            key = key_of(event, self.query.partition)
             if self.query.previous:
-                event = self._with_previous(key, event)
+                last, self._before[key] = self._before.get(key), event
+                event = with_previous(event, last, self.query.previous)
             parts.setdefault(key, []).append(event)
             self._retained.append(event)
         found: list[Match] = []
@@ -288,20 +292,6 @@ class PatternOperator:
             del self._matchers[key]
         return found
 
-    def _with_previous(self, key: Key, event: Event) -> Event:
-        """The event with attributes of the row before it, copied, so that rows do not hold on to
-        each other."""
-        before = self._before.get(key)
-        attrs = dict(event.attrs)
-        for name in self.query.previous:
-            own = name.removeprefix("prev.")
-            if before is None:
-                attrs[name] = None
-            else:
-                attrs[name] = before.ts if own == ir.TIME else before.attrs.get(own)
-        self._before[key] = event
-        return Event(event.ts, event.seq, event.type, attrs)
-
     def _new_matcher(self) -> Matcher:
         if self.engine == "nfa":
             return Nfa(self._meaning, max_runs=self._max_runs, max_matches=self._max_matches)
@@ -316,7 +306,7 @@ class PatternOperator:
 
     def _skipped(self, found: list[Match]) -> list[Match]:
         for match in found:
-            key = self._key(match.first)
+            key = key_of(match.first, self.query.partition)
             self._skippers.setdefault(key, Skipper(self.query)).offer([match])
         accepted: list[Match] = []
         for key, skipper in list(self._skippers.items()):
@@ -431,7 +421,7 @@ class PatternOperator:
             return
         parts: dict[Key, list[Event]] = {}
         for event in seen:
-            parts.setdefault(self._key(event), []).append(event)
+            parts.setdefault(key_of(event, self.query.partition), []).append(event)
         for key, events in parts.items():
             matcher = self._matchers[key] = self._new_matcher()
             matcher.advance(events, BEGIN_OF_TIME, self.watermark)

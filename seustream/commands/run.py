@@ -98,7 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace",
         metavar="QUERY",
-        help="print the automaton's runs and buffer after every event of a pattern, and no results",
+        help="print what a pattern's matcher does and keeps at every event, and no results:"
+        " the automaton's runs and buffer, or with --engine optiseq the lists and their search",
     )
     parser.add_argument(
         "--versions",
@@ -299,7 +300,8 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
             [f"--trace {query.name}: its stream {query.stream.name} is derived"],
             hint="trace a pattern over a file",
         )
-    for line in trace_file(query, read(files[query.stream.name], query.stream), arguments.versions):
+    rows = read(files[query.stream.name], query.stream)
+    for line in trace_file(query, rows, arguments.versions, arguments.engine):
         print(line)
     return 0
 
