@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.catalogue import Stream
+from compiler.errors import suggest
 from compiler.pattern import ir
 from compiler.plan.logical import Program
+from compiler.plan.pipeline import Compilation
 from engine.host.stages import as_stream
 from engine.host.stores import stream_schema
-from engine.pattern.batch import of_table
+from engine.pattern.batch import needed, of_table
+from engine.pattern.choice import Sample, beginning, candidates, sample
 from engine.pattern.event import END_OF_STREAM
 from engine.pattern.nfa import Numbering
 from engine.pattern.operator import PatternOperator
 from engine.pattern.output import schema
 from engine.pattern.trace import trace, traced_engine
+from seustream.errors import UserError
+from seustream.reading import read
 
 ROWS_AT_ONCE = 1 << 18
 """Rows between two watermarks: many enough for columns, few enough for memory."""
@@ -122,6 +128,28 @@ def trace_file(
     batch = of_table(rows, query.stream, query.type_column, names, 0)
     events = sorted(batch.rows(), key=lambda event: event.order)
     return trace(query, events, Numbering(versions), traced_engine(query, engine))
+
+
+def samples(c: Compilation, patterns: Iterable[ir.Query], given: list[str]) -> dict[str, Sample]:
+    """What the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
+    streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
+    tables: dict[str, pa.Table] = {}
+    for argument in given:
+        name, equals, path = argument.partition("=")
+        if not equals or name.lower() not in streams:
+            hint = suggest(name, [stream.name for stream in streams.values()], "streams")
+            raise UserError([f"--input {argument}: want STREAM=FILE"], hint=hint)
+        stream = streams[name.lower()]
+        tables[stream.name] = read(Path(path), stream)
+    found = {}
+    for query in patterns:
+        if query.stream.name in tables and len(candidates(query)) > 1:
+            rows = tables[query.stream.name].slice(0, ROWS_AT_ONCE)
+            columns = {n.removeprefix("prev.") for n in needed(query)} - {ir.TIME}
+            batch = of_table(rows, query.stream, query.type_column, columns, 0)
+            batch = batch.take(np.argsort(batch.ts, kind="stable"))
+            found[query.name] = sample(query, beginning(batch, query.window), len(batch))
+    return found
 
 
 def result_schemas(program: Program) -> dict[str, pa.Schema]:

@@ -25,6 +25,8 @@ from engine.pattern.sampling import fitting, share
 SAMPLED = 10_000
 MARGIN = 2.0
 """A matcher at work gives way only to one that is so many times cheaper."""
+_SEARCHING = ("columns", "optiseq")
+"""They go through what is kept in every epoch."""
 _PAIRS_AT_ONCE = 1 << 20
 _LONGEST_GROUP = 40
 """Of more events than this in a group the subsets are beyond counting anyway."""
@@ -51,13 +53,15 @@ COSTS: Mapping[str, Cost] = {
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What an epoch is expected to be: its events and keys, the anchors' lists and how often
-    conditions on pairs hold, and how many events a group's list has in a window. The keys follow
-    each other in the estimate, as they do in the columns' layout."""
+    conditions on pairs hold, and how many events a group's list has in a window; `kept` are the
+    events held from before. The keys follow each other in the estimate, as in the columns'
+    layout."""
 
     events: int
     keys: int
     anchors: Estimate
     groups: tuple[float, ...]
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,8 @@ def beginning(batch: Batch, window: int | None) -> Batch:
     return batch if end == len(batch) else batch.take(np.arange(end))
 
 
-def sample(query: ir.Query, batch: Batch, events: int) -> Sample:
-    """An epoch of so many events that begins with these."""
+def sample(query: ir.Query, batch: Batch, events: int, kept: int = 0) -> Sample:
+    """An epoch of so many events that begins with these, after epochs of which so many are kept."""
     rows = [fitting(query, element, batch) for element in range(len(query.elements))]
     lists = Lists(query, batch, rows)
     scale = events / max(len(batch), 1)
@@ -95,7 +99,7 @@ def sample(query: ir.Query, batch: Batch, events: int) -> Sample:
     windows = max(span / window, 1.0)
     groups = [len(lists.rows[i]) for i, element in enumerate(query.elements) if element.kleene]
     estimate = Estimate(counts, span, window, shares)
-    return Sample(events, lists.keys, estimate, tuple(n * scale / windows for n in groups))
+    return Sample(events, lists.keys, estimate, tuple(n * scale / windows for n in groups), kept)
 
 
 def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:
@@ -111,7 +115,7 @@ def costs(query: ir.Query, seen: Sample) -> dict[str, float]:
     steps = len(query.elements) + len(query.conjuncts)
     return {
         name: COSTS[name].epoch * steps * (1 if name == "columns" else seen.keys)
-        + COSTS[name].event * seen.events
+        + COSTS[name].event * (seen.events + seen.kept * (name in _SEARCHING))
         + COSTS[name].work * _work(name, query, seen)
         for name in candidates(query)
     }
@@ -175,10 +179,10 @@ class EngineChooser:
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)
 
-    def consider(self, batch: Batch, events: int) -> Choice:
+    def consider(self, batch: Batch, events: int, kept: int = 0) -> Choice:
         """An epoch that begins with these events; they are in order."""
         self.considered = (events,)
-        seen = sample(self.query, beginning(batch, self.query.window), events)
+        seen = sample(self.query, beginning(batch, self.query.window), events, kept)
         return self.by_cost(costs(self.query, seen))
 
     def by_cost(self, found: Mapping[str, float]) -> Choice:

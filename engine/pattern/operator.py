@@ -227,7 +227,8 @@ class PatternOperator:
         """Another matcher, if it would do an epoch like this one for far less."""
         before = self.engine
         few = released if isinstance(released, Batch) else released[:SAMPLED]
-        self._chooser.consider(self._as_batch(few), len(released))
+        kept = len(self._retained) if self._columns is None else self._columns.held
+        self._chooser.consider(self._as_batch(few), len(released), kept)
         if self.engine != before:
             self._build(self._seen())
 

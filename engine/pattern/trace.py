@@ -128,7 +128,9 @@ class WatchedRuns:
         return iter(())
 
     def _told(self) -> Iterator[str]:
-        yield from map(_move, self._moves)
+        for move in self._moves:
+            waits = move.kind == "match" and self._nfa.meaning.query.waits
+            yield _move(move) + (", certain when its window is over" if waits else "")
         self._moves.clear()
 
 

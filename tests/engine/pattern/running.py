@@ -153,8 +153,8 @@ class Turns(EngineChooser):
     def due(self, events: int) -> bool:
         return events > 0
 
-    def consider(self, batch: Batch, events: int) -> Choice:
-        super().consider(batch, events)
+    def consider(self, batch: Batch, events: int, kept: int = 0) -> Choice:
+        super().consider(batch, events, kept)
         self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
         return self.choice
 
