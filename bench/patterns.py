@@ -256,7 +256,7 @@ def processor() -> str:
 
 def load() -> str:
     """How busy the machine was, of which processor time knows little."""
-    return f"load {os.getloadavg()[1]:.1f}"
+    return f"{os.getloadavg()[1]:.1f}"
 
 
 def plot(rows: list[Row], name: str, title: str) -> None:
