@@ -12,7 +12,6 @@ Needs Java 17, `javac`, and Maven, which fetches the engines from Maven Central.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -24,7 +23,7 @@ import numpy as np
 
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
-from seustream.commands.bench import Measurement, folder, sibling
+from seustream.commands.bench import Measurement, folder, measured_before, sibling
 from seustream.errors import UserError
 
 TITLE = "engines: the fast path against FlinkCEP, Siddhi and Esper (slow)"
@@ -55,7 +54,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         if shutil.which(program) is None:
             raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
     patterns = sibling("patterns")
-    rows = _measured_before(set(parts))
+    rows = measured_before("engines", HEAD, lambda row: row[0] in set(PARTS) - set(parts))
     with tempfile.TemporaryDirectory() as scratch:
         data = _Data(patterns, Path(scratch))
         classes = {engine: _compiled(engine, Path(scratch)) for engine in SHARE}
@@ -70,17 +69,6 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         f"{patterns.EVENTS:,} events, ours the median of {patterns.REPEATS} runs, seconds of"
         f" processor time, {patterns.processor()}",
     )
-
-
-def _measured_before(again: set[str]) -> list[Row]:
-    """Rows of the last run, but for queries that are measured again."""
-    path = folder() / "results" / "engines.json"
-    if not path.exists():
-        return []
-    last = json.loads(path.read_text("utf-8"))
-    if tuple(last["head"]) != HEAD:
-        return []
-    return [tuple(row) for row in last["rows"] if row[0] not in again and row[0] in PARTS]
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:

@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -139,6 +139,18 @@ def _wanted(name: str, modules: dict[str, ModuleType]) -> tuple[str, list[str] |
             hint = suggest(part, known, "parts") if known else "it has no parts"
             raise UserError([f"the benchmark {name!r} has no part {part!r}"], hint=hint)
     return name, some.split(",")
+
+
+def measured_before(
+    name: str, head: Sequence[str], keep: Callable[[tuple[object, ...]], bool]
+) -> list[tuple[object, ...]]:
+    """Rows of the last run of a long benchmark of parts, for parts that are not measured again."""
+    path = folder() / "results" / f"{name}.json"
+    if not path.exists():
+        return []
+    last = json.loads(path.read_text("utf-8"))
+    rows = [tuple(row) for row in last["rows"]] if tuple(last["head"]) == tuple(head) else []
+    return [row for row in rows if keep(row)]
 
 
 def sibling(name: str) -> ModuleType:
