@@ -168,7 +168,7 @@ class PatternStage:
 
     def __init__(self, stream: Stream, query: ir.Query) -> None:
         self.query = query
-        self.operator = PatternOperator(query)
+        self.operator = PatternOperator(query, late="error")  # the stages keep the order
         self.bound = BEGIN_OF_TIME
         self._stream = stream
 
