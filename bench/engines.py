@@ -41,7 +41,9 @@ QUERIES = {
     "Q1-4": ("any ABCD 60 0>1.1*1 2<0.9*3", 4),
     "Q1-5": ("any ABCD 60 0>1.1*1 2<0.9*3", 5),
     "NEXT": ("next ABCD 60 0>1.1*1 2<0.9*3", 2),
+    "STRICT": ("strict EAE 60 0>1.1*1 0<1*2", 2),
 }
+STRICT = ("E; A; E z", "e.price > 60 AND e.price > (1+10%)*a.price AND e.price < z.price")
 PARTS = tuple(QUERIES)
 SHARE = {"esper": 1, "siddhi": 1, "flink": 50}
 """An engine gets one in so many of the events."""
@@ -86,9 +88,9 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
 
 def _query(patterns: ModuleType, name: str) -> ir.Query:
     minutes = QUERIES[name][1]
-    if name == "NEXT":
-        sequence, where = patterns.QUERIES["Q1"]
-        text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min USING NEXT RETURN *"
+    if name in ("NEXT", "STRICT"):
+        sequence, where = patterns.QUERIES["Q1"] if name == "NEXT" else STRICT
+        text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min USING {name} RETURN *"
         return compile_pattern(text, patterns.STREAM)
     found: ir.Query = patterns.query(name.partition("-")[0], minutes)
     return found

@@ -4,7 +4,7 @@ import java.util.List;
 /**
  * A sequence of symbols with a floor for the first price and conditions between two prices, as
  * "any ABCD 60 0>1.1*1 2<0.9*3": the first word says whether every event that fits continues a match
- * (any) or the next one only (next).
+ * (any), the next one only (next), or the very next event (strict).
  */
 final class Query {
     /** price of `earlier` > (or <) factor × price of `later`. */
@@ -33,6 +33,7 @@ final class Query {
     }
 
     final boolean any;
+    final boolean strict;
     final int[] kinds;
     final double floor;
     final List<Pair> pairs = new ArrayList<>();
@@ -40,6 +41,7 @@ final class Query {
     Query(String text) {
         String[] words = text.split(" ");
         any = words[0].equals("any");
+        strict = words[0].equals("strict");
         kinds = words[1].chars().map(c -> c - 'A').toArray();
         floor = Double.parseDouble(words[2]);
         for (int i = 3; i < words.length; i++) {

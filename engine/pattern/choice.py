@@ -130,6 +130,8 @@ def _work(engine: str, query: ir.Query, seen: Sample) -> float:
             groups *= 2.0 ** min(events, _LONGEST_GROUP)
     if not anchors.counts:
         return groups * seen.events
+    if query.strategy is Strategy.STRICT:  # a step fits or it does not
+        return float(anchors.counts[0] * len(anchors.counts)) * groups
     if query.strategy is Strategy.NEXT:
         return _chains(anchors) * groups
     if engine == "nfa":

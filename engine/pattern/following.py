@@ -1,8 +1,9 @@
-"""USING NEXT without groups, on columns: from every start the next event that fits, each time.
+"""USING NEXT and USING STRICT without groups, on columns: one chain of events a start.
 
-Such a run never has a choice: of the events that fit after a prefix the first is taken, all later
-ones would skip it. So there is one chain a start, and a step finds the next event of all chains at
-once: a few candidates of each are tried, then twice as many of those that are still without.
+Such a run never has a choice. Under NEXT, of the events that fit after a prefix the first is taken,
+all later ones would skip it: a step finds the next event of all chains at once, trying a few
+candidates of each, then twice as many of those that are still without. Under STRICT it is the next
+event of the key or none.
 """
 
 from __future__ import annotations
@@ -40,6 +41,31 @@ def chains(
         found = _first(rows, element, at, end, holds, limit)
         kept = found >= 0
         rows = {e: r[kept] for e, r in rows.items()} | {element: found[kept]}
+    return rows
+
+
+def neighbours(
+    lists: Lists, query: ir.Query, starts: Ints, anchors: Sequence[int], holds: Holds
+) -> Rows:
+    """The chain of every start whose next events fit, one after the other. The log holds all
+    events, also those that fit no element."""
+    first = anchors[0]
+    rows: Rows = {first: starts}
+    rows = {first: starts[holds(rows, first)]}
+    after, times = lists.after(), lists.log.ts
+    for before, element in itertools.pairwise(anchors):
+        place: Ints = np.full(len(times) + 1, -1, np.int64)
+        place[lists.rows[element]] = np.arange(len(lists.rows[element]))
+        last = lists.rows[before][rows[before]]
+        kept = place[after[last]] >= 0
+        rows, last = {e: r[kept] for e, r in rows.items()}, last[kept]
+        begun = times[lists.rows[first][rows[first]]]
+        true = times[after[last]] > times[last]
+        if query.window is not None:
+            true &= times[after[last]] <= begun + query.window
+        rows |= {element: place[after[last]]}
+        true &= holds(rows, element)
+        rows = {e: r[true] for e, r in rows.items()}
     return rows
 
 

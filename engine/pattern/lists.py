@@ -70,6 +70,15 @@ class Lists:
             codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
         return codes
 
+    def after(self) -> Ints:
+        """For each row of the log the next one of its key, or one past the last row."""
+        found: Ints = np.full(len(self.log) + 1, len(self.log), np.int64)
+        keys = self._keys()
+        order = np.argsort(keys, kind="stable")
+        same = keys[order[1:]] == keys[order[:-1]]
+        found[order[:-1][same]] = order[1:][same]
+        return found
+
     def stretch_begin(self, times: Ints) -> Ints:
         """Where the keys' stretches begin that hold these times."""
         if not self.query.partition:

@@ -164,8 +164,9 @@ def supports(query: ir.Query) -> Mapping[str, str | None]:
     ):
         lists = "a group under SUBSETS has no single element on both sides"
     columns = lists
-    if query.strategy is Strategy.NEXT and not query.rows:
-        columns = "a group under NEXT has choices" if query.kleene else None
+    if query.strategy is not Strategy.ANY and not query.rows:
+        how = query.strategy.value.upper()
+        columns = f"a group under {how} has choices" if query.kleene else None
     elif columns is None and query.kleene and query.mode is Mode.SUBSETS:
         columns = "subsets of a group are no columns"
     automaton = "its groups are the largest there are" if query.grouped else None

@@ -20,7 +20,7 @@ from engine.pattern.batch import Batch, concat
 from engine.pattern.columns import Array, Bools, Ints, holds
 from engine.pattern.event import END_OF_STREAM, Event
 from engine.pattern.fill import Completion, Rows
-from engine.pattern.following import chains
+from engine.pattern.following import chains, neighbours
 from engine.pattern.found import Found, joined, runs
 from engine.pattern.lists import FAR, Bindings, Lists
 from engine.pattern.meaning import Meaning
@@ -91,7 +91,8 @@ class ColumnSearch:
     def _take(self, batch: Batch) -> None:
         elements = range(len(self._rows))
         fits = [fitting(self._query, element, batch) for element in elements]
-        kept = np.zeros(len(batch), bool)
+        # Under STRICT any event at all comes between two others.
+        kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
         for rows in fits:
             kept[rows] = True
         base = 0 if self._log is None else len(self._log)
@@ -123,11 +124,11 @@ class ColumnSearch:
         completion = Completion(self.meaning, lists, (old, new), self._limit, self._max_matches)
         self._completion = completion
         self.levels = [0] * (len(self._anchors) - 1)
-        if self._query.strategy is Strategy.NEXT:
+        if self._query.strategy is not Strategy.ANY:
             self._order = tuple(range(len(self._anchors)))
-            rows = chains(
-                lists, self._query, self._starts(), self._anchors, self._true, self._limit
-            )
+            of = (lists, self._query, self._starts(), self._anchors, self._true)
+            strict = self._query.strategy is Strategy.STRICT
+            rows = neighbours(*of) if strict else chains(*of, self._limit)
             completion.take(rows, len(rows[self._anchors[0]]))
         else:
             self._order = self.chooser.choose(lists.counts(self._anchors), lists.span * lists.keys)

@@ -11,6 +11,23 @@ import com.espertech.esper.runtime.client.EPEventService;
 public final class Main {
     private static long matches;
 
+    /** Contiguous events are rows of MATCH_RECOGNIZE there, every start with its one match. */
+    private static String rows(Query query, long window) {
+        StringBuilder names = new StringBuilder();
+        StringBuilder defines = new StringBuilder();
+        for (int i = 0; i < query.kinds.length; i++) {
+            String name = Query.name(i);
+            names.append(" ").append(name);
+            defines.append(i == 0 ? "" : ", ").append(name).append(" as ").append(name);
+            defines.append(".symbol = ").append(query.kinds[i]);
+            query.conditions(i).forEach(one -> defines.append(" and ")
+                    .append(one.replaceAll("(?<![.a-z])price", name + ".price")));
+        }
+        return "select * from Tick match_recognize (measures a.price as price"
+                + " after match skip to next row pattern (" + names + " ) interval " + window
+                + " milliseconds or terminated define " + defines + ")";
+    }
+
     public static void main(String[] arguments) throws Exception {
         Events events = Events.read(arguments[0]);
         Query query = new Query(arguments[1]);
@@ -29,6 +46,9 @@ public final class Main {
         // The window is inclusive; the timer is not.
         String text = "select a.price from pattern [" + rest + ") where timer:within("
                 + (window + 1) + " milliseconds)]";
+        if (query.strict) {
+            text = rows(query, window);
+        }
         EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
         CompilerArguments compile = new CompilerArguments(configuration);
         EPCompiled compiled = EPCompilerProvider.getCompiler().compile(text, compile);

@@ -97,7 +97,8 @@ public final class Main {
                 Pattern.<Tick>begin("a").where(condition(arguments[1], 0));
         for (int i = 1; i < query.kinds.length; i++) {
             String name = Query.name(i);
-            pattern = (query.any ? pattern.followedByAny(name) : pattern.followedBy(name))
+            pattern = (query.any ? pattern.followedByAny(name)
+                            : query.strict ? pattern.next(name) : pattern.followedBy(name))
                     .where(condition(arguments[1], i));
         }
         pattern = pattern.within(Duration.ofMillis(window + 1));

@@ -16,7 +16,7 @@ public final class Main {
         String whole = " and ts - a.ts <= " + window + "L";
         StringBuilder pattern = new StringBuilder();
         for (int i = 0; i < query.kinds.length; i++) {
-            pattern.append(i == 0 ? "" : " -> ").append(i == 0 || query.any ? "every " : "");
+            pattern.append(i == 0 ? "" : query.strict ? ", " : " -> ").append(i == 0 || query.any ? "every " : "");
             pattern.append(Query.name(i)).append("=Ticks[symbol == ").append(query.kinds[i]);
             query.conditions(i).forEach(one -> pattern.append(" and ").append(one));
             pattern.append(i == 0 ? "" : whole).append("]");

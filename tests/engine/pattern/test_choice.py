@@ -71,7 +71,8 @@ def test_the_sample_of_a_part_stands_for_the_epoch() -> None:
         ("PATTERN A; B+; C WITHIN 50 ms RETURN *", 50_000, "columns"),
         ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 50_000, "columns"),
         ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 1, "nfa"),
-        ("PATTERN A; B; C WITHIN 50 ms USING STRICT RETURN *", 50_000, "nfa"),
+        ("PATTERN A; B; C WITHIN 50 ms USING STRICT RETURN *", 50_000, "columns"),
+        ("PATTERN A; B+ WITHIN 50 ms USING STRICT RETURN *", 50_000, "nfa"),
     ],
 )
 def test_long_epochs_are_the_columns_and_short_ones_are_not(

@@ -1,4 +1,4 @@
-"""USING NEXT on columns, against the automaton and the definition, at lengths the random cases of
+"""USING NEXT and USING STRICT on columns, against the automaton and the definition, at lengths the random cases of
 `test_differential` do not have."""
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ TEXTS = [
     "PATTERN A; !D; B; !C c2; C c3 WHERE c2.x > a.x WITHIN 60 ms USING NEXT RETURN *",
     "PATTERN A; B; !D WHERE d.x > b.x WITHIN 30 ms USING NEXT RETURN *",
     "PATTERN A a; A b; A c WHERE c.x > 8 AND b.x > a.x WITHIN 60 ms USING NEXT RETURN *",
+    "PATTERN A; B WITHIN 60 ms USING STRICT RETURN *",
+    "PATTERN A; ANY b; C WHERE b.x > a.x WITHIN 3 ms USING STRICT RETURN *",
+    "PATTERN !D; A a; A b; !C WHERE c.x > b.x AND a.x < 9 WITHIN 3 ms USING STRICT RETURN *",
 ]
 
 

@@ -34,6 +34,7 @@ TABLE = [
     ("PATTERN A; B+; C WITHIN 5 ms RETURN *", True, False, "columns"),
     ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "columns"),
     ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
     ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "nfa"),
     (
         "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (P Q) WITHIN INTERVAL '1' SECOND"
