@@ -43,7 +43,7 @@ QUERIES = {
     "NEXT": ("next ABCD 60 0>1.1*1 2<0.9*3", 2),
     "STRICT": ("strict EAE 60 0>1.1*1 0<1*2", 2),
 }
-STRICT = ("E; A; E z", "e.price > 60 AND e.price > (1+10%)*a.price AND e.price < z.price")
+STRICT = ("E x; A; E z", "x.price > 60 AND x.price > (1+10%)*a.price AND x.price < z.price")
 PARTS = tuple(QUERIES)
 SHARE = {"esper": 1, "siddhi": 1, "flink": 50}
 """An engine gets one in so many of the events."""

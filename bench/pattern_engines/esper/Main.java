@@ -11,8 +11,8 @@ import com.espertech.esper.runtime.client.EPEventService;
 public final class Main {
     private static long matches;
 
-    /** Contiguous events are rows of MATCH_RECOGNIZE there, every start with its one match. */
-    private static String rows(Query query, long window) {
+    /** Contiguous events are rows of MATCH_RECOGNIZE there; three take no two minutes. */
+    private static String rows(Query query) {
         StringBuilder names = new StringBuilder();
         StringBuilder defines = new StringBuilder();
         for (int i = 0; i < query.kinds.length; i++) {
@@ -24,8 +24,7 @@ public final class Main {
                     .append(one.replaceAll("(?<![.a-z])price", name + ".price")));
         }
         return "select * from Tick match_recognize (measures a.price as price"
-                + " after match skip to next row pattern (" + names + " ) interval " + window
-                + " milliseconds or terminated define " + defines + ")";
+                + " after match skip to next row pattern (" + names + " ) define " + defines + ")";
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -47,7 +46,7 @@ public final class Main {
         String text = "select a.price from pattern [" + rest + ") where timer:within("
                 + (window + 1) + " milliseconds)]";
         if (query.strict) {
-            text = rows(query, window);
+            text = rows(query);
         }
         EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
         CompilerArguments compile = new CompilerArguments(configuration);
