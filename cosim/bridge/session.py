@@ -378,8 +378,10 @@ class Session:
             raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
         if not compilation.program.queries:
             raise BridgeError("refused", "there are no queries in it")
-        later = [q.name for q in compilation.program.queries if q.aggregated or q.defines]
-        later += [pattern.name for pattern in compilation.program.patterns]
+        program = compilation.program
+        later = [q.name for q in program.queries if q.aggregated or q.defines]
+        later += [pattern.name for pattern in program.patterns]
+        later += [*program.between, *program.apas]
         if later:
             # What groups, derived streams and patterns remember is not in a snapshot yet.
             raise BridgeError(

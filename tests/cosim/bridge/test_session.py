@@ -282,6 +282,8 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
     [
         "REGISTER QUERY pairs AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW RANGE 9;",
         "CREATE STREAM z AS SELECT R.a FROM R WINDOW 1; SELECT z.a FROM z WINDOW 1;",
+        "CREATE STREAM z AS PATTERN ANY x FROM R WITHIN 1 s RETURN x.a; SELECT z.a FROM z WINDOW 1;",
+        "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;",
     ],
 )
 def test_what_a_snapshot_does_not_hold_is_refused(query: str, tmp_path: Path) -> None:
