@@ -230,3 +230,37 @@ def test_requests_in_the_text(capfd: pytest.CaptureFixture[str]) -> None:
     err = capfd.readouterr().err
     assert "pattern q0" in err
     assert "query q0: EXPLAIN PATTERN A WITHIN 1 s RETURN *" in err
+
+
+def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(TICKS + "PATTERN A; B; C WHERE c.x > a.x WITHIN 1 s RETURN *;")
+    assert main(["explain", "q.xsql", "--input", "t=t.csv", "--format", "json"]) == 0
+    (facts,) = json.loads(capfd.readouterr().out)
+    assert set(facts["costs_us"]) == {"columns", "optiseq", "nfa"}
+    assert min(facts["costs_us"].values()) > 0
+    assert sorted(facts["order"]) == ["A", "B", "C"]
+    assert main(["explain", "q.xsql", "--input", "u=t.csv"]) == 2
+    assert main(["explain", "q.xsql", "--input", "t=nope.csv"]) == 2
+    Path("q.xsql").write_text(TICKS + "SELECT x FROM t WINDOW 1;")
+    assert main(["explain", "q.xsql", "--input", "t=t.csv"]) == 2
+    assert "--input is for APAS and patterns" in capfd.readouterr().err
+
+
+def test_explain_shows_patterns_whose_results_queries_read(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = TICKS + "CREATE STREAM bs AS PATTERN B WITHIN 1 s RETURN b.x; SELECT x FROM bs WINDOW 1;"
+    Path("q.xsql").write_text(text)
+    assert main(["explain", "q.xsql"]) == 0
+    assert "pattern bs" in capfd.readouterr().out
+
+
+def test_trace_of_lists_by_key(capfd: pytest.CaptureFixture[str]) -> None:
+    text = TICKS + "PATTERN ANY a; ANY b PARTITION BY x WITHIN 1 s RETURN *;"
+    Path("t.csv").write_text("ts,type,x\n1,A,1\n2,B,2\n3,C,1\n")
+    assert run(text, "--input", "t=t.csv", "--trace", "q0", "--engine", "optiseq") == 0
+    shown = capfd.readouterr().out
+    assert "── x=2: B#1@2 x=2" in shown
+    assert shown.endswith("── matches\n   A#0@1 | C#2@3\n")
+    assert run(text, "--input", "t=t.csv", "--trace", "q0", "--engine", "columns") == 2
+    assert "there is no trace of engine columns" in capfd.readouterr().err
