@@ -380,6 +380,7 @@ def test_48_a_restored_operator_goes_on_alike(seed: int) -> None:
     restored = PatternOperator(query)
     restored.restore(state)
     assert restored.stats == operator.stats
+    assert restored.engine == operator.engine
     assert rest(restored) == rest(operator), text
 
 
