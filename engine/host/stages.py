@@ -67,6 +67,11 @@ def _levels(program: Program) -> Callable[[Query | ir.Query], int]:
     return level
 
 
+def _never_late(stream: str, rows: pa.Table) -> None:
+    """A stage before broke its promise: a fault of ours, nothing to be lost silently."""
+    raise AssertionError(f"stream {stream}: {rows.num_rows} results before what was promised")
+
+
 class Stage:
     """Queries that read derived streams of earlier stages, run in software."""
 
@@ -77,7 +82,7 @@ class Stage:
         self.streams = [stream for stream in streams if stream.name in read]
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
-        self.merger = Merger([stream.name for stream in self.streams])
+        self.merger = Merger([stream.name for stream in self.streams], on_late=_never_late)
         self.schemas = {stream.name: stream_schema(stream) for stream in self.streams}
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = [query for query in queries if len(query.sources) > 1]

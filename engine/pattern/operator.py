@@ -161,12 +161,15 @@ class PatternOperator:
     @property
     def output_watermark(self) -> int:
         """Every later match has a time above this."""
-        if self.watermark == END_OF_STREAM or self.query.skip is Skip.NONE:
+        if self.watermark == END_OF_STREAM:
             return self.watermark
-        if self.query.window is None:
+        unbounded = self.query.window is None
+        if unbounded and (self.query.waits or self.query.skip is not Skip.NONE):
             return BEGIN_OF_TIME
+        if self.query.skip is Skip.NONE:
+            return self.watermark
         if not self.query.rows:
-            return max(self.watermark - self.query.window, BEGIN_OF_TIME)
+            return max(self.watermark - (self.query.window or 0), BEGIN_OF_TIME)
         held = [start[0] for s in self._skippers.values() for start in s.waiting]
         runs = [m.oldest_start() for m in self._matchers.values() if isinstance(m, Nfa)]
         return min([self.watermark, *(ts - 1 for ts in held), *(r[0] - 1 for r in runs if r)])

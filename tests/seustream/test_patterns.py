@@ -127,6 +127,18 @@ def test_patterns_and_queries_in_turn() -> None:
     assert Path("out/last.csv").read_text() == "w2,ts_oldest,ts_newest\n" + "9,3500,3500\n" * 2
 
 
+def test_a_pattern_that_waits_for_the_end_loses_nothing_to_a_join() -> None:
+    """Its matches are as old as their last event, and r must not have gone past them."""
+    text = (
+        STREAMS
+        + "CREATE STREAM last AS PATTERN ANY a; !ANY b FROM s WHERE b.k = a.k RETURN a.k, a.w;"
+        "SELECT l.w, r.v FROM last l, r WHERE l.k = r.k WINDOW RANGE 1 s;"
+    )
+    assert run(text, *INPUTS) == 0
+    rows = Path("out/q0.csv").read_text().splitlines()
+    assert sorted(rows[1:]) == ["6,6,2000,2500", "9,7,3000,3500"]
+
+
 def test_a_query_may_be_called_like_a_patterns_stream() -> None:
     text = TICKS + (
         "CREATE STREAM bs AS PATTERN B WITHIN 1 s RETURN b.x;"

@@ -237,6 +237,17 @@ def test_35_36_times_order_and_repetition(seed: int, skip: str) -> None:
     assert runs[0] == runs[1]
 
 
+def test_35_without_a_window_nothing_is_promised_before_the_end() -> None:
+    """A match that waits for the end has the time of its last event, however long ago that was."""
+    for text, held in (("PATTERN A; !B", True), ("PATTERN A; B+", True), ("PATTERN A; B", False)):
+        operator = PatternOperator(query_of(f"{text} RETURN *", bounded=True))
+        operator.push(event(1, "A"))
+        operator.advance(100)
+        assert (operator.output_watermark < 1) == held
+        operator.advance(END_OF_STREAM)
+        assert operator.output_watermark == END_OF_STREAM
+
+
 # --- 37, 38: memory -----------------------------------------------------------
 
 
