@@ -4,7 +4,7 @@ Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and l
 partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
 event by event in the paper's order. The fast path, on columns, is given beside them; it is what
 runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS runs; a part
-measured alone leaves what the last run found of the others.
+or a case (`patterns:three-Q1-5`) measured alone leaves what the last run found of the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from seustream.commands.bench import Measurement, folder, measured_before
 
 TITLE = "patterns: the experiments of the OptiSeq paper (half an hour)"
 LONG = True
-PARTS = ("one", "two", "three")
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))
 REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
@@ -64,6 +63,12 @@ EXPERIMENTS = {
     "two": [("L3", 2), ("L4", 2), ("L5", 2), ("L6", 2)],
     "three": [("Q1", minutes) for minutes in (1, 2, 3, 4, 5)],
 }
+CASES = {
+    f"{part}-{name}-{minutes}": (part, name, minutes)
+    for part, cases in EXPERIMENTS.items()
+    for name, minutes in cases
+}
+PARTS = (*EXPERIMENTS, *CASES)
 HEAD = ("part", "query", "engine", "cpu s", "events/s", "matches", "tests", "runs", "load")
 Row = tuple[object, ...]
 
@@ -74,14 +79,16 @@ def query(name: str, minutes: int = 2) -> ir.Query:
     return compile_pattern(text, STREAM)
 
 
-def measure(parts: Sequence[str] = PARTS) -> Measurement:
+def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
     table = generator().ticks(EVENTS).table()
-    rows = measured_before("patterns", HEAD, lambda row: row[0] in set(PARTS) - set(parts))
+    chosen = [case for name, case in CASES.items() if name in parts or case[0] in parts]
+    again = {(part, f"{name} {minutes} min") for part, name, minutes in chosen}
+    rows = measured_before("patterns", HEAD, lambda row: (row[0], row[1]) not in again)
     events = of_table(table, STREAM, "type", ["price", "volume"], 0).rows()
-    for part in parts:
-        for name, minutes in EXPERIMENTS[part]:
-            rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
-    rows.sort(key=lambda row: PARTS.index(str(row[0])))
+    for part, name, minutes in chosen:
+        rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
+    order = [(part, f"{name} {minutes} min") for part, name, minutes in CASES.values()]
+    rows.sort(key=lambda row: order.index((str(row[0]), str(row[1]))))
     plot(rows, "patterns", TITLE)
     return Measurement(
         HEAD,
