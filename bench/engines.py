@@ -63,7 +63,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         for name in parts:
             rows += _one(patterns, name, classes, data)
     rows.sort(key=lambda row: PARTS.index(str(row[0])))
-    patterns.plot(rows, "engines", TITLE)
+    patterns.plot({f"{r[0]}, {r[2]}": float(str(r[4])) for r in rows}, "engines", TITLE)
     return Measurement(
         HEAD,
         rows,

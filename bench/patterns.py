@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -89,7 +89,7 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
         rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
     order = [(part, f"{name} {minutes} min") for part, name, minutes in CASES.values()]
     rows.sort(key=lambda row: order.index((str(row[0]), str(row[1]))))
-    plot(rows, "patterns", TITLE)
+    plot({f"{r[1]}, {r[2]}": float(str(r[4])) for r in rows}, "patterns", TITLE)
     return Measurement(
         HEAD,
         rows,
@@ -240,16 +240,13 @@ def load() -> str:
     return f"{os.getloadavg()[1]:.1f}"
 
 
-def plot(rows: list[Row], name: str, title: str) -> None:
+def plot(speeds: Mapping[str, float], name: str, title: str) -> None:
     """Events a second of every engine and query, as bars on a logarithmic scale."""
     from compiler.explain.picture.draw import document, rectangle, text
 
-    speeds = list({f"{r[1]}, {r[2]}": float(str(r[4])) for r in rows}.items())
-    if not speeds:
-        return
     body = [text(20, 26, "events a second (logarithmic)", "title")]
-    widest = max(np.log10(speed) for _, speed in speeds)
-    for number, (label, speed) in enumerate(speeds):
+    widest = max(np.log10(speed) for speed in speeds.values())
+    for number, (label, speed) in enumerate(speeds.items()):
         y = 56.0 + 22 * number
         body.append(text(270, y, label, "small", "end"))
         width = 380 * (np.log10(speed) - 3) / (widest - 3)
