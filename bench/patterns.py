@@ -3,7 +3,8 @@
 Scalar against scalar: the automaton (NFA^b under ANY) stands in for SASE, and lists of pending
 partial matches, extended from left to right by every event, for Siddhi; OptiSeq as printed searches
 event by event in the paper's order. The fast path, on columns, is given beside them; it is what
-runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS runs.
+runs by default. All figures are seconds of processor time, the median of BENCH_REPEATS runs; a part
+or a case (`patterns:three-Q1-5`) measured alone leaves what the last run found of the others.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pyarrow as pa
 
 from compiler.catalogue import Column, Stream
 from compiler.pattern import ir
@@ -29,11 +31,10 @@ from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa
 from engine.pattern.operator import PatternOperator
 from engine.pattern.optiseq import OptiSeq
-from seustream.commands.bench import Measurement, folder
+from seustream.commands.bench import Measurement, folder, measured_before
 
 TITLE = "patterns: the experiments of the OptiSeq paper (half an hour)"
 LONG = True
-PARTS = ("one", "two", "three", "memory")
 
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))
 REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
@@ -62,6 +63,13 @@ EXPERIMENTS = {
     "two": [("L3", 2), ("L4", 2), ("L5", 2), ("L6", 2)],
     "three": [("Q1", minutes) for minutes in (1, 2, 3, 4, 5)],
 }
+CASES = {
+    f"{part}-{name}-{minutes}": (part, name, minutes)
+    for part, cases in EXPERIMENTS.items()
+    for name, minutes in cases
+}
+PARTS = (*EXPERIMENTS, *CASES)
+HEAD = ("part", "query", "engine", "cpu s", "events/s", "matches", "tests", "runs", "load")
 Row = tuple[object, ...]
 
 
@@ -71,24 +79,22 @@ def query(name: str, minutes: int = 2) -> ir.Query:
     return compile_pattern(text, STREAM)
 
 
-def measure(parts: Sequence[str] = PARTS) -> Measurement:
+def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
     table = generator().ticks(EVENTS).table()
-    rows: list[Row] = []
-    ratios: dict[str, float] = {}
-    scalar = [part for part in parts if part in EXPERIMENTS]
-    events = of_table(table, STREAM, "type", ["price", "volume"], 0).rows() if scalar else []
-    for part in scalar:
-        for name, minutes in EXPERIMENTS[part]:
-            rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
-            _gains(part, f"{name} {minutes} min", rows, ratios)
-    if "memory" in parts:
-        rows += _memory(events or of_table(table, STREAM, "type", ["price"], 0).rows())
-    plot(rows, "patterns", TITLE)
+    chosen = [case for name, case in CASES.items() if name in parts or case[0] in parts]
+    again = {(part, f"{name} {minutes} min") for part, name, minutes in chosen}
+    rows = measured_before("patterns", HEAD, lambda row: (row[0], row[1]) not in again)
+    events = of_table(table, STREAM, "type", ["price", "volume"], 0).rows()
+    for part, name, minutes in chosen:
+        rows += _experiment(part, query(name, minutes), f"{name} {minutes} min", events, table)
+    order = [(part, f"{name} {minutes} min") for part, name, minutes in CASES.values()]
+    rows.sort(key=lambda row: order.index((str(row[0]), str(row[1]))))
+    plot({f"{r[1]}, {r[2]}": float(str(r[4])) for r in rows}, "patterns", TITLE)
     return Measurement(
-        ("part", "query", "engine", "cpu s", "events/s", "matches", "tests or entries"),
+        HEAD,
         rows,
-        ratios,
-        f"{EVENTS:,} events, median of {REPEATS}, seconds of processor time, {processor()}",
+        _gains(rows),
+        f"{EVENTS:,} events, seconds of processor time, {processor()}",
     )
 
 
@@ -107,7 +113,7 @@ def _experiment(
     rows = []
     for name, run in runs.items():
         seconds, (matches, tests) = timed(run)
-        rows.append((part, label, name, seconds, EVENTS / seconds, matches, tests))
+        rows.append((part, label, name, seconds, EVENTS / seconds, matches, tests, REPEATS, load()))
     counts = {row[5] for row in rows}
     assert len(counts) == 1, f"{label}: the engines disagree: {counts}"
     return rows
@@ -145,13 +151,13 @@ def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
     return found, tests
 
 
-def fast(q: ir.Query, table: object) -> tuple[int, int]:
+def fast(q: ir.Query, table: pa.Table) -> tuple[int, int]:
     operator = PatternOperator(q)
     found = 0
-    for begin in range(0, EVENTS, EPOCH):
+    for begin in range(0, table.num_rows, EPOCH):
         part = table.slice(begin, EPOCH)
         operator.push_table(part)
-        last = begin + EPOCH >= EVENTS
+        last = begin + EPOCH >= table.num_rows
         rows, _ = operator.advance_table(END_OF_STREAM if last else part["ts"][-1].as_py())
         found += rows.num_rows
     return found, operator.stats.peak_held
@@ -196,40 +202,16 @@ def _pending(q: ir.Query, events: list[Event]) -> tuple[int, int]:
     return len(found), tests
 
 
-def _gains(part: str, label: str, rows: list[Row], ratios: dict[str, float]) -> None:
+def _gains(rows: Sequence[Row]) -> dict[str, float]:
     """What the paper reports: how much less time OptiSeq needs than each of the others."""
-    seconds = {str(row[2]): float(str(row[3])) for row in rows if row[:2] == (part, label)}
-    own = seconds["OptiSeq as printed"]
-    for other in ("NFA^b (for SASE)", "pending lists (for Siddhi)"):
-        ratios[f"{part}, {label}: gain of OptiSeq over {other}"] = 1 - own / seconds[other]
-    ratios[f"{part}, {label}: fast path over OptiSeq"] = own / seconds["fast path"]
-
-
-# --- memory -------------------------------------------------------------------
-
-
-def _memory(events: list[Event]) -> list[Row]:
-    """Entries at most, of both numberings, and of groups against subsets."""
-    some = events[:20_000]
-    rows: list[Row] = []
-    loops = "PATTERN A; B+ k; C WHERE a.price > 1.05*c.price WITHIN 20 s USING {} RETURN *"
-    for how in ("ANY GROUP", "ANY SUBSETS", "NEXT"):
-        q = compile_pattern(loops.format(how), STREAM)
-        operator = PatternOperator(q)
-        begun = time.process_time()
-        found = 0
-        for at, event in enumerate(some):
-            operator.push(event)
-            if at % 256 == 255:
-                found += len(operator.advance(event.ts))
-        found += len(operator.advance(END_OF_STREAM))
-        seconds = time.process_time() - begun
-        label = f"A;B+;C {how.lower()}"
-        entries = operator.stats.peak_held
-        rows.append(
-            ("memory", label, operator.engine, seconds, len(some) / seconds, found, entries)
-        )
-    return rows
+    seconds = {(f"{row[0]}, {row[1]}", str(row[2])): float(str(row[3])) for row in rows}
+    found = {}
+    for case in dict.fromkeys(case for case, _ in seconds):
+        own = seconds[case, "OptiSeq as printed"]
+        for other in ("NFA^b (for SASE)", "pending lists (for Siddhi)"):
+            found[f"{case}: gain of OptiSeq over {other}"] = 1 - own / seconds[case, other]
+        found[f"{case}: fast path over OptiSeq"] = own / seconds[case, "fast path"]
+    return found
 
 
 # --- around -------------------------------------------------------------------
@@ -253,16 +235,18 @@ def processor() -> str:
     return names[0] if names else "unknown processor"
 
 
-def plot(rows: list[Row], name: str, title: str) -> None:
+def load() -> str:
+    """How busy the machine was, of which processor time knows little."""
+    return f"{os.getloadavg()[1]:.1f}"
+
+
+def plot(speeds: Mapping[str, float], name: str, title: str) -> None:
     """Events a second of every engine and query, as bars on a logarithmic scale."""
     from compiler.explain.picture.draw import document, rectangle, text
 
-    speeds = [(f"{r[1]}, {r[2]}", float(str(r[4]))) for r in rows if r[0] != "memory"]
-    if not speeds:
-        return
     body = [text(20, 26, "events a second (logarithmic)", "title")]
-    widest = max(np.log10(speed) for _, speed in speeds)
-    for number, (label, speed) in enumerate(speeds):
+    widest = max(np.log10(speed) for speed in speeds.values())
+    for number, (label, speed) in enumerate(speeds.items()):
         y = 56.0 + 22 * number
         body.append(text(270, y, label, "small", "end"))
         width = 380 * (np.log10(speed) - 3) / (widest - 3)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from compiler.catalogue import Stream
+from compiler.errors import suggest
 from compiler.pattern import ir
 from compiler.plan.logical import Program
+from compiler.plan.pipeline import Compilation
+from engine.host.stages import as_stream
 from engine.host.stores import stream_schema
-from engine.pattern.batch import of_table
+from engine.pattern.batch import needed, of_table
+from engine.pattern.choice import Sample, beginning, candidates, sample
 from engine.pattern.event import END_OF_STREAM
 from engine.pattern.nfa import Numbering
 from engine.pattern.operator import PatternOperator
 from engine.pattern.output import schema
-from engine.pattern.trace import trace
+from engine.pattern.trace import trace, traced_engine
 from seustream.errors import UserError
+from seustream.reading import read
 
 ROWS_AT_ONCE = 1 << 18
 """Rows between two watermarks: many enough for columns, few enough for memory."""
@@ -45,7 +52,12 @@ def run_patterns(
     """Runs every pattern of a program, those that feed others first. `streams` are the rows of
     base streams in order of arrival, and the results of queries that patterns read, by stream."""
     report = PatternReport()
-    rows = {name: _on_time(name, table, slack, report, on_late) for name, table in streams.items()}
+    rows = {}
+    for name, table in streams.items():
+        rows[name], late = on_time(table, slack)
+        if late.num_rows:
+            report.late[name] = late.num_rows
+            on_late(name, late)
     fed = {name: stream for stream, name in program.feeds.items()}
     known = {stream.name: stream for stream in program.streams}
     for query in program.patterns:
@@ -56,7 +68,7 @@ def run_patterns(
         for results, times in _results(operator, rows[query.stream.name]):
             report.results[query.name] = report.results.get(query.name, 0) + results.num_rows
             if feeds is not None:
-                parts.append(_as_stream(known[feeds], results, times))
+                parts.append(as_stream(known[feeds], results, times))
             else:
                 write(query.name, results)
         report.results.setdefault(query.name, 0)
@@ -85,33 +97,14 @@ def _results(
     return found
 
 
-def _on_time(
-    name: str,
-    table: pa.Table,
-    slack: int,
-    report: PatternReport,
-    on_late: Callable[[str, pa.Table], None],
-) -> pa.Table:
-    """The rows that fall back no further than promised; as the host driver decides it."""
+def on_time(table: pa.Table, slack: int) -> tuple[pa.Table, pa.Table]:
+    """The rows that fall back no further than promised, and the late ones; as the host driver
+    decides it."""
     times = table["ts"].to_numpy()
     if not len(times):
-        return table
-    late = times < np.maximum.accumulate(times) - slack
-    if late.any():
-        report.late[name] = int(late.sum())
-        on_late(name, table.filter(pa.array(late)))
-        table = table.filter(pa.array(~late))
-    return table
-
-
-def _as_stream(
-    stream: Stream, results: pa.Table, times: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> pa.Table:
-    """Rows of a pattern as rows of the stream it defines: its time is that of the match."""
-    columns = [pa.array(times, pa.int64()), *results.columns]
-    return pa.Table.from_arrays(columns, names=["ts", *(c.name for c in stream.columns)]).cast(
-        stream_schema(stream)
-    )
+        return table, table
+    late = pa.array(times < np.maximum.accumulate(times) - slack)
+    return table.filter(pc.invert(late)), table.filter(late)
 
 
 def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:
@@ -127,18 +120,36 @@ def joined_stream(stream: Stream, results: list[pa.Table]) -> pa.Table:
     return whole.take(pa.array(order))
 
 
-def trace_file(query: ir.Query, rows: pa.Table, versions: str) -> Iterator[str]:
+def trace_file(
+    query: ir.Query, rows: pa.Table, versions: str, engine: str = "auto"
+) -> Iterator[str]:
     """The teaching view of a pattern over the rows of a file."""
-    if query.partition:
-        hint = "leave out PARTITION BY, and give the rows of one key"
-        raise UserError([f"--trace {query.name}: a trace is of one key"], hint=hint)
     names = {column.name.lower() for column in query.stream.columns}
     batch = of_table(rows, query.stream, query.type_column, names, 0)
     events = sorted(batch.rows(), key=lambda event: event.order)
-    if query.previous:
-        hint = "a trace shows PATTERN statements"
-        raise UserError([f"--trace {query.name}: rows with PREV"], hint=hint)
-    yield from trace(query, events, Numbering(versions))
+    return trace(query, events, Numbering(versions), traced_engine(query, engine))
+
+
+def samples(c: Compilation, patterns: Iterable[ir.Query], given: list[str]) -> dict[str, Sample]:
+    """What the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
+    streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
+    tables: dict[str, pa.Table] = {}
+    for argument in given:
+        name, equals, path = argument.partition("=")
+        if not equals or name.lower() not in streams:
+            hint = suggest(name, [stream.name for stream in streams.values()], "streams")
+            raise UserError([f"--input {argument}: want STREAM=FILE"], hint=hint)
+        stream = streams[name.lower()]
+        tables[stream.name] = read(Path(path), stream)
+    found = {}
+    for query in patterns:
+        if query.stream.name in tables and len(candidates(query)) > 1:
+            rows = tables[query.stream.name].slice(0, ROWS_AT_ONCE)
+            columns = {n.removeprefix("prev.") for n in needed(query)} - {ir.TIME}
+            batch = of_table(rows, query.stream, query.type_column, columns, 0)
+            batch = batch.take(np.argsort(batch.ts, kind="stable"))
+            found[query.name] = sample(query, beginning(batch, query.window), len(batch))
+    return found
 
 
 def result_schemas(program: Program) -> dict[str, pa.Schema]:
@@ -147,6 +158,10 @@ def result_schemas(program: Program) -> dict[str, pa.Schema]:
     return {query.name: schema(query) for query in program.patterns if query.name not in fed}
 
 
-def base_streams(patterns: tuple[ir.Query, ...]) -> set[str]:
-    """The streams patterns read from files."""
-    return {query.stream.name for query in patterns if query.stream.defined_by is None}
+def given_streams(program: Program, patterns: Iterable[ir.Query]) -> set[str]:
+    """The streams these patterns read that are there before queries and patterns run."""
+    return {
+        query.stream.name
+        for query in patterns
+        if query.stream.defined_by is None or query.stream.name in program.apas
+    }

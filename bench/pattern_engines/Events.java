@@ -39,20 +39,4 @@ final class Events {
     static void report(long matches, long clock, long cpu) {
         System.out.printf("matches %d clock %.3f cpu %.3f%n", matches, clock / 1e9, cpu / 1e9);
     }
-
-    /** The first event's price, and for each later one the condition on the one before. */
-    static int[] sequence(String query) {
-        switch (query) {
-            case "Q2":
-                return letters("BCDE");
-            case "Q3":
-                return letters("EGHF");
-            default:
-                return letters("ABCD");
-        }
-    }
-
-    private static int[] letters(String text) {
-        return text.chars().map(c -> c - 'A').toArray();
-    }
 }

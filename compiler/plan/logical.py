@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
 from compiler.errors import Span
 from compiler.pattern import ir
@@ -69,13 +70,17 @@ class Program:
     read (each before its readers), the patterns, and what it asks to be shown.
 
     A pattern comes after those whose results it reads. `feeds` gives the name of the query or
-    pattern that defines a derived stream some pattern reads; its results are that stream's."""
+    pattern that defines a derived stream some pattern reads; its results are that stream's.
+    `between` are the patterns whose derived streams, their names, some query reads. `apas` are the
+    queries of intervals whose results are streams, by stream; those run before all others."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
     patterns: tuple[ir.Query, ...] = ()
     feeds: Mapping[str, str] = field(default_factory=dict)
+    between: Mapping[str, ir.Query] = field(default_factory=dict)
+    apas: Mapping[str, Compiled] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Query, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from compiler.apas.compile import Compiled
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.pattern import ir
@@ -22,8 +23,9 @@ from compiler.pattern.statements import bind
 from compiler.plan import expressions as x
 from compiler.plan import logical
 from compiler.plan.feeds import reads, with_feeds
-from compiler.xsql import tree
+from compiler.xsql import intervals, tree
 from compiler.xsql.bind import Binder, bind_type
+from compiler.xsql.intervals import compile_apas
 from compiler.xsql.parse import Statement
 from hdl.config import MAX_STREAMS
 from hdl.device import Window, WindowKind
@@ -53,6 +55,7 @@ class Analysis:
     patterns: dict[str, ir.Query] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
+    apas: dict[str, Compiled] = field(default_factory=dict)
 
     def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
@@ -66,32 +69,48 @@ class Analysis:
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
         queries, patterns, feeds = with_feeds(self.queries, self.patterns, self.derivations)
+        definitions, between = self._definitions(queries)
         return logical.Program(
             tuple(self.streams.values()),
-            (*self._definitions(queries), *queries),
+            (*definitions, *queries),
             tuple(self.requests),
             patterns,
             feeds,
+            between,
+            self._intervals((*definitions, *queries), (*patterns, *between.values())),
         )
 
-    def _definitions(self, queries: Iterable[logical.Query]) -> list[logical.Query]:
-        """The definitions of derived streams that some query reads, in the order of the streams."""
-        used: dict[str, logical.Query] = {}
-        waiting = list(queries)
+    def _intervals(
+        self, queries: Iterable[logical.Query], patterns: Iterable[ir.Query]
+    ) -> dict[str, Compiled]:
+        """The APAS queries whose results some query or pattern reads."""
+        every: list[logical.Query | ir.Query] = [*queries, *patterns]
+        used = {name for query in every for name in reads(query)}
+        return {name: c for name, c in self.apas.items() if name in used}
+
+    def _definitions(
+        self, queries: Iterable[logical.Query]
+    ) -> tuple[list[logical.Query], dict[str, ir.Query]]:
+        """The definitions of derived streams that some query reads, itself or through others, in
+        the order of the streams: queries, and patterns by stream."""
+        used: set[str] = set()
+        waiting: list[logical.Query | ir.Query] = list(queries)
         while waiting:
-            for source in waiting.pop().sources:
-                name = source.stream.name.lower()
-                defined = self.derivations.get(name)
-                if isinstance(defined, logical.Query) and name not in used:
-                    used[name] = defined
-                    waiting.append(defined)
-        found = []
+            for name in map(str.lower, reads(waiting.pop())):
+                if name in self.derivations and name not in used:
+                    used.add(name)
+                    waiting.append(self.derivations[name])
+        definitions, between = [], {}
         for name, query in self.derivations.items():
-            if name in used:
-                # Queries and streams may share a name; # is in no name of a query.
-                own = query.name if name not in self.queries else f"{query.name}#stream"
-                found.append(replace(used[name], name=own, defines=query.name))
-        return found
+            if name not in used:
+                continue
+            # Queries and streams may share a name; # is in no name of a query.
+            own = query.name if name not in self.queries else f"{query.name}#stream"
+            if isinstance(query, ir.Query):
+                between[query.name] = replace(query, name=own)
+            else:
+                definitions.append(replace(query, name=own, defines=query.name))
+        return definitions, between
 
     def _statement(self, s: Statement) -> None:
         match s:
@@ -99,6 +118,8 @@ class Analysis:
                 self._create(s)
             case tree.CreateStreamAs():
                 self._create_as(s)
+            case tree.CreateStreamApas():
+                self._create_apas(s)
             case tree.DropStream():
                 self._drop_stream(s.name)
             case tree.Select():
@@ -187,6 +208,17 @@ class Analysis:
         if self._add_stream(s.name, Stream(s.name.text, columns, self._text(s.select.span))):
             self.derivations[s.name.text.lower()] = query
 
+    def _create_apas(self, s: tree.CreateStreamApas) -> None:
+        name = s.name.text
+        compiled = compile_apas(self.source, s.text, name, self.streams, self.problems)
+        if compiled is None:
+            self._add_stream(s.name, Stream(name, (), unknown=True))
+            return
+        text = self._text(s.text)
+        stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
+        if self._add_stream(s.name, stream):
+            self.apas[name] = compiled
+
     def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
         if "#" in name.text:
             self.problems.add(
@@ -215,6 +247,7 @@ class Analysis:
             *(("query", q.name) for q in self.queries.values() if stream.name in reads(q)),
             *(("query", p.name) for p in self.patterns.values() if stream.name in reads(p)),
             *(("stream", d.name) for d in self.derivations.values() if stream.name in reads(d)),
+            *(("stream", n) for n, c in self.apas.items() if stream.name in c.network.sources),
         ]
         if users:
             self.problems.add(
@@ -226,6 +259,7 @@ class Analysis:
             return
         del self.streams[name.text.lower()]
         self.derivations.pop(name.text.lower(), None)
+        self.apas.pop(stream.name, None)
 
     def _known_stream(self, name: tree.Name) -> Stream | None:
         stream = self.streams.get(name.text.lower())
@@ -339,13 +373,6 @@ class Analysis:
                 )
             aliases[alias.lower()] = alias
             stream = self._known_stream(item.stream) or Stream(alias, (), unknown=True)
-            if isinstance(self.derivations.get(stream.name.lower()), ir.Query):
-                self.problems.add(
-                    "pattern-stream",
-                    f"stream {stream.name} is a pattern's: only patterns read it yet",
-                    item.span,
-                    "a PATTERN over it, or a run of its own over the pattern's results",
-                )
             sources.append(logical.Source(alias, stream, window, item.span, window_span))
         if len(select.sources) > MAX_STREAMS:
             extra = select.sources[MAX_STREAMS:]

@@ -28,7 +28,9 @@ from compiler.xsql.mistakes import FORMS, MISTAKES
 
 MAX_NESTING = 200
 
-_PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[;()]|'|\"|[^-'\";()]+|-")
+_PIECE = re.compile(
+    r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-'\";()$]+|-|\$"
+)
 
 
 Statement = tree.Statement | pattern_tree.Statement
@@ -71,7 +73,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue
-        if not piece.startswith(("--", "'", '"')):
+        if not piece.startswith(("--", "'", '"', "$$")):
             code += piece
         if piece == ";":
             code = ""
@@ -79,13 +81,14 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
                 yield Span(start, match.start())
             start, depth, blank, too_deep = match.end(), 0, True, False
             continue
-        if piece in ("'", '"'):
-            what = "string" if piece == "'" else "quoted name"
+        if piece in ("'", '"', "$$"):
+            what = {"'": "string", '"': "quoted name"}.get(piece, "APAS text")
+            twice = "" if piece == "$$" else f"; a {piece} within it is written twice"
             problems.add(
                 "unterminated",
                 f"this {what} does not end",
                 Span(match.start(), match.end()),
-                f"close it with {piece}; a {piece} within it is written twice",
+                f"close it with {piece}{twice}",
             )
             return
         if piece == "(":
@@ -258,6 +261,11 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
         return tree.CreateStreamAs(c[0], c[1], _span(meta))
+
+    def create_apas(self, meta: Meta, c: list[Any]) -> tree.CreateStreamApas:
+        text: Token = c[1]
+        start, end = text.start_pos or 0, text.end_pos or 0
+        return tree.CreateStreamApas(c[0], Span(start + 2, end - 2), _span(meta))
 
     def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
         return tree.DropStream(c[0], _span(meta))

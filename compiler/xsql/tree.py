@@ -180,6 +180,15 @@ class CreateStreamAs:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateStreamApas:
+    """`text` is where the APAS query stands, without the $$ around it."""
+
+    name: Name
+    text: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DropStream:
     name: Name
     span: Span
@@ -249,5 +258,13 @@ class Explain:
 
 
 Statement = (
-    CreateStream | CreateStreamAs | DropStream | Select | RegisterQuery | DropQuery | Show | Explain
+    CreateStream
+    | CreateStreamAs
+    | CreateStreamApas
+    | DropStream
+    | Select
+    | RegisterQuery
+    | DropQuery
+    | Show
+    | Explain
 )

@@ -125,6 +125,12 @@ class Runner:
         known = compilation.program.names
         if not known:
             raise BridgeError("refused", "there are no queries in it")
+        for name in compilation.program.apas:
+            raise BridgeError(
+                "refused",
+                f"stream {name}: APAS queries that X-SQL reads do not run behind a bridge",
+                "seustream run runs them; seustream query register runs one by itself",
+            )
         if foreign := sorted(set(run.keep or ()) - set(known)):
             raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
         try:

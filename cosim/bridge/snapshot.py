@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from cosim.bridge.results import ResultLog
 from engine.host.live import LiveState
-from engine.host.state import DriverState, GroupsState, StreamState
+from engine.host.state import BetweenState, DriverState, GroupsState, StreamState
 from engine.pattern.live import PatternsState, PatternState, WaitingState
 
 
@@ -32,6 +32,10 @@ def save(folder: Path, state: LiveState, logs: dict[str, ResultLog], rest: dict[
         "groups": {
             name: {"text": one.text, "members": files.put(one.members)}
             for name, one in driver.groups.items()
+        },
+        "between": {
+            name: {"text": one.text, "operator": one.operator, "bound": one.bound}
+            for name, one in driver.between.items()
         },
         "pattern_streams": {
             name: {"waiting": files.put(one.waiting), "promise": one.promise, "ended": one.ended}
@@ -67,6 +71,10 @@ def restore(folder: Path) -> tuple[LiveState, dict[str, tuple[int, int, pa.Table
             for name, one in data["groups"].items()
         },
         tuple(files.streams(stage) for stage in data["stages"]),
+        {
+            name: BetweenState(one["text"], one["operator"], one["bound"])
+            for name, one in data["between"].items()
+        },
     )
     patterns = PatternsState(
         {

@@ -126,12 +126,16 @@ class HostDriver:
         self.compilation, self.device = compilation, device
         self.overflow, self.on_progress = overflow, on_progress
         self.slice_rows = slice_rows
-        self.streams = [s for s in compilation.streams if s.defined_by is None]
+        # Results of APAS queries come from outside, as base streams do.
+        given = compilation.program.apas
+        self.streams = [s for s in compilation.streams if s.defined_by is None or s.name in given]
         names = [stream.name for stream in self.streams]
         self.seen = dict.fromkeys(names, 0)  # tuples of each stream in slices before
         self.merger = Merger(names, slack, on_late)
         queries = compilation.program.queries
+        between = compilation.program.between
         read = {source.stream.name for query in queries for source in query.sources}
+        read |= {pattern.stream.name for pattern in between.values()}
         for name in names:
             if name not in read:
                 self.merger.stop(name)  # nobody waits for its tuples
@@ -149,6 +153,7 @@ class HostDriver:
         self.stores = Stores(self.streams, copies, keep)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.defines = {q.name: q.defines for q in queries if q.defines is not None}
+        self.defines |= {pattern.name: stream for stream, pattern in between.items()}
         self.stages = stages_of(compilation.program, self.slice_rows)
         self.first_tick: int | None = None
         self.ended: set[str] = set()

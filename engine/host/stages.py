@@ -1,4 +1,5 @@
-"""Queries over derived streams, in stages: a query runs one stage after all that it reads.
+"""Queries over derived streams, in stages: a query runs one stage after all that it reads. A pattern
+whose results queries read is a stage of its own.
 
 A result becomes a tuple of its derived stream at the time of its newest component. A stage merges
 the base and derived streams its queries read, by boundaries: once everything up to a time has gone
@@ -8,18 +9,22 @@ through the stages before, no derived tuple before that time can come any more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import Stream
-from compiler.plan.logical import Program, Query
+from compiler.pattern import ir
+from compiler.plan.feeds import reads
+from compiler.plan.logical import RESULT_TIMES, Program, Query
 from engine.host.answers import alone, blaming, completed
 from engine.host.grouping import Grouping
 from engine.host.software import Side, software_join
 from engine.host.stores import Stores, stream_schema
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from engine.pattern.operator import PatternOperator
 from engine.temporal.merge import Merger, Slice, whole
 from hdl.device import Retention
 
@@ -27,19 +32,45 @@ Ints = npt.NDArray[np.int64]
 Answer = tuple[str, pa.Table]
 
 
-def stages_of(program: Program, slice_rows: int) -> list[Stage]:
+def stages_of(program: Program, slice_rows: int) -> list[Stage | PatternStage]:
     """The stages after the device, in order."""
-    level: dict[str, int] = {}  # of each derived stream: the stage that defines it
-    by_level: dict[int, list[Query]] = {}
+    by_level: dict[int, list[Stage | PatternStage]] = {}
+    queries: dict[int, list[Query]] = {}
+    level = _levels(program)
     for query in program.queries:
-        reads = [s.stream.name for s in query.sources if s.stream.defined_by is not None]
-        # Definitions stand before their readers.
-        mine = max((level[name] + 1 for name in reads), default=0)
-        if query.defines is not None:
-            level[query.defines] = mine
+        mine = level(query)
         if mine:
-            by_level.setdefault(mine, []).append(query)
-    return [Stage(program.streams, by_level[mine], slice_rows) for mine in sorted(by_level)]
+            queries.setdefault(mine, []).append(query)
+    for mine, some in queries.items():
+        by_level[mine] = [Stage(program.streams, some, slice_rows)]
+    known = {stream.name: stream for stream in program.streams}
+    for name, pattern in program.between.items():
+        by_level.setdefault(level(pattern), []).append(PatternStage(known[name], pattern))
+    return [stage for mine in sorted(by_level) for stage in by_level[mine]]
+
+
+def _levels(program: Program) -> Callable[[Query | ir.Query], int]:
+    """How many stages must run before a query: none before those that read base streams alone;
+    patterns and what comes of APAS queries are never the device's."""
+    defined: dict[str, Query | ir.Query] = {
+        **{query.defines: query for query in program.queries if query.defines is not None},
+        **program.between,
+    }
+
+    def level(query: Query | ir.Query) -> int:
+        if isinstance(query, ir.Query):
+            least = 1
+        else:  # of one stream the driver sees to itself
+            least = int(len(query.sources) > 1 and bool(reads(query) & set(program.apas)))
+        before = [level(defined[name]) + 1 for name in reads(query) if name in defined]
+        return max([least, *before])
+
+    return level
+
+
+def _never_late(stream: str, rows: pa.Table) -> None:
+    """A stage before broke its promise: a fault of ours, nothing to be lost silently."""
+    raise AssertionError(f"stream {stream}: {rows.num_rows} results before what was promised")
 
 
 class Stage:
@@ -52,7 +83,7 @@ class Stage:
         self.streams = [stream for stream in streams if stream.name in read]
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
-        self.merger = Merger([stream.name for stream in self.streams])
+        self.merger = Merger([stream.name for stream in self.streams], on_late=_never_late)
         self.schemas = {stream.name: stream_schema(stream) for stream in self.streams}
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = [query for query in queries if len(query.sources) > 1]
@@ -148,3 +179,58 @@ class Stage:
             sides.append(Side(self.stores[name], seen[name], source.window))
             seen[name] += 1
         return sides
+
+
+class PatternStage:
+    """A pattern over streams of earlier stages; its matches are tuples of the stream it defines."""
+
+    def __init__(self, stream: Stream, query: ir.Query) -> None:
+        self.query = query
+        self.operator = PatternOperator(query, late="error")  # the stages keep the order
+        self.bound = BEGIN_OF_TIME
+        self._stream = stream
+
+    @property
+    def reached(self) -> int | None:
+        """No match before this time can come any more."""
+        found = self.operator.output_watermark
+        return None if found == BEGIN_OF_TIME else found + 1
+
+    def push(self, stream: str, rows: pa.Table) -> None:
+        """Rows of a base stream."""
+        if stream == self.query.stream.name and rows.num_rows:
+            self.operator.push_table(rows)
+
+    def push_results(self, stream: str, rows: pa.Table) -> None:
+        """Results that are tuples of a derived stream, at the times of their newest component."""
+        if stream == self.query.stream.name:
+            *columns, _, newest = rows.columns
+            self.push(stream, pa.table([newest, *columns], schema=stream_schema(self.query.stream)))
+
+    def boundary(self, time: int) -> None:
+        """Everything before this time has been pushed."""
+        self.bound = max(self.bound, time - 1)
+
+    def stop(self) -> None:
+        self.bound = END_OF_STREAM
+
+    def advance(self) -> Iterator[Answer]:
+        """The matches that are certain by now, as results whose components have one time."""
+        if self.bound <= self.operator.watermark:
+            return
+        found, times = self.operator.advance_table(self.bound)
+        if found.num_rows:
+            rows = as_stream(self._stream, found, times)
+            time, *columns = rows.columns
+            names = [column.name for column in self._stream.columns]
+            yield (
+                self.query.name,
+                pa.Table.from_arrays([*columns, time, time], names=[*names, *RESULT_TIMES]),
+            )
+
+
+def as_stream(stream: Stream, matches: pa.Table, times: npt.NDArray[np.int64]) -> pa.Table:
+    """Rows of a pattern as rows of the stream it defines: its time is that of the match."""
+    columns = [pa.array(times, pa.int64()), *matches.columns]
+    names = ["ts", *(column.name for column in stream.columns)]
+    return pa.Table.from_arrays(columns, names=names).cast(stream_schema(stream))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from engine.host.driver import HostDriver, Overflow, Report
 from engine.host.grouping import Grouping
-from engine.host.stages import Stage
+from engine.host.stages import PatternStage, Stage
 from engine.host.stores import Stores, stream_schema
 
 
@@ -45,15 +45,26 @@ class GroupsState:
 
 
 @dataclass(frozen=True, slots=True)
+class BetweenState:
+    """A pattern whose results queries read: its text, its operator's snapshot (plain values for
+    JSON), and up to when its stream is complete."""
+
+    text: str
+    operator: dict[str, Any]
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
 class DriverState:
-    """Streams by name, the first timestamp that codes count from, and the report; groups by query,
-    and of each stage after the device its streams by name."""
+    """Streams by name, the first timestamp that codes count from, and the report; groups by query;
+    of each stage after the device its streams by name; patterns that are a stage, by name."""
 
     streams: dict[str, StreamState]
     first_tick: int | None = None
     report: dict[str, Any] = field(default_factory=dict)
     groups: dict[str, GroupsState] = field(default_factory=dict)
     stages: tuple[dict[str, StreamState], ...] = ()
+    between: dict[str, BetweenState] = field(default_factory=dict)
 
 
 def state_of(driver: HostDriver) -> DriverState:
@@ -77,8 +88,20 @@ def state_of(driver: HostDriver) -> DriverState:
         driver.first_tick,
         asdict(driver.report),
         groups,
-        tuple(_of_stage(stage) for stage in driver.stages),
+        tuple(_of_stage(stage) for stage in _stages(driver)),
+        {
+            stage.query.name: BetweenState(stage.query.text, stage.operator.snapshot(), stage.bound)
+            for stage in _patterns(driver)
+        },
     )
+
+
+def _stages(driver: HostDriver) -> list[Stage]:
+    return [stage for stage in driver.stages if isinstance(stage, Stage)]
+
+
+def _patterns(driver: HostDriver) -> list[PatternStage]:
+    return [stage for stage in driver.stages if isinstance(stage, PatternStage)]
 
 
 def _of_stage(stage: Stage) -> dict[str, StreamState]:
@@ -97,11 +120,12 @@ def _of_stage(stage: Stage) -> dict[str, StreamState]:
 
 def _groupings(driver: HostDriver) -> Iterator[tuple[Grouping, Stores]]:
     """Each aggregated query's groups where they are kept, with the stores its rows are in."""
-    later = {name for stage in driver.stages for name in stage.groupings}
+    stages = _stages(driver)
+    later = {name for stage in stages for name in stage.groupings}
     for name, grouping in driver.groupings.items():
         if name not in later:
             yield grouping, driver.stores
-    for stage in driver.stages:
+    for stage in stages:
         for grouping in stage.groupings.values():
             yield grouping, stage.stores
 
@@ -112,8 +136,13 @@ def resume(driver: HostDriver, state: DriverState) -> None:
     driver.first_tick = state.first_tick
     driver.refill({name: stream.kept for name, stream in known.items()})
     driver.report = _report(driver, state.report)
-    for stage, before in zip(driver.stages, state.stages, strict=False):
+    for stage, before in zip(_stages(driver), state.stages, strict=False):
         _resume_stage(stage, before)
+    for pattern in _patterns(driver):
+        kept = state.between.get(pattern.query.name)
+        if kept is not None and kept.text == pattern.query.text:
+            pattern.operator.restore(kept.operator)
+            pattern.bound = kept.bound
     for grouping, _ in _groupings(driver):
         groups = state.groups.get(grouping.query.name)
         if groups is not None and groups.text == grouping.query.text:

@@ -2,7 +2,8 @@
 
 `meaning` says what a query's parts require of events; `versions`, `buffer`, `automaton` and `nfa`
 are the automaton with a versioned shared buffer, `lists` and `optiseq` the search over ordered
-lists, `columns` and `vector` the same search on whole columns (the fast path), `compact` the
-enumeration of plain subsets, `planner` picks, and `operator` puts time, keys and skipping around
-any of them. `output` makes rows, `explain` and `trace` make pictures.
+lists, `columns`, `vector`, `reach`, `following` and `fill` the same search on whole columns (the fast
+path), `compact` the enumeration of plain subsets. `planner` says which can run a query, `sampling`
+and `choice` which is cheapest for an epoch, and `operator` puts time, keys and skipping around any
+of them. `output` makes rows, `state` snapshots, `explain`, `picture` and `trace` what people look at.
 """

@@ -9,16 +9,22 @@ from compiler.pattern import ir
 from compiler.pattern.fields import fields
 from compiler.pattern.ir import Class, Strategy
 from engine.pattern.automaton import Automaton
+from engine.pattern.choice import EngineChooser, Sample, candidates, costs
 from engine.pattern.meaning import Meaning
-from engine.pattern.planner import pick, supports
+from engine.pattern.planner import cost_order, supports
 
+_ANEW = "chosen each epoch from the lists' lengths and sampled selectivities"
 STAGES = ("automaton", "lists")
 Facts = dict[str, Any]
 
 
-def facts(query: ir.Query, engine: str = "auto") -> Facts:
-    """Everything as plain values, for JSON."""
-    chosen, why = pick(query, engine)
+def facts(query: ir.Query, seen: Sample | None = None) -> Facts:
+    """Everything as plain values, for JSON; with a sample of its stream also what each matcher
+    would cost, and the order of a search."""
+    chooser = EngineChooser(query, "auto")
+    if seen is not None and chooser.open:
+        chooser.by_cost(costs(query, seen))
+    choice = chooser.choice
     meaning = Meaning(query)
     automaton = Automaton(meaning)
     return {
@@ -30,8 +36,11 @@ def facts(query: ir.Query, engine: str = "auto") -> Facts:
         "mode": query.mode.value if query.kleene and query.strategy is Strategy.ANY else None,
         "skip": query.skip.value,
         "partition": list(query.partition),
-        "engine": chosen,
-        "why": why,
+        "engine": choice.engine,
+        "why": choice.why,
+        "can": candidates(query),
+        "costs_us": dict(choice.costs),
+        "order": None if seen is None else _order(query, seen),
         "cannot": {name: reason for name, reason in supports(query).items() if reason is not None},
         "columns": [name for name, _, _ in fields(query)],
         "conditions": [_condition(c, query) for c in query.conjuncts],
@@ -60,6 +69,11 @@ def facts(query: ir.Query, engine: str = "auto") -> Facts:
     }
 
 
+def _order(query: ir.Query, seen: Sample) -> list[str]:
+    order = cost_order(seen.anchors)[1] if seen.anchors.counts else ()
+    return [str(query.elements[query.anchors[place]]) for place in order]
+
+
 def _condition(c: ir.Conjunct, query: ir.Query) -> Facts:
     names = [query.elements[i].variable for i in c.refs]
     return {"class": c.cls.value, "mentions": names, "text": c.text}
@@ -83,9 +97,9 @@ def _list(query: ir.Query, number: int) -> Facts:
     return {"name": str(element), "role": role, "filter": filters, "then": later}
 
 
-def as_text(query: ir.Query, stage: str | None = None, engine: str = "auto") -> list[str]:
+def as_text(query: ir.Query, stage: str | None = None, seen: Sample | None = None) -> list[str]:
     """The overview, or one stage."""
-    of = facts(query, engine)
+    of = facts(query, seen)
     if stage == "automaton":
         return _automaton(of)
     if stage == "lists":
@@ -104,6 +118,10 @@ def _overview(of: Facts) -> list[str]:
         *hanging("reads    ", of["stream"] + _by(of["partition"])),
         *hanging("returns  ", ", ".join(of["columns"])),
     ]
+    others = [name for name in of["can"] if name != of["engine"]]
+    if others and not of["costs_us"]:
+        text = f"{', '.join(others)}, where an epoch's sample shows that it costs far less"
+        lines += hanging("or       ", text)
     for name, reason in of["cannot"].items():
         lines += hanging(f"not {name}: ", reason)
     rows = [(c["class"], ", ".join(c["mentions"]), c["text"]) for c in of["conditions"]]
@@ -139,5 +157,5 @@ def _lists(of: Facts) -> list[str]:
         f"  {head}",
         *table(("list", "role", "keeps", "then tested"), rows),
         *hanging("kept: ", f"{horizon}; a match is certain {lists['certain']}"),
-        *hanging("order: ", "chosen each epoch from the lists' lengths and sampled selectivities"),
+        *hanging("order: ", ", ".join(of["order"]) if of["order"] else _ANEW),
     ]

@@ -16,6 +16,7 @@ from engine.pattern.event import END_OF_STREAM, Event
 from engine.pattern.found import Found, Members, runs
 from engine.pattern.lists import Bindings, Lists
 from engine.pattern.meaning import Meaning
+from engine.pattern.sampling import pieces
 
 Rows = dict[int, Array]
 """For each bound element a position in its list, a binding a row."""
@@ -279,15 +280,3 @@ def _kept(
         rows = {e: r[keep] for e, r in rows.items()}
         groups = {e: m.keep(keep) for e, m in groups.items()}
     return rows, groups, int(keep.sum())
-
-
-def pieces(counts: Ints, limit: int) -> list[slice]:
-    """Consecutive stretches whose counts add up to no more than the limit, or are of one."""
-    ends = np.cumsum(counts)
-    found, begin = [], 0
-    while begin < len(counts):
-        done = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, done + limit, "right")), begin + 1)
-        found.append(slice(begin, end))
-        begin = end
-    return found

@@ -33,6 +33,7 @@ class Lists:
         self.shift: list[Ints | None] = [None] * len(rows)
         self.T = [log.ts[r] for r in rows]
         self.stretch = FAR
+        self.keys = 1
         self._columns: dict[tuple[int, str], Column] = {}
         self._alone: dict[tuple[int, int], Column] = {}
         if query.partition:
@@ -40,9 +41,10 @@ class Lists:
 
     def _lay_out(self) -> None:
         keys = self._keys()
+        self.keys = int(keys.max(initial=0)) + 1
         window = self.query.window or 0
         self.stretch = self.span + 2 * window + 2
-        if int(keys.max(initial=0) + 1) * self.stretch >= FAR:
+        if self.keys * self.stretch >= FAR:
             raise PatternError(
                 "too many keys over too long a time for one epoch", "advance more often"
             )
@@ -67,6 +69,15 @@ class Lists:
             pairs = codes * (len(coded.dictionary) + 1) + one
             codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
         return codes
+
+    def after(self) -> Ints:
+        """For each row of the log the next one of its key, or one past the last row."""
+        found: Ints = np.full(len(self.log) + 1, len(self.log), np.int64)
+        keys = self._keys()
+        order = np.argsort(keys, kind="stable")
+        same = keys[order[1:]] == keys[order[:-1]]
+        found[order[:-1][same]] = order[1:][same]
+        return found
 
     def stretch_begin(self, times: Ints) -> Ints:
         """Where the keys' stretches begin that hold these times."""
@@ -113,6 +124,26 @@ class _WholeList:
 
     def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
         return self._lists.column(self._element, attribute)
+
+    def aggregate(self, e: ir.Aggregate) -> Column:
+        raise AssertionError(e)
+
+    def alone(self, e: ir.Expression) -> Column | None:
+        return None
+
+
+class BatchRows:
+    """Some rows of a batch, as the events of whatever element is asked for."""
+
+    def __init__(self, batch: Batch, rows: Array) -> None:
+        self.size = len(rows)
+        self._batch = batch
+        self._rows = rows
+
+    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
+        if attribute == ir.TIME:
+            return Column(self._batch.ts[self._rows])
+        return self._batch.columns[attribute].take(self._rows)
 
     def aggregate(self, e: ir.Aggregate) -> Column:
         raise AssertionError(e)

@@ -18,16 +18,24 @@ import pyarrow as pa
 
 from compiler.pattern import ir
 from compiler.pattern.ir import Skip
-from engine.pattern import output
+from engine.pattern import output, state
 from engine.pattern.batch import Batch, concat, needed, of_events, of_table
+from engine.pattern.choice import SAMPLED, Choice, EngineChooser
 from engine.pattern.compact import Compact
 from engine.pattern.errors import EngineRefused, LateEvent
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from engine.pattern.event import (
+    BEGIN_OF_TIME,
+    END_OF_STREAM,
+    Event,
+    Match,
+    key_of,
+    with_previous,
+)
 from engine.pattern.found import Found
 from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa
 from engine.pattern.optiseq import OptiSeq
-from engine.pattern.planner import Order, pick
+from engine.pattern.planner import Order
 from engine.pattern.skip import Skipper
 from engine.pattern.vector import ColumnSearch
 
@@ -77,15 +85,14 @@ class PatternOperator:
         if late not in ("drop", "error"):
             raise EngineRefused(f"late={late!r}", "late events: drop, or error")
         self.query = query
-        self.engine, self.why = pick(query, engine)
+        self._chooser = EngineChooser(query, engine)
         self.stats = Stats()
         self.watermark = BEGIN_OF_TIME
         self._late = late
         self._order = order
         self._max_matches, self._max_runs = max_matches, max_runs
         self._meaning = Meaning(query)
-        self._needed = needed(query) | set(query.previous)
-        self._whole = {column.name.lower() for column in query.stream.columns}
+        self._needed = needed(query)
         self._arrived = 0
         self._heap: list[tuple[int, int, Event]] = []
         self._tables: Batch | None = None
@@ -94,6 +101,15 @@ class PatternOperator:
         self._skippers: dict[Key, Skipper] = {}
         self._before: dict[Key, Event] = {}
         self._retained: list[Event] = []
+
+    @property
+    def choice(self) -> Choice:
+        """The matcher at work, why, and what each was estimated to need for an epoch."""
+        return self._chooser.choice
+
+    @property
+    def engine(self) -> str:
+        return self.choice.engine
 
     # --- input ----------------------------------------------------------------
 
@@ -119,7 +135,7 @@ class PatternOperator:
         if rows["ts"].null_count:
             self.stats.bad_events += rows["ts"].null_count
             rows = rows.filter(rows["ts"].is_valid())
-        columns = self._needed if self._columns is not None else self._whole
+        columns = {name.removeprefix("prev.") for name in self._needed} - {ir.TIME}
         batch = of_table(rows, self.query.stream, self.query.type_column, columns, first)
         sane = (batch.ts > -_FARTHEST) & (batch.ts < _FARTHEST)
         if not sane.all():
@@ -145,12 +161,15 @@ class PatternOperator:
     @property
     def output_watermark(self) -> int:
         """Every later match has a time above this."""
-        if self.watermark == END_OF_STREAM or self.query.skip is Skip.NONE:
+        if self.watermark == END_OF_STREAM:
             return self.watermark
-        if self.query.window is None:
+        unbounded = self.query.window is None
+        if unbounded and (self.query.waits or self.query.skip is not Skip.NONE):
             return BEGIN_OF_TIME
+        if self.query.skip is Skip.NONE:
+            return self.watermark
         if not self.query.rows:
-            return max(self.watermark - self.query.window, BEGIN_OF_TIME)
+            return max(self.watermark - (self.query.window or 0), BEGIN_OF_TIME)
         held = [start[0] for s in self._skippers.values() for start in s.waiting]
         runs = [m.oldest_start() for m in self._matchers.values() if isinstance(m, Nfa)]
         return min([self.watermark, *(ts - 1 for ts in held), *(r[0] - 1 for r in runs if r)])
@@ -191,50 +210,59 @@ class PatternOperator:
         if watermark < old:
             raise ValueError(f"the watermark goes back from {old} to {watermark}")
         found: list[Match] | Found | None
+        released = self._released(watermark)
+        if self._chooser.due(len(released)):
+            self._consider(released)
         if self._columns is not None:
-            batch = self._released(watermark)
+            batch = self._as_batch(released)
             found = self._columns.advance(batch, old, watermark)
             self.watermark = watermark
             self._note(self._columns.held)
             if self.query.skip is not Skip.NONE:
                 found = self._skipped(found.matches(self.query) if found else [])
         else:
-            events = self._released_events(watermark)
+            events = released.rows() if isinstance(released, Batch) else released
             found = self._by_key(events, old, watermark)
         self.stats.matches += 0 if found is None else len(found)
         return found
+
+    def _consider(self, released: Batch | list[Event]) -> None:
+        """Another matcher, if it would do an epoch like this one for far less."""
+        before = self.engine
+        few = released if isinstance(released, Batch) else released[:SAMPLED]
+        kept = len(self._retained) if self._columns is None else self._columns.held
+        self._chooser.consider(self._as_batch(few), len(released), kept)
+        if self.engine != before:
+            self._build(self._seen())
+
+    def _as_batch(self, released: Batch | list[Event]) -> Batch:
+        if isinstance(released, Batch):
+            return released
+        return of_events(released, self._needed)
 
     def _note(self, held: int) -> None:
         self.stats.peak_held = max(self.stats.peak_held, held)
 
     # --- in order -------------------------------------------------------------
 
-    def _released(self, watermark: int) -> Batch:
-        """Everything up to the watermark, in order, as columns."""
-        released = of_events(self._popped(watermark), self._needed)
+    def _released(self, watermark: int) -> Batch | list[Event]:
+        """Everything up to the watermark, in order: in columns where rows came in tables."""
+        events = self._popped(watermark)
         waiting = self._tables
         if waiting is None or not len(waiting):
-            return released
+            return events
         if len(waiting) > 1 and (waiting.ts[1:] < waiting.ts[:-1]).any():
             waiting = waiting.take(np.argsort(waiting.ts, kind="stable"))
         cut = int(np.searchsorted(waiting.ts, watermark, "right"))
         rows = np.arange(len(waiting))
         self._tables = waiting.take(rows[cut:]) if cut < len(waiting) else None
         batch = waiting if cut == len(waiting) else waiting.take(rows[:cut])
-        if not len(released):
+        if not events:
             return batch
-        both = concat(dataclasses.replace(released, events=None), batch)
+        if self._columns is None:
+            return sorted([*events, *batch.rows()], key=lambda event: event.order)
+        both = concat(dataclasses.replace(of_events(events, self._needed), events=None), batch)
         return both.take(np.lexsort((both.seq, both.ts)))
-
-    def _released_events(self, watermark: int) -> list[Event]:
-        events = self._popped(watermark)
-        if self._tables is not None:
-            batch = self._tables
-            now = batch.ts <= watermark
-            self._tables = None if now.all() else batch.take(~now)
-            events += batch.take(now).rows()
-            events.sort(key=lambda event: event.order)
-        return events
 
     def _popped(self, watermark: int) -> list[Event]:
         events = []
@@ -244,16 +272,13 @@ class PatternOperator:
 
     # --- keys -----------------------------------------------------------------
 
-    def _key(self, event: Event) -> Key:
-        names = self.query.partition
-        return tuple(event.ts if n == ir.TIME else event.attrs.get(n) for n in names)
-
     def _by_key(self, events: list[Event], old: int, new: int) -> list[Match]:
         parts: dict[Key, list[Event]] = {}
         for event in events:
-            key = self._key(event)
+            key = key_of(event, self.query.partition)
             if self.query.previous:
-                event = self._with_previous(key, event)
+                last, self._before[key] = self._before.get(key), event
+                event = with_previous(event, last, self.query.previous)
             parts.setdefault(key, []).append(event)
             self._retained.append(event)
         found: list[Match] = []
@@ -271,20 +296,6 @@ class PatternOperator:
             del self._matchers[key]
         return found
 
-    def _with_previous(self, key: Key, event: Event) -> Event:
-        """The event with attributes of the row before it, copied, so that rows do not hold on to
-        each other."""
-        before = self._before.get(key)
-        attrs = dict(event.attrs)
-        for name in self.query.previous:
-            own = name.removeprefix("prev.")
-            if before is None:
-                attrs[name] = None
-            else:
-                attrs[name] = before.ts if own == ir.TIME else before.attrs.get(own)
-        self._before[key] = event
-        return Event(event.ts, event.seq, event.type, attrs)
-
     def _new_matcher(self) -> Matcher:
         if self.engine == "nfa":
             return Nfa(self._meaning, max_runs=self._max_runs, max_matches=self._max_matches)
@@ -299,7 +310,7 @@ class PatternOperator:
 
     def _skipped(self, found: list[Match]) -> list[Match]:
         for match in found:
-            key = self._key(match.first)
+            key = key_of(match.first, self.query.partition)
             self._skippers.setdefault(key, Skipper(self.query)).offer([match])
         accepted: list[Match] = []
         for key, skipper in list(self._skippers.items()):
@@ -327,7 +338,7 @@ class PatternOperator:
         if self._tables is not None and len(self._tables):
             times.append(int(self._tables.ts.min()))
         window, horizon = self.query.window, self.query.horizon
-        kept = self._retained if self._columns is None else self._columns.events()
+        kept = self._seen()
         if window is not None and horizon is not None:
             times += [e.ts + after for e in kept for after in (window, horizon)]
             times += [
@@ -370,70 +381,52 @@ class PatternOperator:
     def snapshot(self) -> dict[str, Any]:
         """The state as plain values, for JSON: what is retained is enough to build everything
         else again."""
-        retained = self._retained
-        if self._columns is not None:
-            retained = self._columns.events()
         waiting = [event for _, _, event in sorted(self._heap)]
         if self._tables is not None:
             waiting += self._tables.rows()
         return {
             "watermark": self.watermark,
             "arrived": self._arrived,
+            "engine": self.engine,
+            "considered": list(self._chooser.considered),
             "stats": dataclasses.asdict(self.stats),
-            "retained": [_plain(event) for event in retained],
-            "waiting": [_plain(event) for event in waiting],
-            "before": [[list(key), _plain(event)] for key, event in self._before.items()],
-            "skipping": [
-                {
-                    "key": list(key),
-                    "after": list(skipper.after),
-                    "matches": [
-                        {"D": m.D, "groups": [[_plain(e) for e in g] for g in m.groups]}
-                        for m in skipper.waiting.values()
-                    ],
-                }
-                for key, skipper in self._skippers.items()
-            ],
+            "retained": state.events(self._seen()),
+            "waiting": state.events(waiting),
+            "before": [[list(key), state.event(event)] for key, event in self._before.items()],
+            "skipping": [state.skipper(key, one) for key, one in self._skippers.items()],
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, stored: dict[str, Any]) -> None:
         """Goes on where a snapshot was taken; of a fresh operator with the same query. The
         retained events are run again, and what had been given out by then is not given again."""
         if self._arrived:
             raise ValueError("an operator is restored before it is used")
-        retained = [_event(plain) for plain in state["retained"]]
-        watermark = state["watermark"]
-        if self._columns is not None:
-            self._columns.advance(of_events(retained, self._needed), BEGIN_OF_TIME, watermark)
-        else:
-            parts: dict[Key, list[Event]] = {}
-            for event in retained:
-                parts.setdefault(self._key(event), []).append(event)
-            for key, events in parts.items():
-                matcher = self._matchers[key] = self._new_matcher()
-                matcher.advance(events, BEGIN_OF_TIME, watermark)
-            self._retained = retained
-        self.watermark = watermark
-        self._arrived = state["arrived"]
-        self.stats = Stats(**state["stats"])
-        for plain in state["waiting"]:
-            event = _event(plain)
+        self._chooser.resume(stored["engine"], stored["considered"])
+        self.watermark = stored["watermark"]
+        self._build(state.events_of(stored["retained"]))
+        self._arrived = stored["arrived"]
+        self.stats = Stats(**stored["stats"])
+        for event in state.events_of(stored["waiting"]):
             heapq.heappush(self._heap, (event.ts, event.seq, event))
-        self._before = {tuple(key): _event(plain) for key, plain in state["before"]}
-        for one in state["skipping"]:
-            skipper = self._skippers[tuple(one["key"])] = Skipper(self.query)
-            skipper.after = tuple(one["after"])
-            matches = [
-                Match(tuple(tuple(_event(e) for e in g) for g in m["groups"]), m["D"])
-                for m in one["matches"]
-            ]
-            skipper.waiting = {match.first.order: match for match in matches}
+        self._before = {tuple(key): state.event_of(plain) for key, plain in stored["before"]}
+        skippers = (state.skipper_of(self.query, one) for one in stored["skipping"])
+        self._skippers = dict(skippers)
 
+    def _seen(self) -> list[Event]:
+        """The events a matcher would have to see again."""
+        return self._retained if self._columns is None else self._columns.events()
 
-def _plain(event: Event) -> list[Any]:
-    return [event.ts, event.seq, event.type, dict(event.attrs)]
-
-
-def _event(plain: list[Any]) -> Event:
-    ts, seq, kind, attrs = plain
-    return Event(ts, seq, kind, attrs)
+    def _build(self, seen: list[Event]) -> None:
+        """The matcher chosen, as if it had run from the start; what it finds was given out."""
+        self._matchers, self._retained, self._columns = {}, [], None
+        if self.engine == "columns":
+            self._columns = self._new_columns()
+            self._columns.advance(of_events(seen, self._needed), BEGIN_OF_TIME, self.watermark)
+            return
+        parts: dict[Key, list[Event]] = {}
+        for event in seen:
+            parts.setdefault(key_of(event, self.query.partition), []).append(event)
+        for key, events in parts.items():
+            matcher = self._matchers[key] = self._new_matcher()
+            matcher.advance(events, BEGIN_OF_TIME, self.watermark)
+        self._retained = seen

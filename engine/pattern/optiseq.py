@@ -10,21 +10,34 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from compiler.pattern import ir
 from compiler.pattern.ir import Class, Mode
 from engine.pattern.errors import PatternBudgetExceeded
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from engine.pattern.meaning import EventList, Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order, sample_step
+from engine.pattern.planner import Order, OrderChooser, check_order
+from engine.pattern.sampling import sample_step
 
 Groups = list[Sequence[Event]]
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something the search did: for the trace. `kind` is order, range, bind, fail, match or
+    reject; `depth` is how many anchors were bound before."""
+
+    kind: str
+    depth: int
+    text: str
+
+
 class OptiSeq:
     """A query's lists and their search. `tighten` leaves room in a range for the elements still
-    to come on its other side; `order` is cost, paper, or anchor positions."""
+    to come on its other side; `order` is cost, paper, or anchor positions. `on_step` is told of
+    every step."""
 
     def __init__(
         self,
@@ -32,6 +45,7 @@ class OptiSeq:
         order: str | Order = "cost",
         tighten: bool = True,
         max_matches: int | None = None,
+        on_step: Callable[[Step], None] | None = None,
     ) -> None:
         query = meaning.query
         check_order(order, len(query.anchors))
@@ -42,6 +56,7 @@ class OptiSeq:
         self._query = query
         self._tighten = tighten
         self._max_matches = max_matches
+        self._on_step = on_step
         self._anchors = query.anchors
         self._pairs = meaning.of(Class.PAIR)
         self._whole = meaning.of(Class.FIRST, Class.STEP, Class.GROUP)
@@ -93,9 +108,11 @@ class OptiSeq:
         element = self._anchors[start]
         low, high = self._bounds[start]
         groups: Groups = [()] * self.meaning.size
+        names = [str(self._query.elements[self._anchors[place]]) for place in self._order]
+        self._tell("order", 0, ", ".join(names))
         for event in self.lists[element].between(low, high):
             groups[element] = (event,)
-            if self._settled(groups, element):
+            if self._holds(groups, element, 0):
                 self._verify(groups, start, start, 1)
         groups[element] = ()
 
@@ -139,10 +156,15 @@ class OptiSeq:
         one = self.lists[element]
         begin, end = self._range(groups, low, high, place)
         bound = (min(low, place), max(high, place))
-        for index in range(bisect_left(one.times, begin), bisect_left(one.times, end)):
+        first, last = bisect_left(one.times, begin), bisect_left(one.times, end)
+        if self._on_step is not None:
+            inside = " ".join(map(repr, one.events[first:last])) or "none"
+            span = f"{_time(begin)} ≤ ts < {_time(end)}"
+            self._tell("range", step, f"{self._query.elements[element]} at {span}: {inside}")
+        for index in range(first, last):
             self.levels[step - 1] += 1
             groups[element] = (one.events[index],)
-            if self._settled(groups, element):
+            if self._holds(groups, element, step):
                 self._verify(groups, *bound, step + 1)
         groups[element] = ()
 
@@ -194,6 +216,17 @@ class OptiSeq:
                 begin = max(begin, one.times[index - 1])
         return begin
 
+    def _holds(self, groups: Groups, element: int, depth: int) -> bool:
+        """The same, and told."""
+        found = self._settled(groups, element)
+        if self._on_step is not None:
+            self._tell("bind" if found else "fail", depth, repr(groups[element][0]))
+        return found
+
+    def _tell(self, kind: str, depth: int, text: str) -> None:
+        if self._on_step is not None:
+            self._on_step(Step(kind, depth, text))
+
     def _settled(self, groups: Groups, element: int) -> bool:
         """Whether the conditions hold that this anchor completes."""
         return all(
@@ -210,16 +243,26 @@ class OptiSeq:
         old, new = self._epoch
         for whole in filled:
             if not all(self.meaning.throughout(c, whole) for c in self._whole):
+                self._reject(whole, "a condition on its groups does not hold")
                 continue
             determined = self.meaning.determined(*self.meaning.ends(whole))
-            if not old < determined <= new or self.meaning.forbidden(whole, self.lists):
+            if not old < determined <= new:
+                self._reject(whole, f"certain at {_time(determined)}, not in this epoch")
                 continue
+            if self.meaning.forbidden(whole, self.lists):
+                self._reject(whole, "an event forbids it")
+                continue
+            self._tell("match", len(self._order), show(whole))
             self._found.append(Match(tuple(map(tuple, whole)), determined))
             if self._max_matches is not None and len(self._found) > self._max_matches:
                 raise PatternBudgetExceeded(
                     f"query {self._query.name}: more than {self._max_matches:,} matches at once",
                     "narrow WITHIN, add conditions, or raise max_matches",
                 )
+
+    def _reject(self, whole: Groups, why: str) -> None:
+        if self._on_step is not None:
+            self._tell("reject", len(self._order), f"{show(whole)}: {why}")
 
     def _maximal(self, groups: Groups) -> Iterator[Groups]:
         """GROUP: every Kleene element takes all that fits its gap."""
@@ -287,3 +330,12 @@ class OptiSeq:
 
         if self._query.mode is Mode.SUBSETS or not loops:
             yield from fill(list(groups), loops, BEGIN_OF_TIME)
+
+
+def show(groups: Sequence[Sequence[Event]]) -> str:
+    """Events of a match, element by element."""
+    return " | ".join(" ".join(map(repr, group)) for group in groups if group)
+
+
+def _time(ts: int) -> str:
+    return "−∞" if ts <= BEGIN_OF_TIME + 1 else "∞" if ts >= END_OF_STREAM else str(ts)

@@ -14,8 +14,8 @@ _BOX = 46.0
 _LEFT = 60.0
 
 
-def picture(query: ir.Query, stage: str, engine: str = "auto") -> str:
-    of = facts(query, engine)
+def picture(query: ir.Query, stage: str) -> str:
+    of = facts(query)
     return _automaton(of) if stage == "automaton" else _lists(of)
 
 

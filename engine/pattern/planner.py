@@ -16,7 +16,6 @@ from engine.pattern.errors import EngineRefused
 
 ENGINES = ("auto", "columns", "optiseq", "nfa", "compact")
 Order = tuple[int, ...]
-SAMPLE = 2_000
 
 
 # --- orders -------------------------------------------------------------------
@@ -81,9 +80,11 @@ def cost_order(estimate: Estimate) -> tuple[float, Order]:
     return best[0, size - 1]
 
 
-def sample_step(length: int) -> int:
-    """Every how many events of the earlier list are sampled for a selectivity."""
-    return max(1, length // SAMPLE)
+def stale(measured: Sequence[int], counts: Sequence[int]) -> bool:
+    """Whether a count has grown or shrunk by more than two since it was measured."""
+    if len(measured) != len(counts):
+        return True
+    return any(max(a, b) > 2 * max(min(a, b), 1) for a, b in zip(measured, counts, strict=True))
 
 
 class OrderChooser:
@@ -117,19 +118,12 @@ class OrderChooser:
             return self.order
         if self.order == "paper":
             return paper_order(counts)
-        if self._stale(counts):
+        if stale(self._measured, counts):
             self._measured = tuple(counts)
             self._shares = tuple(self._selectivity(c) for c in self._pairs)
         window = float(self.query.window) if self.query.window is not None else max(span, 1.0)
         self.estimate = Estimate(tuple(counts), span, window, self._shares)
         return cost_order(self.estimate)[1]
-
-    def _stale(self, counts: Sequence[int]) -> bool:
-        if len(self._measured) != len(counts):
-            return True
-        return any(
-            max(a, b) > 2 * max(min(a, b), 1) for a, b in zip(self._measured, counts, strict=True)
-        )
 
     def _selectivity(self, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:
         places = tuple(self._place[i] for i in conjunct.refs)
@@ -170,7 +164,10 @@ def supports(query: ir.Query) -> Mapping[str, str | None]:
     ):
         lists = "a group under SUBSETS has no single element on both sides"
     columns = lists
-    if columns is None and query.kleene and query.mode is Mode.SUBSETS:
+    if query.strategy is not Strategy.ANY and not query.rows:
+        how = query.strategy.value.upper()
+        columns = f"a group under {how} has choices" if query.kleene else None
+    elif columns is None and query.kleene and query.mode is Mode.SUBSETS:
         columns = "subsets of a group are no columns"
     automaton = "its groups are the largest there are" if query.grouped else None
     return {

@@ -1,47 +1,137 @@
-"""The teaching view of the automaton: runs, versions and the shared buffer after every event."""
+"""The teaching view of the matchers: what happens at every event, and what is kept then.
+
+Of the automaton: the steps of its runs, the runs with their versions, the shared buffer. Of the
+ordered lists: where the event went, the order of the search, the range of every step, what was
+bound and what failed there, and the lists. Each key of PARTITION BY has a matcher of its own; an
+event shows that of its key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from compiler.pattern import ir
 from engine.pattern.buffer import Entry, SharedBuffer
-from engine.pattern.event import Event, Match
+from engine.pattern.errors import EngineRefused
+from engine.pattern.event import (
+    BEGIN_OF_TIME,
+    END_OF_STREAM,
+    Event,
+    Match,
+    key_of,
+    with_previous,
+)
 from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Move, Nfa, Numbering
+from engine.pattern.optiseq import OptiSeq, Step
+from engine.pattern.optiseq import show as events_of
+from engine.pattern.planner import supports
 from engine.pattern.versions import show
+
+TRACED = ("nfa", "optiseq")
+
+
+class Watched(Protocol):
+    """A matcher of one key that tells what it does."""
+
+    def take(self, event: Event) -> Iterator[str]: ...
+    def end(self) -> Iterator[str]: ...
+    @property
+    def found(self) -> list[Match]: ...
+
+
+def traced_engine(query: ir.Query, engine: str) -> str:
+    """The matcher to watch: the one asked for, else the automaton, else the lists."""
+    reasons = supports(query)
+    if engine == "auto":
+        return next(name for name in TRACED if reasons[name] is None)
+    if engine not in TRACED:
+        hint = "--engine nfa shows runs and buffer, --engine optiseq lists and their search"
+        raise EngineRefused(f"there is no trace of engine {engine}", hint)
+    if reasons[engine] is not None:
+        raise EngineRefused(f"P016 engine {engine} cannot run this query: {reasons[engine]}")
+    return engine
 
 
 def trace(
-    query: ir.Query, events: Iterable[Event], numbering: Numbering = Numbering.PER_TAKE
+    query: ir.Query,
+    events: Iterable[Event],
+    numbering: Numbering = Numbering.PER_TAKE,
+    engine: str = "auto",
 ) -> Iterator[str]:
-    """Lines for every event, in order: what each run did, then the runs and the buffer. Events
-    of one key only; the last lines are the matches."""
-    moves: list[Move] = []
-    nfa = Nfa(Meaning(query), numbering, on_move=moves.append)
-    found: list[Match] = []
-    before = -(1 << 62)
+    """Lines for every event, in order; the last lines are the matches, before AFTER MATCH."""
+    chosen = traced_engine(query, engine)
+    meaning = Meaning(query)
+    watched: dict[tuple[object, ...], Watched] = {}
+    before: dict[tuple[object, ...], Event] = {}
     for event in events:
-        moves.clear()
-        found += nfa.advance([event], before, event.ts - 1 if before < event.ts - 1 else before)
-        nfa.check()
-        yield f"── {event!r} {_attributes(event)}".rstrip()
-        yield from (f"   {_move(move)}" for move in moves)
-        yield from _runs(nfa)
-        yield from buffer_lines(nfa.buffer)
-        before = max(before, event.ts - 1)
-    found += nfa.advance([], before, (1 << 63) - 1)
+        key = key_of(event, query.partition)
+        if query.previous:
+            last, before[key] = before.get(key), event
+            event = with_previous(event, last, query.previous)
+        if key not in watched:
+            watched[key] = (
+                WatchedLists(meaning) if chosen == "optiseq" else WatchedRuns(meaning, numbering)
+            )
+        yield f"── {_key(query, key)}{event!r} {_attributes(event)}".rstrip()
+        yield from (f"   {line}" for line in watched[key].take(event))
+    found: list[Match] = []
+    for key, one in watched.items():
+        lines = list(one.end())
+        if lines:
+            yield f"── {_key(query, key)}end of the stream"
+            yield from (f"   {line}" for line in lines)
+        found += one.found
     yield "── matches"
-    for match in found:
-        groups = [" ".join(map(repr, group)) for group in match.groups if group]
-        yield f"   {' | '.join(groups)}"
+    for match in sorted(found, key=lambda match: match.order):
+        yield f"   {events_of(match.groups)}"
     if not found:
         yield "   none"
+
+
+def _key(query: ir.Query, key: tuple[object, ...]) -> str:
+    parts = (f"{name}={value}" for name, value in zip(query.partition, key, strict=True))
+    return f"{', '.join(parts)}: " if query.partition else ""
 
 
 def _attributes(event: Event) -> str:
     parts = [f"{name}={value}" for name, value in event.attrs.items() if name != "type"]
     return ", ".join(parts)
+
+
+# --- the automaton ------------------------------------------------------------
+
+
+class WatchedRuns:
+    """Runs, versions and the shared buffer."""
+
+    def __init__(self, meaning: Meaning, numbering: Numbering) -> None:
+        self.found: list[Match] = []
+        self._moves: list[Move] = []
+        self._nfa = Nfa(meaning, numbering, on_move=self._moves.append)
+        self._before = BEGIN_OF_TIME
+
+    def take(self, event: Event) -> Iterator[str]:
+        now = max(self._before, event.ts - 1)
+        self.found += self._nfa.advance([event], self._before, now)
+        self._nfa.check()
+        self._before = now
+        yield from self._told()
+        for run in self._nfa.runs:
+            yield f"run on {run.entry!r}, version {show(run.version)}, began at {run.start!r}"
+        yield from buffer_lines(self._nfa.buffer)
+
+    def end(self) -> Iterator[str]:
+        self.found += self._nfa.advance([], self._before, END_OF_STREAM)
+        self._moves.clear()  # runs that expire now were never to be completed
+        return iter(())
+
+    def _told(self) -> Iterator[str]:
+        for move in self._moves:
+            waits = move.kind == "match" and self._nfa.meaning.query.waits
+            yield _move(move) + (", certain when its window is over" if waits else "")
+        self._moves.clear()
 
 
 def _move(move: Move) -> str:
@@ -59,18 +149,61 @@ def _move(move: Move) -> str:
     return f"{texts[move.kind]} (version {version}{label})"
 
 
-def _runs(nfa: Nfa) -> Iterator[str]:
-    for run in nfa.runs:
-        yield f"   run on {run.entry!r}, version {show(run.version)}, began at {run.start!r}"
-
-
 def buffer_lines(buffer: SharedBuffer) -> Iterator[str]:
     """Every entry with its references and its edges, `target@version`."""
     entries = sorted(buffer.entries(), key=lambda e: (str(e.state), e.event.order))
     for entry in entries:
         edges = ", ".join(_edge(target, show(version)) for target, version in entry.edges)
-        yield f"   entry {entry!r}: refs {entry.refs}, edges {edges}"
+        yield f"entry {entry!r}: refs {entry.refs}, edges {edges}"
 
 
 def _edge(target: Entry | None, version: str) -> str:
     return f"{'−' if target is None else repr(target)}@{version}"
+
+
+# --- ordered lists ------------------------------------------------------------
+
+
+class WatchedLists:
+    """Lists and their search, an epoch a time: an event's matches are looked for when the next
+    later event, or the end, shows that its time is over."""
+
+    def __init__(self, meaning: Meaning) -> None:
+        self.found: list[Match] = []
+        self._meaning = meaning
+        self._steps: list[Step] = []
+        self._lists = OptiSeq(meaning, on_step=self._steps.append)
+        self._waiting: list[Event] = []
+        self._before = BEGIN_OF_TIME
+
+    def take(self, event: Event) -> Iterator[str]:
+        if self._waiting and event.ts > self._waiting[-1].ts:
+            yield from self._search(event.ts - 1)
+        self._waiting.append(event)
+        elements = self._meaning.query.elements
+        fits = [str(e) for i, e in enumerate(elements) if self._meaning.fits(i, event)]
+        yield f"keep: in {', '.join(fits)}" if fits else "drop: it fits no element"
+
+    def end(self) -> Iterator[str]:
+        yield from self._search(END_OF_STREAM)
+
+    def _search(self, now: int) -> Iterator[str]:
+        self.found += self._lists.advance(self._waiting, self._before, now)
+        self._waiting, self._before = [], now
+        yield from map(_step, self._steps)
+        self._steps.clear()
+        for element, one in zip(self._meaning.query.elements, self._lists.lists, strict=True):
+            if len(one):
+                yield f"list {element}: {' '.join(map(repr, one.events))}"
+
+
+def _step(step: Step) -> str:
+    texts = {
+        "order": f"search: {step.text}",
+        "range": f"range: {step.text}",
+        "bind": f"bind {step.text}",
+        "fail": f"{step.text} fails a condition",
+        "match": f"match: {step.text}",
+        "reject": f"no match: {step.text}",
+    }
+    return "  " * step.depth + texts[step.kind]

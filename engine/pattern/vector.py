@@ -5,6 +5,9 @@ next list, every binding is repeated as often as its range is long, and the cond
 settled are evaluated as columns. The bindings are cut into pieces where a step would make too
 many, and each piece is carried through to the end; so no more than `limit` rows of partial matches
 exist, unless a single binding has more partners than that.
+
+With `tighten`, a range holds only what a chain of events within the window leads on from
+(`reach`): without conditions between events there are no dead ends.
 """
 
 from __future__ import annotations
@@ -12,15 +15,18 @@ from __future__ import annotations
 import numpy as np
 
 from compiler.pattern import ir
-from compiler.pattern.ir import Class
+from compiler.pattern.ir import Class, Strategy
 from engine.pattern.batch import Batch, concat
-from engine.pattern.columns import Array, Column, Ints, holds
+from engine.pattern.columns import Array, Bools, Ints, holds
 from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.fill import Completion, Rows, pieces
+from engine.pattern.fill import Completion, Rows
+from engine.pattern.following import chains, neighbours
 from engine.pattern.found import Found, joined, runs
 from engine.pattern.lists import FAR, Bindings, Lists
 from engine.pattern.meaning import Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order, sample_step
+from engine.pattern.planner import Order, OrderChooser, check_order
+from engine.pattern.reach import Reach, reach
+from engine.pattern.sampling import fitting, pieces, share
 
 LIMIT = 4_000_000
 
@@ -52,6 +58,7 @@ class ColumnSearch:
         self._rows: list[Ints] = [np.zeros(0, np.int64) for _ in query.elements]
         self._order: Order = ()
         self._lists: Lists | None = None
+        self._reach: Reach | None = None
 
     @property
     def held(self) -> int:
@@ -82,30 +89,18 @@ class ColumnSearch:
     # --- lists ----------------------------------------------------------------
 
     def _take(self, batch: Batch) -> None:
-        fitting = [self._fitting(element, batch) for element in range(len(self._rows))]
-        kept = np.zeros(len(batch), bool)
-        for rows in fitting:
+        elements = range(len(self._rows))
+        fits = [fitting(self._query, element, batch) for element in elements]
+        # Under STRICT any event at all comes between two others.
+        kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
+        for rows in fits:
             kept[rows] = True
         base = 0 if self._log is None else len(self._log)
         places = np.cumsum(kept) - 1 + base
-        for element, rows in enumerate(fitting):
+        for element, rows in enumerate(fits):
             self._rows[element] = np.concatenate([self._rows[element], places[rows]])
         if kept.any():
             self._log = concat(self._log, batch if kept.all() else batch.take(np.flatnonzero(kept)))
-
-    def _fitting(self, element: int, batch: Batch) -> Ints:
-        """The rows of a batch that have an element's type and pass its constants."""
-        wanted = self._query.elements[element].type
-        if wanted is None:
-            rows: Ints = np.arange(len(batch))
-        elif wanted in batch.names:
-            rows = np.flatnonzero(batch.type == batch.names.index(wanted))
-        else:
-            return np.zeros(0, np.int64)
-        for conjunct in self._conjuncts[Class.CONSTANT]:
-            if conjunct.refs == (element,) and len(rows):
-                rows = rows[holds(conjunct.expression, _BatchRows(batch, rows))]
-        return rows
 
     def _expire(self, now: int) -> None:
         horizon = 0 if now == END_OF_STREAM else self._query.horizon
@@ -125,24 +120,41 @@ class ColumnSearch:
         if not all(len(self._rows[e]) for e in self._anchors):
             return None
         lists = self._lists = Lists(self._query, log, list(self._rows))
-        self._order = self.chooser.choose(lists.counts(self._anchors), lists.span)
         self._bounds = self._determining(old, new)
         completion = Completion(self.meaning, lists, (old, new), self._limit, self._max_matches)
         self._completion = completion
         self.levels = [0] * (len(self._anchors) - 1)
-        start = self._anchors[self._order[0]]
-        rows = np.arange(len(lists.rows[start]))
-        begin, end = self._bounds[self._order[0]]
-        times = log.ts[lists.rows[start]]
-        if begin > -FAR or end < FAR:
-            rows = rows[(times >= begin) & (times < end)]
-        first = self._settled({start: rows}, start)
-        for piece in range(0, max(len(rows), 1), self._limit):
-            part = {e: r[piece : piece + self._limit] for e, r in first.items()}
-            self._extend(part, self._order[0], self._order[0], 1)
-        self._lists = None
+        if self._query.strategy is not Strategy.ANY:
+            self._order = tuple(range(len(self._anchors)))
+            of = (lists, self._query, self._starts(), self._anchors, self._true)
+            strict = self._query.strategy is Strategy.STRICT
+            rows = neighbours(*of) if strict else chains(*of, self._limit)
+            completion.take(rows, len(rows[self._anchors[0]]))
+        else:
+            self._order = self.chooser.choose(lists.counts(self._anchors), lists.span * lists.keys)
+            self._reach = reach(lists.T, self._query.positives) if self._tighten else None
+            start = self._anchors[self._order[0]]
+            first = self._settled({start: self._starts()}, start)
+            for piece in range(0, max(len(first[start]), 1), self._limit):
+                part = {e: r[piece : piece + self._limit] for e, r in first.items()}
+                self._extend(part, self._order[0], self._order[0], 1)
+        self._lists = self._reach = None
         parts = completion.parts
         return joined(parts).sorted(self._query) if parts else None
+
+    def _starts(self) -> Ints:
+        """Positions in the list the search starts from."""
+        start = self._anchors[self._order[0]]
+        lists = self._ready
+        rows: Ints = np.arange(len(lists.rows[start]))
+        begin, end = self._bounds[self._order[0]]
+        if begin > -FAR or end < FAR:
+            times = lists.log.ts[lists.rows[start]]
+            rows = rows[(times >= begin) & (times < end)]
+        if self._reach is not None and self._query.window is not None:
+            ends, begins = self._reach.ends[start][rows], self._reach.begins[start][rows]
+            rows = rows[ends <= begins + self._query.window]
+        return rows
 
     def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
         """As in `OptiSeq`: the anchor that determines D is bound to the epoch."""
@@ -184,12 +196,25 @@ class ColumnSearch:
 
     def _settled(self, rows: Rows, element: int) -> Rows:
         """The rows for which the conditions hold that this anchor completes."""
-        for conjunct in self._conjuncts[Class.PAIR]:
-            if element in conjunct.refs and all(i in rows for i in conjunct.refs):
-                size = len(rows[element])
-                true = holds(conjunct.expression, Bindings(self._ready, size, rows))
-                rows = {e: r[true] for e, r in rows.items()}
+        for conjunct in self._completed(rows, element):
+            true = holds(conjunct.expression, Bindings(self._ready, len(rows[element]), rows))
+            rows = {e: r[true] for e, r in rows.items()}
         return rows
+
+    def _true(self, rows: Rows, element: int) -> Bools:
+        """Where they hold."""
+        size = len(rows[element])
+        true = np.ones(size, bool)
+        for conjunct in self._completed(rows, element):
+            true &= holds(conjunct.expression, Bindings(self._ready, size, rows))
+        return true
+
+    def _completed(self, rows: Rows, element: int) -> list[ir.Conjunct]:
+        return [
+            c
+            for c in self._conjuncts[Class.PAIR]
+            if element in c.refs and all(i in rows for i in c.refs)
+        ]
 
     @property
     def _ready(self) -> Lists:
@@ -207,61 +232,29 @@ class ColumnSearch:
         times = lists.T[self._anchors[place]]
         if place > high:
             first = right + 1
-            last = lists.stretch_end(left)
-            if window is not None:
-                last = left + (window + 1 - self._missing(low, before=True))
+            last = lists.stretch_end(left) if window is None else left + (window + 1)
         else:
-            first, last = lists.stretch_begin(right), left
-            if window is not None:
-                first = right - (window - self._missing(high, before=False))
+            first = lists.stretch_begin(right) if window is None else right - window
+            last = left
         if begin > -FAR:
             first = np.maximum(first, offset + begin)
         if end < FAR:
             last = np.minimum(last, offset + end)
-        return np.searchsorted(times, first, "left"), np.searchsorted(times, last, "left")
-
-    def _missing(self, place: int, before: bool) -> int:
-        if not self._tighten:
-            return 0
-        element = self._anchors[place]
-        return sum((i < element) if before else (i > element) for i in self._query.positives)
+        low_at = np.searchsorted(times, first, "left")
+        high_at = np.searchsorted(times, last, "left")
+        if self._reach is not None and window is not None:
+            x = self._anchors[place]
+            if place > high:
+                latest = self._reach.begins[a][rows[a]] + window
+                reached = np.searchsorted(self._reach.ends[x], latest, "right")
+                high_at = np.minimum(high_at, reached)
+            else:
+                earliest = self._reach.ends[b][rows[b]] - window
+                reached = np.searchsorted(self._reach.begins[x], earliest, "left")
+                low_at = np.maximum(low_at, reached)
+        return low_at, high_at
 
     def _share(self, conjunct: ir.Conjunct, first: int, second: int) -> tuple[int, int]:
         """Sampled pairs of two anchors, and how many a condition lets through."""
-        lists = self._ready
-        a, b = self._anchors[first], self._anchors[second]
-        rows = np.arange(0, len(lists.T[a]), sample_step(len(lists.T[a])))
-        times = lists.T[a][rows]
-        begin = np.searchsorted(lists.T[b], times, "right")
-        if self._query.window is None:
-            end = np.searchsorted(lists.T[b], lists.stretch_end(times), "left")
-        else:
-            end = np.searchsorted(lists.T[b], times + self._query.window, "right")
-        counts = end - begin
-        pairs = passed = 0
-        for piece in pieces(counts, self._limit):
-            part = counts[piece]
-            at = {a: np.repeat(rows[piece], part), b: runs(begin[piece], part)}
-            true = holds(conjunct.expression, Bindings(lists, len(at[a]), at))
-            pairs, passed = pairs + len(true), passed + int(true.sum())
-        return pairs, passed
-
-
-class _BatchRows:
-    """Some rows of a batch, as the events of whatever element is asked for."""
-
-    def __init__(self, batch: Batch, rows: Array) -> None:
-        self.size = len(rows)
-        self._batch = batch
-        self._rows = rows
-
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
-        if attribute == ir.TIME:
-            return Column(self._batch.ts[self._rows])
-        return self._batch.columns[attribute].take(self._rows)
-
-    def aggregate(self, e: ir.Aggregate) -> Column:
-        raise AssertionError(e)
-
-    def alone(self, e: ir.Expression) -> Column | None:
-        return None
+        refs = (self._anchors[first], self._anchors[second])
+        return share(self._ready, conjunct, refs, self._limit)

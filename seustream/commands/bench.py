@@ -13,7 +13,8 @@ import importlib.util
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -140,10 +141,28 @@ def _wanted(name: str, modules: dict[str, ModuleType]) -> tuple[str, list[str] |
     return name, some.split(",")
 
 
+def measured_before(
+    name: str, head: Sequence[str], keep: Callable[[tuple[object, ...]], bool]
+) -> list[tuple[object, ...]]:
+    """Rows of the last run of a long benchmark of parts, for parts that are not measured again."""
+    path = folder() / "results" / f"{name}.json"
+    if not path.exists():
+        return []
+    last = json.loads(path.read_text("utf-8"))
+    rows = [tuple(row) for row in last["rows"]] if tuple(last["head"]) == tuple(head) else []
+    return [row for row in rows if keep(row)]
+
+
+def sibling(name: str) -> ModuleType:
+    """Another benchmark, for what it has in common with the one that asks."""
+    return _load(folder() / f"{name}.py")
+
+
 def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there for what their names mean
     spec.loader.exec_module(module)
     return module

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from compiler.errors import suggest
 from compiler.explain import explain
+from compiler.pattern import ir
 from compiler.plan.logical import Query
 from compiler.plan.pipeline import STAGES, Compilation
 from engine.multijoin.errors import MultiJoinError
@@ -19,6 +20,7 @@ from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.errors import UserError
 from seustream.files import write_all
+from seustream.patterns import samples
 
 HELP = "show how queries are compiled and what runs where"
 SITES, PREDICATE = "sites", "predicate"
@@ -41,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="for APAS: a file whose columns are the stream's, or its schema as .json",
+        help="for APAS: a file whose columns are the stream's, or its schema as .json; for patterns:"
+        " tuples of their stream, whose beginning tells what each matcher would cost",
     )
     parser.add_argument("--format", choices=FORMATS, default="text")
     parser.add_argument("--query", metavar="NAME", help="one query only")
@@ -51,8 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if is_apas(arguments):
         return explain_apas(arguments)
-    if arguments.input:
-        raise UserError(["--input is for APAS"], hint="X-SQL streams say their columns themselves")
     stage = arguments.stage
     known = (*STAGES, *patterns.STAGES, SITES)
     if stage is not None and stage not in known:
@@ -62,7 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     of_pattern = stage in patterns.STAGES
     last = STAGES[-1] if of_pattern else PREDICATE if stage == SITES else stage or STAGES[-1]
     c = compile_file(arguments, last, bounded=True)
-    names = {q.name.lower() for q in c.program.patterns}
+    names = {q.name.lower() for q in _every(c)}
+    if arguments.input and not names:
+        raise UserError(
+            ["--input is for APAS and patterns"], hint="X-SQL streams say their columns themselves"
+        )
     asked = arguments.query is not None and arguments.query.lower() in names
     if stage == SITES:
         text = _sites(c, arguments)
@@ -79,17 +84,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _every(c: Compilation) -> tuple[ir.Query, ...]:
+    """The patterns, those whose results queries read among them."""
+    return (*c.program.patterns, *c.program.between.values())
+
+
 def _patterns(c: Compilation, stage: str | None, arguments: argparse.Namespace) -> str:
     """The patterns, or the one asked for."""
     if stage is not None and stage not in patterns.STAGES:
         raise UserError([f"a pattern has no stage {stage!r}"], hint=f"{', '.join(patterns.STAGES)}")
     wanted = [
-        q
-        for q in c.program.patterns
-        if arguments.query is None or q.name.lower() == arguments.query.lower()
+        q for q in _every(c) if arguments.query is None or q.name.lower() == arguments.query.lower()
     ]
     if not wanted:
-        known = [q.name for q in c.program.patterns]
+        known = [q.name for q in _every(c)]
         if arguments.query is None:
             raise UserError([f"{c.source.name}: there are no patterns in it"])
         hint = suggest(arguments.query, known, "patterns")
@@ -99,12 +107,14 @@ def _patterns(c: Compilation, stage: str | None, arguments: argparse.Namespace) 
             names = ", ".join(q.name for q in wanted)
             raise UserError(["a picture is of one pattern"], hint=f"--query one of {names}")
         return picture(wanted[0], stage or "automaton")
+    seen = samples(c, wanted, arguments.input)
     if arguments.format == "json":
-        found = [patterns.facts(q) for q in wanted]
+        found = [patterns.facts(q, seen.get(q.name)) for q in wanted]
         if stage is not None:
             found = [{"name": one["name"], stage: one[stage]} for one in found]
         return json.dumps(found, indent=2, ensure_ascii=False)
-    return "\n".join(line for q in wanted for line in patterns.as_text(q, stage)).rstrip()
+    lines = [line for q in wanted for line in patterns.as_text(q, stage, seen.get(q.name))]
+    return "\n".join(lines).rstrip()
 
 
 def _sites(c: Compilation, arguments: argparse.Namespace) -> str:
@@ -177,6 +187,6 @@ def _queries(c: Compilation, stage: str | None, arguments: argparse.Namespace) -
         text = explain(c, stage, arguments.format, query=query)
     except ValueError as error:
         raise UserError([str(error)]) from None
-    if stage is None and query is None and arguments.format == "text" and c.program.patterns:
+    if stage is None and query is None and arguments.format == "text" and _every(c):
         text += "\n" + _patterns(c, None, arguments)
     return text

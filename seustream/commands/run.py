@@ -27,12 +27,14 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.derived import ApasReport, read_by_apas, run_apas_streams
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.patterns import (
     PatternReport,
-    base_streams,
+    given_streams,
     joined_stream,
+    on_time,
     result_schemas,
     run_patterns,
     trace_file,
@@ -96,7 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace",
         metavar="QUERY",
-        help="print the automaton's runs and buffer after every event of a pattern, and no results",
+        help="print what a pattern's matcher does and keeps at every event, and no results:"
+        " the automaton's runs and buffer, or with --engine optiseq the lists and their search",
     )
     parser.add_argument(
         "--versions",
@@ -161,14 +164,16 @@ def _run(
     begun = _cycles(device)
     total = 0
     tables: dict[str, pa.Table] = {}
-    read_by_patterns = base_streams(c.program.patterns)
+    read_by_patterns = given_streams(c.program, c.program.patterns)
     read_by_queries = {s.stream.name for query in c.program.queries for s in query.sources}
-    for stream, rows in _rows(inputs):
-        if stream.name in read_by_patterns:
-            tables[stream.name] = rows
-        if stream.name in read_by_queries:
+    read_by_queries |= given_streams(c.program, c.program.between.values())
+    given, intervals = _given(c, inputs, arguments, keep)
+    for name, rows in given.items():
+        if name in read_by_patterns:
+            tables[name] = rows
+        if name in read_by_queries & {stream.name for stream in driver.streams}:
             total += rows.num_rows
-            driver.push(stream.name, rows)
+            driver.push(name, rows)
     feeds = {name: stream for stream, name in c.program.feeds.items()}
     schemas = {query.name: result_schema(query) for query in c.program.asked}
     joined: dict[str, list[pa.Table]] = {name: [] for name in feeds}
@@ -195,9 +200,43 @@ def _run(
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
         print(_summary(c, driver, patterns, arguments), file=sys.stderr)
+        for line in _about_apas(intervals, arguments):
+            print(line, file=sys.stderr)
         if begun is not None:
             print(_time(driver, begun, arguments), file=sys.stderr)
     return 0
+
+
+def _given(
+    c: Compilation,
+    inputs: list[tuple[Stream, Path]],
+    arguments: argparse.Namespace,
+    keep: Callable[[tuple[str, pa.Table]], None],
+) -> tuple[dict[str, pa.Table], ApasReport]:
+    """The rows of files, and the results of APAS queries over them. Late rows that only APAS
+    reads are kept here, all others where they are late for a query or a pattern."""
+    tables = {stream.name: rows for stream, rows in _rows(inputs)}
+    others = given_streams(c.program, (*c.program.patterns, *c.program.between.values()))
+    others |= {source.stream.name for query in c.program.queries for source in query.sources}
+    taken, late = {}, {}
+    for name in sorted(read_by_apas(c.program)):
+        taken[name], late[name] = on_time(tables[name], arguments.slack)
+    found, report = run_apas_streams(c.program, taken)
+    for name, rows in late.items():
+        if rows.num_rows:
+            report.refused.setdefault(name, {})["late"] = rows.num_rows
+            if name not in others:
+                keep((name, rows))
+    return tables | found, report
+
+
+def _about_apas(report: ApasReport, arguments: argparse.Namespace) -> list[str]:
+    """What became of the APAS queries, in lines."""
+    lines = [f"{count:,} tuples of {name} from APAS" for name, count in report.results.items()]
+    for stream, reasons in report.refused.items():
+        why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        lines.append(f"warning: stream {stream}: not taken by APAS: {why}")
+    return lines
 
 
 def _rows(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, pa.Table]]:
@@ -231,13 +270,16 @@ def _run_patterns_alone(
     """Without queries for it there is no device."""
     late: list[tuple[str, pa.Table]] = []
     keep = late.append if arguments.late is not None else lambda found: None
-    tables = {stream.name: rows for stream, rows in _rows(inputs)}
+    given, intervals = _given(c, inputs, arguments, keep)
+    read = given_streams(c.program, c.program.patterns)
+    tables = {name: rows for name, rows in given.items() if name in read}
     with OutputSet(arguments.output, arguments.format, result_schemas(c.program)) as outputs:
         report = _patterns(c, tables, outputs, arguments, keep)
         if late:
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
         lines = [_files(_results(c, report.results), arguments), "", *_about(report, arguments)]
+        lines += _about_apas(intervals, arguments)
         print("\n".join(lines), file=sys.stderr)
     return 0
 
@@ -258,7 +300,8 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
             [f"--trace {query.name}: its stream {query.stream.name} is derived"],
             hint="trace a pattern over a file",
         )
-    for line in trace_file(query, read(files[query.stream.name], query.stream), arguments.versions):
+    rows = read(files[query.stream.name], query.stream)
+    for line in trace_file(query, rows, arguments.versions, arguments.engine):
         print(line)
     return 0
 
@@ -323,7 +366,8 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
         else:
             found[name.lower()] = Path(path)
     used = {source.stream.name for query in c.program.queries for source in query.sources}
-    used |= base_streams(c.program.patterns)
+    used |= given_streams(c.program, (*c.program.patterns, *c.program.between.values()))
+    used |= read_by_apas(c.program)
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
     if missing and not problems:
         problems.append(f"no input for stream {', '.join(missing)}")

@@ -76,6 +76,78 @@ def test_patterns_beside_queries_and_over_patterns() -> None:
     assert set(rows[1:]) == {"5,2500", "5,3500", "6,3500"}
 
 
+def test_queries_over_the_results_of_patterns() -> None:
+    """Alone, grouped, joined with a base stream and with itself: as over a file of those rows."""
+    pattern = "PATTERN up x; up y FROM {} TYPE BY kind WITHIN 1 min RETURN x.k, x.w, y.w AS w2"
+    queries = (
+        "REGISTER QUERY alone AS SELECT k, w2 - w AS by FROM {0} WHERE w2 > w WINDOW 1;",
+        "REGISTER QUERY grouped AS SELECT k, count(*) AS n FROM {0} GROUP BY k WINDOW RANGE 1 h;",
+        "REGISTER QUERY joined AS SELECT p.w2, r.v FROM {0} p, r WHERE p.k = r.k WINDOW RANGE 2 s;",
+        "REGISTER QUERY twice AS SELECT a.w2, b.w2 AS c FROM {0} a, {0} b"
+        " WHERE a.w < b.w WINDOW RANGE 9 s;",
+    )
+    for source in ("s", "rs"):
+        before = STREAMS + (JOINED if source == "rs" else "")
+        made = before + f"CREATE STREAM ups AS {pattern.format(source)};"
+        text = made + "\n".join(q.format("ups") for q in queries)
+        assert run(text, *INPUTS) == 0
+        found = {p.stem: p.read_text() for p in Path("out").iterdir()}
+        assert set(found) == {"alone", "grouped", "joined", "twice"}
+        # The stream as a file: a second run's input.
+        alone = before + f"REGISTER QUERY ups AS {pattern.format(source)}, y.ts AS at;"
+        given = INPUTS if source == "rs" else INPUTS[2:]
+        assert run(alone, *given, "--quiet") == 0
+        rows = [line.split(",") for line in Path("out/ups.csv").read_text().splitlines()[1:]]
+        assert len(rows) > 1
+        lines = [",".join([row[3], *row[:3]]) for row in rows]
+        Path("ups.csv").write_text("\n".join(["ts,k,w,w2", *lines]) + "\n")
+        streams = STREAMS + "CREATE STREAM ups (k int, w int, w2 int);"
+        again = streams + "\n".join(q.format("ups") for q in queries)
+        assert run(again, *INPUTS[:2], "--input", "ups=ups.csv") == 0
+        for name, content in found.items():
+            want = Path(f"out/{name}.csv").read_text()
+            assert sorted(content.splitlines()) == sorted(want.splitlines()), name
+            assert len(content.splitlines()) > 1, name
+        for path in Path("out").iterdir():
+            path.unlink()
+
+
+def test_patterns_and_queries_in_turn() -> None:
+    """A pattern over a query over a pattern over a join, and a query over that."""
+    text = (
+        STREAMS
+        + JOINED
+        + "CREATE STREAM ups AS PATTERN up x FROM rs TYPE BY kind WITHIN 1 s RETURN x.k, x.w;\n"
+        "CREATE STREAM big AS SELECT k, w FROM ups WHERE w > 5 WINDOW 1;\n"
+        "CREATE STREAM pairs AS PATTERN ANY a; ANY b FROM big WITHIN 1 min RETURN a.w, b.w AS w2;\n"
+        "REGISTER QUERY last AS SELECT w2 FROM pairs WHERE w < w2 WINDOW 1;\n"
+    )
+    assert run(text, *INPUTS) == 0
+    assert [p.name for p in Path("out").iterdir()] == ["last.csv"]
+    assert Path("out/last.csv").read_text() == "w2,ts_oldest,ts_newest\n" + "9,3500,3500\n" * 2
+
+
+def test_a_pattern_that_waits_for_the_end_loses_nothing_to_a_join() -> None:
+    """Its matches are as old as their last event, and r must not have gone past them."""
+    text = (
+        STREAMS
+        + "CREATE STREAM last AS PATTERN ANY a; !ANY b FROM s WHERE b.k = a.k RETURN a.k, a.w;"
+        "SELECT l.w, r.v FROM last l, r WHERE l.k = r.k WINDOW RANGE 1 s;"
+    )
+    assert run(text, *INPUTS) == 0
+    rows = Path("out/q0.csv").read_text().splitlines()
+    assert sorted(rows[1:]) == ["6,6,2000,2500", "9,7,3000,3500"]
+
+
+def test_a_query_may_be_called_like_a_patterns_stream() -> None:
+    text = TICKS + (
+        "CREATE STREAM bs AS PATTERN B WITHIN 1 s RETURN b.x;"
+        "REGISTER QUERY bs AS SELECT x FROM bs WHERE x > 2 WINDOW 1;"
+    )
+    assert run(text, "--input", "t=t.csv") == 0
+    assert Path("out/bs.csv").read_text() == "x,ts_oldest,ts_newest\n3,3,3\n"
+
+
 def test_match_recognize_and_parameters() -> None:
     text = TICKS + (
         "SELECT n FROM t MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(U.x) AS n"
@@ -170,3 +242,37 @@ def test_requests_in_the_text(capfd: pytest.CaptureFixture[str]) -> None:
     err = capfd.readouterr().err
     assert "pattern q0" in err
     assert "query q0: EXPLAIN PATTERN A WITHIN 1 s RETURN *" in err
+
+
+def test_explain_with_a_sample(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("q.xsql").write_text(TICKS + "PATTERN A; B; C WHERE c.x > a.x WITHIN 1 s RETURN *;")
+    assert main(["explain", "q.xsql", "--input", "t=t.csv", "--format", "json"]) == 0
+    (facts,) = json.loads(capfd.readouterr().out)
+    assert set(facts["costs_us"]) == {"columns", "optiseq", "nfa"}
+    assert min(facts["costs_us"].values()) > 0
+    assert sorted(facts["order"]) == ["A", "B", "C"]
+    assert main(["explain", "q.xsql", "--input", "u=t.csv"]) == 2
+    assert main(["explain", "q.xsql", "--input", "t=nope.csv"]) == 2
+    Path("q.xsql").write_text(TICKS + "SELECT x FROM t WINDOW 1;")
+    assert main(["explain", "q.xsql", "--input", "t=t.csv"]) == 2
+    assert "--input is for APAS and patterns" in capfd.readouterr().err
+
+
+def test_explain_shows_patterns_whose_results_queries_read(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = TICKS + "CREATE STREAM bs AS PATTERN B WITHIN 1 s RETURN b.x; SELECT x FROM bs WINDOW 1;"
+    Path("q.xsql").write_text(text)
+    assert main(["explain", "q.xsql"]) == 0
+    assert "pattern bs" in capfd.readouterr().out
+
+
+def test_trace_of_lists_by_key(capfd: pytest.CaptureFixture[str]) -> None:
+    text = TICKS + "PATTERN ANY a; ANY b PARTITION BY x WITHIN 1 s RETURN *;"
+    Path("t.csv").write_text("ts,type,x\n1,A,1\n2,B,2\n3,C,1\n")
+    assert run(text, "--input", "t=t.csv", "--trace", "q0", "--engine", "optiseq") == 0
+    shown = capfd.readouterr().out
+    assert "── x=2: B#1@2 x=2" in shown
+    assert shown.endswith("── matches\n   A#0@1 | C#2@3\n")
+    assert run(text, "--input", "t=t.csv", "--trace", "q0", "--engine", "columns") == 2
+    assert "there is no trace of engine columns" in capfd.readouterr().err

@@ -11,29 +11,43 @@ import com.espertech.esper.runtime.client.EPEventService;
 public final class Main {
     private static long matches;
 
+    /** Contiguous events are rows of MATCH_RECOGNIZE there; three take no two minutes. */
+    private static String rows(Query query) {
+        StringBuilder names = new StringBuilder();
+        StringBuilder defines = new StringBuilder();
+        for (int i = 0; i < query.kinds.length; i++) {
+            String name = Query.name(i);
+            names.append(" ").append(name);
+            defines.append(i == 0 ? "" : ", ").append(name).append(" as ").append(name);
+            defines.append(".symbol = ").append(query.kinds[i]);
+            query.conditions(i).forEach(one -> defines.append(" and ")
+                    .append(one.replaceAll("(?<![.a-z])price", name + ".price")));
+        }
+        return "select * from Tick match_recognize (measures a.price as price"
+                + " after match skip to next row pattern (" + names + " ) define " + defines + ")";
+    }
+
     public static void main(String[] arguments) throws Exception {
         Events events = Events.read(arguments[0]);
-        String query = arguments[1];
+        Query query = new Query(arguments[1]);
         long window = Long.parseLong(arguments[2]);
-        int[] kinds = Events.sequence(query);
         Configuration configuration = new Configuration();
         configuration.getRuntime().getThreading().setInternalTimerEnabled(false);
         configuration.getCommon().addEventType("Tick", new String[] {"symbol", "price"},
                 new Object[] {int.class, double.class});
-        String[] conditions = {
-            "price > 60", "a.price > 1.1 * price", "",
-            query.equals("Q3") ? "c.price > 1.1 * price" : "c.price < 0.9 * price",
-        };
-        StringBuilder pattern = new StringBuilder();
-        for (int i = 0; i < 4; i++) {
-            String more = conditions[i].isEmpty() ? "" : " and " + conditions[i];
-            pattern.append(i == 0 ? "" : " -> ").append("every ").append((char) ('a' + i));
-            pattern.append("=Tick(symbol = ").append(kinds[i]).append(more).append(")");
+        StringBuilder rest = new StringBuilder();
+        for (int i = 0; i < query.kinds.length; i++) {
+            StringBuilder filter = new StringBuilder("Tick(symbol = " + query.kinds[i]);
+            query.conditions(i).forEach(one -> filter.append(" and ").append(one));
+            rest.append(i < 2 ? "" : " -> ").append(i == 0 || query.any ? "every " : "");
+            rest.append(Query.name(i)).append("=").append(filter).append(i == 0 ? ") -> (" : ")");
         }
         // The window is inclusive; the timer is not.
-        String text = "select a.price from pattern [every a=Tick(symbol = " + kinds[0]
-                + " and price > 60) -> (" + pattern.substring(pattern.indexOf("-> ") + 3)
-                + ") where timer:within(" + (window + 1) + " milliseconds)]";
+        String text = "select a.price from pattern [" + rest + ") where timer:within("
+                + (window + 1) + " milliseconds)]";
+        if (query.strict) {
+            text = rows(query);
+        }
         EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
         CompilerArguments compile = new CompilerArguments(configuration);
         EPCompiled compiled = EPCompilerProvider.getCompiler().compile(text, compile);

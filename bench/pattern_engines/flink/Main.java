@@ -29,7 +29,14 @@ public final class Main {
         public Tick() {}
     }
 
+    static long cpu;
+    static long clock;
+
     static Tick tick(long index) {
+        if (index == 0) { // what Flink needs to start is no part of it
+            cpu = Events.cpu();
+            clock = System.nanoTime();
+        }
         Tick tick = new Tick();
         tick.ts = events.ts[(int) index];
         tick.symbol = events.symbol[(int) index];
@@ -37,24 +44,34 @@ public final class Main {
         return tick;
     }
 
-    static IterativeCondition<Tick> condition(int kind, int place, boolean falls) {
+    static IterativeCondition<Tick> condition(String text, int place) {
+        Query query = new Query(text);
+        int kind = query.kinds[place];
+        int size = query.at(place).size();
+        int[] earlier = new int[size];
+        double[] factor = new double[size];
+        boolean[] greater = new boolean[size];
+        for (int i = 0; i < size; i++) {
+            Query.Pair pair = query.at(place).get(i);
+            earlier[i] = pair.earlier;
+            factor[i] = pair.factor;
+            greater[i] = pair.greater;
+        }
+        double floor = place == 0 ? query.floor : Double.NEGATIVE_INFINITY;
         return new IterativeCondition<Tick>() {
             @Override
             public boolean filter(Tick tick, Context<Tick> context) throws Exception {
-                if (tick.symbol != kind) {
+                if (tick.symbol != kind || tick.price <= floor) {
                     return false;
                 }
-                switch (place) {
-                    case 0:
-                        return tick.price > 60;
-                    case 1:
-                        return first(context, "a").price > 1.1 * tick.price;
-                    case 3:
-                        double before = first(context, "c").price;
-                        return falls ? before > 1.1 * tick.price : before < 0.9 * tick.price;
-                    default:
-                        return true;
+                for (int i = 0; i < size; i++) {
+                    double before = first(context, Query.name(earlier[i])).price;
+                    double now = factor[i] * tick.price;
+                    if (greater[i] ? before <= now : before >= now) {
+                        return false;
+                    }
                 }
+                return true;
             }
         };
     }
@@ -65,10 +82,8 @@ public final class Main {
 
     public static void main(String[] arguments) throws Exception {
         events = Events.read(arguments[0]);
-        String query = arguments[1];
+        Query query = new Query(arguments[1]);
         long window = Long.parseLong(arguments[2]);
-        int[] kinds = Events.sequence(query);
-        boolean falls = query.equals("Q3");
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(1);
         env.getConfig().enableObjectReuse();
         DataGeneratorSource<Tick> source = new DataGeneratorSource<>(
@@ -78,11 +93,15 @@ public final class Main {
                 WatermarkStrategy.<Tick>forMonotonousTimestamps()
                         .withTimestampAssigner((tick, before) -> tick.ts), "ticks");
         // The window is inclusive; Flink's is not.
-        Pattern<Tick, ?> pattern = Pattern.<Tick>begin("a").where(condition(kinds[0], 0, falls))
-                .followedByAny("b").where(condition(kinds[1], 1, falls))
-                .followedByAny("c").where(condition(kinds[2], 2, falls))
-                .followedByAny("d").where(condition(kinds[3], 3, falls))
-                .within(Duration.ofMillis(window + 1));
+        Pattern<Tick, Tick> pattern =
+                Pattern.<Tick>begin("a").where(condition(arguments[1], 0));
+        for (int i = 1; i < query.kinds.length; i++) {
+            String name = Query.name(i);
+            pattern = (query.any ? pattern.followedByAny(name)
+                            : query.strict ? pattern.next(name) : pattern.followedBy(name))
+                    .where(condition(arguments[1], i));
+        }
+        pattern = pattern.within(Duration.ofMillis(window + 1));
         CEP.pattern(ticks, pattern).process(new PatternProcessFunction<Tick, Integer>() {
             @Override
             public void processMatch(
@@ -91,8 +110,6 @@ public final class Main {
                 out.collect(1);
             }
         }).sinkTo(new DiscardingSink<>());
-        long cpu = Events.cpu();
-        long clock = System.nanoTime();
         env.execute();
         Events.report(matches.get(), System.nanoTime() - clock, Events.cpu() - cpu);
         System.exit(0);

@@ -10,19 +10,16 @@ public final class Main {
 
     public static void main(String[] arguments) throws Exception {
         Events events = Events.read(arguments[0]);
-        String query = arguments[1];
+        Query query = new Query(arguments[1]);
         long window = Long.parseLong(arguments[2]);
-        int[] kinds = Events.sequence(query);
-        String fourth = query.equals("Q3") ? "c.price > 1.1 * price" : "c.price < 0.9 * price";
-        // `within` counts from the last `every`, so the last event is held against the first too.
+        // `within` counts from the last `every`, so the others are held against the first too.
         String whole = " and ts - a.ts <= " + window + "L";
-        String[] conditions = {
-            " and price > 60", " and a.price > 1.1 * price" + whole, whole, " and " + fourth + whole,
-        };
         StringBuilder pattern = new StringBuilder();
-        for (int i = 0; i < 4; i++) {
-            pattern.append(i == 0 ? "" : " -> ").append("every ").append((char) ('a' + i));
-            pattern.append("=Ticks[symbol == ").append(kinds[i]).append(conditions[i]).append("]");
+        for (int i = 0; i < query.kinds.length; i++) {
+            pattern.append(i == 0 ? "" : query.strict ? ", " : " -> ").append(i == 0 || query.any ? "every " : "");
+            pattern.append(Query.name(i)).append("=Ticks[symbol == ").append(query.kinds[i]);
+            query.conditions(i).forEach(one -> pattern.append(" and ").append(one));
+            pattern.append(i == 0 ? "" : whole).append("]");
         }
         String app = "@app:playback define stream Ticks (symbol int, price double, ts long);"
                 + " from " + pattern + " within " + window + " milliseconds"

@@ -46,6 +46,8 @@ REGISTER QUERY names AS PATTERN n1 x; n2 y; !n3 z FROM S TYPE BY name
     WHERE x.d <= y.d AND z.d = x.d WITHIN 60 ms RETURN x.ts, y.ts AS later, x.d;
 REGISTER QUERY rises AS PATTERN n3 x; ANY y FROM J TYPE BY name PARTITION BY a
     WHERE y.b > x.b WITHIN 300 ms RETURN x.a, x.b, y.b AS b2;
+CREATE STREAM P AS PATTERN n1 x; n2 y FROM S TYPE BY name WHERE x.d <= y.d WITHIN 60 ms RETURN x.d;
+REGISTER QUERY after AS SELECT P.d, R.b FROM P, R WHERE P.d = R.a WINDOW RANGE 40, RANGE 40;
 """
 )
 """A join on the device, single streams, groups, derived streams and patterns: all that is state."""

@@ -284,6 +284,16 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
 # --- queries ------------------------------------------------------------------
 
 
+def test_streams_of_apas_queries_are_refused(tmp_path: Path) -> None:
+    query = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
+    streams_only = QUERIES.partition("REGISTER")[0]
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        with pytest.raises(BridgeError, match="do not run behind a bridge") as caught:
+            client.load(compiled(streams_only + query))
+        assert kind_of(caught) == "refused"
+        client.load(compiled())
+
+
 def test_patterns_alone_need_no_device(tmp_path: Path) -> None:
     """And have parameters, which the manifest carries; one stream does not wait for the other."""
     text = QUERIES.partition("REGISTER")[0] + (

@@ -11,7 +11,7 @@ from compiler.pattern.ir import Mode, Strategy
 from engine.pattern.event import Event, Ids
 from tests.engine.pattern.generate import Generator
 from tests.engine.pattern.oracle import Oracle
-from tests.engine.pattern.running import by_every_matcher, operate
+from tests.engine.pattern.running import by_every_matcher, in_turns, operate
 
 
 def check(seed: int) -> int:
@@ -30,6 +30,8 @@ def check(seed: int) -> int:
     shuffled = list(events)
     found = operate(query, shuffled, cuts=cuts)
     agree(seed, "operator", query, events, cuts, [match.ids for match in found], want)
+    turns = in_turns(query, events, random.Random(seed), cuts)
+    agree(seed, "turns", query, events, cuts, [match.ids for match in turns], want)
     if query.window is not None:
         times = {match.ids: match.D for match in found}
         assert times == want, case(seed, "D", query, events, cuts)

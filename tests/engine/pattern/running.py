@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 
 from compiler.pattern import ir
-from engine.pattern.batch import needed, of_events
+from engine.pattern.batch import Batch, needed, of_events
+from engine.pattern.choice import Choice, EngineChooser, candidates
 from engine.pattern.compact import Compact
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
 from engine.pattern.meaning import Meaning
@@ -134,6 +136,35 @@ def operate(
 ) -> list[Match]:
     """An operator that is given everything at once, and then moved on step by step."""
     operator = PatternOperator(query, engine)
+    for event in events:
+        operator.push(event)
+    found = [match for cut in epochs(cuts) for match in operator.advance(cut)]
+    assert not operator.held
+    return found
+
+
+class Turns(EngineChooser):
+    """Any matcher that can, another one in each epoch."""
+
+    def __init__(self, query: ir.Query, chance: random.Random) -> None:
+        super().__init__(query, "auto")
+        self.chance = chance
+
+    def due(self, events: int) -> bool:
+        return events > 0
+
+    def consider(self, batch: Batch, events: int, kept: int = 0) -> Choice:
+        super().consider(batch, events, kept)
+        self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
+        return self.choice
+
+
+def in_turns(
+    query: ir.Query, events: Iterable[Event], chance: random.Random, cuts: Sequence[int]
+) -> list[Match]:
+    """An operator whose matchers take turns."""
+    operator = PatternOperator(query)
+    operator._chooser = Turns(query, chance)
     for event in events:
         operator.push(event)
     found = [match for cut in epochs(cuts) for match in operator.advance(cut)]

@@ -32,7 +32,9 @@ TABLE = [
     ("PATTERN A+; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "compact"),
     ("PATTERN A{1,2}; B WITHIN 5 ms USING ANY SUBSETS RETURN *", False, True, "nfa"),
     ("PATTERN A; B+; C WITHIN 5 ms RETURN *", True, False, "columns"),
-    ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B WITHIN 5 ms USING NEXT RETURN *", False, True, "columns"),
+    ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
+    ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
     ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "nfa"),
     (
         "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (P Q) WITHIN INTERVAL '1' SECOND"

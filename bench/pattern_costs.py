@@ -1,0 +1,104 @@
+"""What a matcher of patterns needs for an epoch, an event and a unit of work, in microseconds.
+
+The planner weighs its estimates with these (`engine/pattern/choice.py`). An event: many ticks
+through a pattern none of them fits. An epoch: the same with a watermark after every tick, less the
+events, divided by the pattern's elements. A unit of work, a partial match made or a run tested:
+experiment queries, less the events, divided by the units the matcher itself counts.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+from compiler.pattern.statements import compile_pattern
+from engine.pattern.batch import needed, of_events, of_table
+from engine.pattern.choice import COSTS
+from engine.pattern.compact import Compact
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from engine.pattern.meaning import Meaning
+from engine.pattern.nfa import Nfa
+from engine.pattern.optiseq import OptiSeq
+from engine.pattern.vector import ColumnSearch
+from seustream.commands.bench import Measurement, sibling
+
+TITLE = "pattern_costs: what the planner weighs matchers with"
+LONG = True
+EVENTS = 50_000
+EPOCHS = 2_000
+REPEATS = int(os.environ.get("BENCH_REPEATS", "5"))
+NOTHING = "PATTERN NONE a; NONE b WITHIN 2 min USING {} RETURN *"
+SUBSETS = "PATTERN A; M+; B WITHIN 20 s USING ANY SUBSETS RETURN *"
+MATCHERS = {
+    "columns": ColumnSearch,
+    "optiseq": OptiSeq,
+    "nfa": Nfa,
+    "compact": Compact,
+}
+
+
+def measure() -> Measurement:
+    patterns = sibling("patterns")
+    table = patterns.generator().ticks(EVENTS).table()
+    batch = of_table(table, patterns.STREAM, "type", ["price", "volume"], 0)
+    events = batch.rows()
+    rows: list[tuple[object, ...]] = []
+    for name, make in MATCHERS.items():
+        nothing = compile_pattern(NOTHING.format("ANY SUBSETS"), patterns.STREAM)
+
+        def whole(query=nothing, make=make, name=name) -> tuple[float, object]:
+            matcher = make(Meaning(query))
+            given = batch if name == "columns" else events
+            return timed(lambda: matcher.advance(given, BEGIN_OF_TIME, END_OF_STREAM)), matcher
+
+        def singly(query=nothing, make=make, name=name) -> tuple[float, object]:
+            matcher = make(Meaning(query))
+
+            def run() -> None:
+                old = BEGIN_OF_TIME
+                for event in events[:EPOCHS]:
+                    part = of_events([event], needed(query)) if name == "columns" else [event]
+                    matcher.advance(part, old, event.ts)
+                    old = event.ts
+
+            return timed(run), matcher
+
+        event = median(lambda whole=whole: whole()[0]) / EVENTS
+        epoch = median(lambda singly=singly: singly()[0]) / EPOCHS - event
+        text = SUBSETS if name == "compact" else None
+        query = patterns.query("Q3") if text is None else compile_pattern(text, patterns.STREAM)
+        works = []
+        for _ in range(REPEATS):
+            seconds, matcher = whole(query)
+            works.append((seconds - event * EVENTS) / units(name, matcher, query, events))
+        work = statistics.median(works)
+        used = COSTS[name]
+        steps = len(nothing.elements) + len(nothing.conjuncts)
+        found = (epoch / steps * 1e6, event * 1e6, work * 1e6)
+        rows.append((name, *found, used.epoch, used.event, used.work))
+    head = ("matcher", "epoch µs", "event µs", "work µs", "epoch used", "event used", "work used")
+    return Measurement(
+        head, rows, {}, f"{EVENTS:,} events, median of {REPEATS}, {patterns.processor()}"
+    )
+
+
+def units(name: str, matcher: object, query: object, events: list) -> int:
+    if name == "nfa":
+        return matcher.tests  # type: ignore[attr-defined]
+    if name == "compact":
+        again = Compact(Meaning(query))  # type: ignore[arg-type]
+        found = again.advance(events, BEGIN_OF_TIME, END_OF_STREAM)
+        return sum(len(group) for match in found for group in match.groups)
+    return sum(matcher.levels)  # type: ignore[attr-defined]
+
+
+def median(run: Callable[[], float]) -> float:
+    return statistics.median(run() for _ in range(REPEATS))
+
+
+def timed(run: Callable[[], object]) -> float:
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun

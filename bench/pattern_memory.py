@@ -1,0 +1,93 @@
+"""What matchers of patterns hold at most, and what a match costs when it is due.
+
+Held: entries of the shared buffer and runs under both numberings of versions (per_state only where
+it is sound), and all that is kept for groups and for subsets of them. Delay: a watermark after every
+event, microseconds from the watermark to its matches, divided by these; the median and the worst of
+a hundred. Without conditions between events there are no dead ends in columns and compact
+enumeration, so the delay does not grow with the window.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from compiler.pattern.statements import compile_pattern
+from engine.pattern.batch import of_table
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from engine.pattern.meaning import Meaning
+from engine.pattern.nfa import Nfa, Numbering
+from engine.pattern.operator import PatternOperator
+from seustream.commands.bench import Measurement, sibling
+
+TITLE = "pattern_memory: what matchers hold, and what a match costs"
+LONG = True
+EVENTS = 5_000
+RISING = (
+    "PATTERN A+ k; C WHERE k[i].price > k[i-1].price AND c.price < last(k).price"
+    " WITHIN {} s USING NEXT RETURN *"
+)
+GROUPS = "PATTERN A; B+ k; C WHERE a.price > 1.05*c.price WITHIN {} s USING ANY {} RETURN *"
+PLAIN = "PATTERN A; B; C WITHIN {} s USING ANY SUBSETS RETURN *"
+HEAD = ("part", "query", "matcher", "matches", "most held", "µs a match", "worst of 100")
+Row = tuple[object, ...]
+
+
+def measure() -> Measurement:
+    patterns = sibling("patterns")
+    table = patterns.generator().ticks(EVENTS).table()
+    events = of_table(table, patterns.STREAM, "type", ["price", "volume"], 0).rows()
+    rows: list[Row] = []
+    for seconds in (30, 120, 480):
+        query = compile_pattern(RISING.format(seconds), patterns.STREAM)
+        for numbering in Numbering:
+            rows.append(_numbered(f"A+;C next, {seconds} s", query, numbering, events))
+    for seconds in (20, 60):
+        for mode in ("GROUP", "SUBSETS"):
+            query = compile_pattern(GROUPS.format(seconds, mode), patterns.STREAM)
+            label = f"A;B+;C any {mode.lower()}, {seconds} s"
+            rows.append(_delay("groups", label, query, "auto", events))
+    for seconds in (30, 120, 480):
+        query = compile_pattern(PLAIN.format(seconds), patterns.STREAM)
+        for engine in ("columns", "compact", "optiseq", "nfa"):
+            label = f"A;B;C, {seconds} s"
+            rows.append(_delay("delay", label, query, engine, events))
+    what = f"{EVENTS:,} events, one run, {patterns.processor()}, load {patterns.load()}"
+    return Measurement(HEAD, rows, {}, what)
+
+
+def _numbered(label: str, query: object, numbering: Numbering, events: list[Event]) -> Row:
+    nfa = Nfa(Meaning(query), numbering)  # type: ignore[arg-type]
+    found = most = 0
+    old = BEGIN_OF_TIME
+    for event in events:
+        found += len(nfa.advance([event], old, event.ts))
+        edges = sum(len(entry.edges) for entry in nfa.buffer.entries())
+        digits = sum(len(run.version) for run in nfa.runs)
+        most = max(most, len(nfa.buffer) + edges + digits)
+        old = event.ts
+    return ("versions", label, f"{numbering.value}: entries, edges, digits", found, most, "", "")
+
+
+def _delay(part: str, label: str, query: object, engine: str, events: list[Event]) -> Row:
+    operator = PatternOperator(query, engine)  # type: ignore[arg-type]
+    delays, found = [], 0
+    for event in events:
+        operator.push(event)
+        begun = time.process_time()
+        matches = len(operator.advance(event.ts))
+        if matches:
+            delays.append((time.process_time() - begun) / matches * 1e6)
+            found += matches
+    found += len(operator.advance(END_OF_STREAM))
+    at = np.percentile(delays, [50, 99]) if delays else (0.0, 0.0)
+    return (
+        part,
+        label,
+        operator.engine,
+        found,
+        operator.stats.peak_held,
+        float(at[0]),
+        float(at[1]),
+    )

@@ -1,0 +1,90 @@
+"""Streams that an APAS query defines: its language stands between $$ in a CREATE STREAM.
+
+before  the text of the query, and the base streams it may read
+after   `Compiled`, and the stream of its results
+
+A base stream is a stream of points, or, with a column te of integers, of intervals. A result is a
+tuple at the time its interval begins, with its end as column te, NULL where it never ends; leaves
+in groups are joined by _.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.apas.compile import Compiled, compile_query
+from compiler.apas.symbols import Schema
+from compiler.apas.tree import Node, from_lists
+from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from compiler.errors import CompileError, Problems, Source, Span
+from compiler.plan import types
+from compiler.plan.types import Kind
+
+END = "te"
+"""The column of an interval's end."""
+
+_LEAF: dict[Kind, Type] = {
+    Kind.SMALLINT: INTEGER,
+    Kind.INT: INTEGER,
+    Kind.BIGINT: INTEGER,
+    Kind.REAL: DOUBLE,
+    Kind.DOUBLE: DOUBLE,
+    Kind.CHAR: STRING,
+    Kind.VARCHAR: STRING,
+    Kind.BOOLEAN: BOOLEAN,
+    Kind.TIMESTAMP: DATETIME,
+}
+_COLUMN: dict[Type, types.Type] = {
+    INTEGER: types.BIGINT,
+    DOUBLE: types.DOUBLE,
+    STRING: types.VARCHAR,
+    BOOLEAN: types.BOOLEAN,
+    DATETIME: types.TIMESTAMP,
+}
+
+
+def leaves(stream: Stream) -> list[Column]:
+    """The columns an APAS query sees; it has no dates and no times of day."""
+    return [c for c in stream.columns if c.name != END and c.type.kind in _LEAF]
+
+
+def tree_of(stream: Stream) -> Node:
+    return from_lists(stream.name, [[c.name, _LEAF[c.type.kind].value] for c in leaves(stream)])
+
+
+def compile_apas(
+    source: Source, span: Span, name: str, streams: Mapping[str, Stream], problems: Problems
+) -> Compiled | None:
+    """The query that stands at `span`; None, with what is wrong reported."""
+    base = [stream for stream in streams.values() if stream.defined_by is None]
+    catalogue = {stream.name: Schema(tree_of(stream)) for stream in base}
+    text = " " * span.start + source.text[span.start : span.end]
+    try:
+        return compile_query(text, catalogue, name, file=source.name)
+    except CompileError as error:
+        derived = {stream.name for stream in streams.values()} - set(catalogue)
+        for problem in error.problems:
+            hint = problem.hint
+            if problem.kind == "UnknownStream" and problem.message.split()[-1] in derived:
+                hint = "an APAS query reads streams of input, not results"
+            place = max(problem.span, Span(span.start, span.start + 1))
+            problems.add(problem.kind, problem.message, place, hint)
+        return None
+
+
+def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems) -> Stream:
+    """The stream of its results."""
+    columns = [Column(END, types.BIGINT)]
+    for path, type in zip(c.tree.paths, c.tree.types, strict=True):
+        column = Column("_".join(path), _COLUMN[type], nullable=False)
+        taken = {*TIMESTAMP_NAMES, *(known.name.lower() for known in columns)}
+        if column.name.lower() in taken:
+            problems.add(
+                "duplicate-name",
+                f"stream {name} would have two columns {column.name}",
+                span,
+                "rename the attribute in the query's last select",
+            )
+        columns.append(column)
+    return Stream(name, tuple(columns), text)

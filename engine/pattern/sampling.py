@@ -1,0 +1,70 @@
+"""What a piece of a stream shows of a query: lengths of lists, and how often conditions hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from compiler.pattern import ir
+from compiler.pattern.ir import Class
+from engine.pattern.batch import Batch
+from engine.pattern.columns import Ints, holds
+from engine.pattern.found import runs
+from engine.pattern.lists import BatchRows, Bindings, Lists
+
+SAMPLE = 2_000
+"""Events of the earlier list whose pairs are looked at, for the share a condition lets through."""
+
+
+def sample_step(length: int) -> int:
+    """Every how many of them."""
+    return max(1, length // SAMPLE)
+
+
+def pieces(counts: Ints, limit: int) -> list[slice]:
+    """Consecutive stretches whose counts add up to no more than the limit, or are of one."""
+    ends = np.cumsum(counts)
+    found, begin = [], 0
+    while begin < len(counts):
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, done + limit, "right")), begin + 1)
+        found.append(slice(begin, end))
+        begin = end
+    return found
+
+
+def fitting(query: ir.Query, element: int, batch: Batch) -> Ints:
+    """The rows of a batch that have an element's type and pass its constants."""
+    wanted = query.elements[element].type
+    if wanted is None:
+        rows: Ints = np.arange(len(batch))
+    elif wanted in batch.names:
+        rows = np.flatnonzero(batch.type == batch.names.index(wanted))
+    else:
+        return np.zeros(0, np.int64)
+    for conjunct in query.conjuncts:
+        if conjunct.cls is Class.CONSTANT and conjunct.refs == (element,) and len(rows):
+            rows = rows[holds(conjunct.expression, BatchRows(batch, rows))]
+    return rows
+
+
+def share(lists: Lists, conjunct: ir.Conjunct, refs: Sequence[int], limit: int) -> tuple[int, int]:
+    """Sampled pairs of two anchors, the earlier first, and how many of them a condition lets
+    through. `limit` is how many pairs are looked at together."""
+    a, b = refs
+    rows = np.arange(0, len(lists.T[a]), sample_step(len(lists.T[a])))
+    times = lists.T[a][rows]
+    begin = np.searchsorted(lists.T[b], times, "right")
+    if lists.query.window is None:
+        end = np.searchsorted(lists.T[b], lists.stretch_end(times), "left")
+    else:
+        end = np.searchsorted(lists.T[b], times + lists.query.window, "right")
+    counts = end - begin
+    pairs = passed = 0
+    for piece in pieces(counts, limit):
+        part = counts[piece]
+        at = {a: np.repeat(rows[piece], part), b: runs(begin[piece], part)}
+        true = holds(conjunct.expression, Bindings(lists, len(at[a]), at))
+        pairs, passed = pairs + len(true), passed + int(true.sum())
+    return pairs, passed

@@ -1,0 +1,147 @@
+"""Which matcher runs an epoch, by estimated cost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from engine.pattern.batch import of_events
+from engine.pattern.choice import (
+    COSTS,
+    MARGIN,
+    SAMPLED,
+    EngineChooser,
+    beginning,
+    costs,
+    sample,
+)
+from engine.pattern.event import END_OF_STREAM, Event
+from engine.pattern.operator import PatternOperator
+from tests.engine.pattern.generate import query_of
+from tests.engine.pattern.oracle import Oracle
+
+PAIRS = "PATTERN A; B; C WHERE b.x > a.x WITHIN 50 ms RETURN *"
+
+
+def stream(events: int, seed: int = 0) -> list[Event]:
+    chance = random.Random(seed)
+    return [
+        Event(ts, ts, chance.choice("ABCD"), {"x": chance.randint(0, 9)}) for ts in range(events)
+    ]
+
+
+def test_the_sample_is_one_window_of_at_most_ten_thousand() -> None:
+    batch = of_events(stream(400), ["x"])
+    assert len(beginning(batch, 50)) == 51  # both ends are within
+    assert len(beginning(batch, None)) == 400
+    assert len(beginning(of_events(stream(SAMPLED + 5), ["x"]), None)) == SAMPLED
+
+
+def test_what_a_sample_shows() -> None:
+    query = query_of(PAIRS)
+    events = stream(2_000)
+    seen = sample(query, beginning(of_events(events, ["x"]), 1_000_000), len(events))
+    for place, kind in enumerate("ABC"):
+        assert seen.anchors.counts[place] == sum(e.type == kind for e in events)
+    ((places, found),) = seen.anchors.selectivities
+    firsts = [e for e in events if e.type == "A"]
+    pairs = [(a, b) for a in firsts for b in events[a.ts + 1 : a.ts + 51] if b.type == "B"]
+    assert places == (0, 1)
+    assert found == pytest.approx(sum(b.attrs["x"] > a.attrs["x"] for a, b in pairs) / len(pairs))
+
+
+def test_the_sample_of_a_part_stands_for_the_epoch() -> None:
+    query = query_of(PAIRS)
+    events = stream(4_000)
+    part = beginning(of_events(events, ["x"]), 50 * 20)
+    whole = sample(query, of_events(events, ["x"]), len(events)).anchors
+    scaled = sample(query, part, len(events)).anchors
+    assert scaled.span == pytest.approx(whole.span, rel=0.1)
+    for a, b in zip(scaled.counts, whole.counts, strict=True):
+        assert a == pytest.approx(b, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "choice"),
+    [
+        (PAIRS, 50_000, "columns"),
+        (PAIRS, 1, "nfa or optiseq"),
+        ("PATTERN A; B+; C WITHIN 50 ms RETURN *", 1, "optiseq"),
+        ("PATTERN A; B+; C WITHIN 50 ms RETURN *", 50_000, "columns"),
+        ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 50_000, "columns"),
+        ("PATTERN A; B WITHIN 50 ms USING NEXT RETURN *", 1, "nfa"),
+        ("PATTERN A; B; C WITHIN 50 ms USING STRICT RETURN *", 50_000, "columns"),
+        ("PATTERN A; B+ WITHIN 50 ms USING STRICT RETURN *", 50_000, "nfa"),
+    ],
+)
+def test_long_epochs_are_the_columns_and_short_ones_are_not(
+    text: str, events: int, choice: str
+) -> None:
+    operator = PatternOperator(query_of(text))
+    for event in stream(events):
+        operator.push(event)
+    operator.advance(events)
+    assert operator.engine in choice.split(" or ")
+
+
+def test_a_rare_first_element_makes_the_automaton_cheap() -> None:
+    """One A, and long lists that only a search from the lists would go through."""
+    query = query_of("PATTERN A; B; C WHERE b.x > a.x WITHIN 1 s USING ANY SUBSETS RETURN *")
+    events = [Event(t, t, "A" if t == 0 else "BC"[t % 2], {"x": 1}) for t in range(400)]
+    found = costs(query, sample(query, of_events(events, ["x"]), len(events)))
+    assert found["nfa"] < found["optiseq"] * 2
+    assert set(found) == {"columns", "optiseq", "nfa"}
+
+
+def test_what_is_kept_counts_where_it_is_searched_again() -> None:
+    query = query_of(PAIRS)
+    batch = of_events(stream(1), ["x"])
+    alone = costs(query, sample(query, batch, 1))
+    after = costs(query, sample(query, batch, 1, kept=1_000))
+    assert after["nfa"] == alone["nfa"]
+    assert after["optiseq"] > 2 * alone["optiseq"]
+    assert after["columns"] > alone["columns"]
+
+
+def test_a_matcher_gives_way_only_to_a_much_cheaper_one() -> None:
+    chooser = EngineChooser(query_of(PAIRS), "auto")
+    assert chooser.by_cost({"columns": 100.0, "nfa": 60.0}).engine == "columns"
+    assert chooser.by_cost({"columns": 100.0, "nfa": 100.0 / MARGIN}).engine == "nfa"
+    assert chooser.by_cost({"columns": 60.0, "nfa": 100.0}).engine == "nfa"
+    assert "estimated 100 µs an epoch; columns 60 µs" in chooser.choice.why
+
+
+def test_it_is_considered_anew_when_epochs_change() -> None:
+    chooser = EngineChooser(query_of(PAIRS), "auto")
+    assert chooser.due(10)
+    assert not chooser.due(0)
+    chooser.consider(of_events(stream(10), ["x"]), 10)
+    assert not chooser.due(20)
+    assert not chooser.due(5)
+    assert chooser.due(21)
+    assert chooser.due(4)
+    assert not EngineChooser(query_of(PAIRS), "nfa").due(10)  # it was asked for
+
+
+def test_a_stream_changes_its_matcher_and_loses_nothing() -> None:
+    query = query_of(PAIRS)
+    events = stream(900)
+    operator = PatternOperator(query)
+    found, engines = [], []
+    cuts = [*range(0, 30), 800, *range(801, 830), END_OF_STREAM]
+    for event in events:
+        operator.push(event)
+    for cut in cuts:
+        found += [match.ids for match in operator.advance(cut)]
+        engines.append(operator.engine)
+    assert engines[1] != "columns"
+    assert engines[30] == "columns"
+    assert engines[-2] != "columns"
+    assert len(found) == len(set(found))
+    assert set(found) == set(Oracle(query).matches(events))
+
+
+def test_every_matcher_has_its_figures() -> None:
+    assert set(COSTS) == {"columns", "optiseq", "nfa", "compact"}
+    assert all(min(c.epoch, c.event, c.work) > 0 for c in COSTS.values())
