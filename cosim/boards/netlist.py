@@ -47,7 +47,13 @@ def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -
     if status:
         raise BitstreamFailed("no netlist:\n" + "\n".join(last[-10:]))
     verilog = "\n".join(
-        [(folder / "netlist.v").read_text(), *map(_model, _MODELS), own, _pins(board)]
+        [
+            "`define NO_INCLUDES",
+            (folder / "netlist.v").read_text(),
+            *map(_model, _MODELS),
+            own,
+            _pins(board),
+        ]
     )
     return library(verilog, "pins", True, named, note)
 

@@ -18,7 +18,9 @@ _LONGEST = 2 * (MOST + 32)
 """Bytes between two flags that can be a frame; more is noise."""
 _CREDIT = 1 << 14
 """Bytes the board may send ahead; this side takes all there is."""
-_RECEIVED = 1 << 14
+_MOST_WAITS = 8
+"""It never waits longer than so many times as long as the first time: a line is nobody else's, so
+there is no crowd to make room for."""
 
 
 class Line(Protocol):
@@ -34,7 +36,7 @@ class Line(Protocol):
 
 class Session:
     """
-    wait      seconds before it asks for the first time; twice as many after each
+    wait      seconds before it asks for the first time; twice as many after each, up to 8 times
     patience  seconds without any answer after which the board counts as gone
     """
 
@@ -82,7 +84,7 @@ class Session:
             while self._identity is None:
                 self._send(Kind.OPEN)
                 self._asks_at = self._now() + self._wait
-                self._wait = min(2 * self._wait, self._patience)
+                self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
                 while self._identity is None and self._now() < self._asks_at:
                     self._listen(self._asks_at - self._now())
                 self._check_silence("it does not answer")
@@ -136,7 +138,7 @@ class Session:
             self._asks_at = self._moved + self._wait
         elif self._now() >= self._asks_at:
             self._check_silence("it fell silent")
-            self._wait = min(2 * self._wait, self._patience)
+            self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
             self._asks_at = self._now() + self._wait
             self._sent = 0
             self.resent += 1

@@ -16,7 +16,7 @@ from pathlib import Path
 from hdl.boards import protocol
 from hdl.config import DeviceConfig
 
-NAME = 11
+NAME = 15
 """Bytes of a board's name."""
 LENGTH = 1 + NAME + 4 + 4 + 4
 

@@ -56,7 +56,8 @@ class Sender(wiring.Component):
         write, read = ring.write_port(), ring.read_port()
         address = len(write.addr)
         # Places: acknowledged, next to send, end of what there is; and one too far.
-        first, sent, end, limit = (Signal(PLACE_BITS, name=n) for n in ("first", "sent", "end", "limit"))
+        first, sent = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        end, limit = Signal(PLACE_BITS), Signal(PLACE_BITS)
         kept = Signal(PLACE_BITS)
         m.d.comb += [
             kept.eq(end - first),

@@ -43,7 +43,9 @@ class BoardTop(Elaboratable):
         self.clock = PllParameters.of(board.oscillator, wanted).clock
         self.divisor = divisor(self.clock, baud or board.baud)
         self.identity = Identity.of(board.name, config, self.clock)
-        self.clk, self.rx, self.tx = Signal(), Signal(init=1), Signal(init=1)
+        self.clk = Signal()
+        self.rx = Signal(init=1)
+        self.tx = Signal(init=1)
         self.leds = Signal(board.leds)
         self.button = Signal(init=1)
         self.high = [Signal(name=name) for name in board.high]

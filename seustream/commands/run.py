@@ -27,6 +27,7 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.boards import SHAPES
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.patterns import (
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         default="golden",
-        metavar="|".join((*BACKENDS, "grpc://…")),
+        metavar="|".join((*BACKENDS, *SHAPES, "grpc://…")),
         help="the device, or the bridge that serves it (default: %(default)s)",
     )
     parser.add_argument("--token-file", metavar="F", help="the bridge's token")

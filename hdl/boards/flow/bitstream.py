@@ -39,7 +39,7 @@ class TimingFailed(BitstreamFailed):
     """No seed reached the clock. The report is there, a bitstream is not."""
 
     def __init__(self, report: Report, folder: Path) -> None:
-        self.report = report
+        self.report, self.folder = report, folder
         reached = int(report.best.clock)
         super().__init__(
             f"timing failed: {report.short_by()}; the report is in {folder}",
