@@ -81,9 +81,7 @@ def library(verilog: str, top: str, pins: bool, folder: Path, note: Note) -> Pat
     return folder / "board.so"
 
 
-def _build(
-    verilog: str, top: str, pins: bool, work: Path, command: list[str], note: Note
-) -> None:
+def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], note: Note) -> None:
     generated, finished = work / "generated", work / "finished"
     finished.mkdir()
     (work / "board.v").write_text(verilog)

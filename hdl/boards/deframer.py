@@ -38,9 +38,7 @@ class Deframer(wiring.Component):
                 "bytes": In(stream.Signature(8)),
                 "head": Out(HEAD),
                 "payload": Out(
-                    stream.Signature(
-                        data.StructLayout({"byte": 8, "place": range(MOST)})
-                    )
+                    stream.Signature(data.StructLayout({"byte": 8, "place": range(MOST)}))
                 ),
                 "good": Out(1),
                 "bad": Out(1),

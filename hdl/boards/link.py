@@ -113,17 +113,13 @@ class Link(wiring.Component):
             news.eq(self.open & ((sender.length != 0) | acknowledge | receiver.eager)),
             framer.start.eq(say_opened | say_lost | news),
             framer.identity.eq(say_opened),
-            framer.head.kind.eq(
-                Mux(say_opened, Kind.OPENED, Mux(say_lost, Kind.LOST, Kind.DATA))
-            ),
+            framer.head.kind.eq(Mux(say_opened, Kind.OPENED, Mux(say_lost, Kind.LOST, Kind.DATA))),
             # A host that hears LOST looks for the number it used.
             framer.head.session.eq(Mux(say_lost & ~say_opened, lost, session)),
             framer.head.sequence.eq(Mux(streams, sender.sequence, 0)),
             framer.head.ack.eq(receiver.ack),
             framer.head.credit.eq(receiver.credit),
-            framer.head.length.eq(
-                Mux(say_opened, len(identity), Mux(streams, sender.length, 0))
-            ),
+            framer.head.length.eq(Mux(say_opened, len(identity), Mux(streams, sender.length, 0))),
             sender.taken.eq(framer.taken & streams),
             receiver.told.eq(framer.taken & streams),
             sender.place.eq(framer.place),

@@ -30,16 +30,12 @@ class Receiver(wiring.Component):
 
     def __init__(self, depth: int) -> None:
         if depth & depth - 1 or not 2 * MOST <= depth <= PLACES // 4:
-            raise ValueError(
-                f"depth = {depth!r}: want a power of two, {2 * MOST} to {PLACES // 4}"
-            )
+            raise ValueError(f"depth = {depth!r}: want a power of two, {2 * MOST} to {PLACES // 4}")
         self.depth = depth
         super().__init__(
             {
                 "payload": In(
-                    stream.Signature(
-                        data.StructLayout({"byte": 8, "place": range(MOST)})
-                    )
+                    stream.Signature(data.StructLayout({"byte": 8, "place": range(MOST)}))
                 ),
                 "keep": In(1),
                 "sequence": In(PLACE_BITS),

@@ -29,9 +29,7 @@ class Sender(wiring.Component):
 
     def __init__(self, depth: int) -> None:
         if depth & depth - 1 or not 2 * MOST <= depth <= PLACES // 4:
-            raise ValueError(
-                f"depth = {depth!r}: want a power of two, {2 * MOST} to {PLACES // 4}"
-            )
+            raise ValueError(f"depth = {depth!r}: want a power of two, {2 * MOST} to {PLACES // 4}")
         self.depth = depth
         super().__init__(
             {

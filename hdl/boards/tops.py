@@ -36,7 +36,11 @@ class BoardTop(Elaboratable):
     """
 
     def __init__(
-        self, board: Board, config: DeviceConfig, clock: float | None = None, baud: int | None = None
+        self,
+        board: Board,
+        config: DeviceConfig,
+        clock: float | None = None,
+        baud: int | None = None,
     ) -> None:
         self.board, self.config = board, config
         wanted = clock or board.clock_of(config.name)

@@ -43,10 +43,7 @@ def svg(report: Report, placed: Tiles) -> str:
     bottom = max((y for _, y in placed), default=0) + 1
     top, side = 60, 210
     width, height = right * _TILE + side, max(bottom * _TILE, 22 * len(colours) + 130) + top
-    title = (
-        f"{report.board.title}, configuration {report.config.name}:"
-        f" {report.best.clock:.1f} MHz"
-    )
+    title = f"{report.board.title}, configuration {report.config.name}: {report.best.clock:.1f} MHz"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
         ' font-family="sans-serif" font-size="13">',

