@@ -78,18 +78,23 @@ class Session:
         """Opens a session and gives the board's identity. Twice, under different numbers: one
         of them is not that of a session the board may still have."""
         first = self._chance.randrange(1, PLACES)
-        for number in (first, first % (PLACES - 1) + 1):
-            self._begin(number)
-            self._identity = None
-            while self._identity is None:
-                self._send(Kind.OPEN)
-                self._asks_at = self._now() + self._wait
-                self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
-                while self._identity is None and self._now() < self._asks_at:
-                    self._listen(self._asks_at - self._now())
-                self._check_silence("it does not answer")
+        self._open(first)
+        identity = self._open(first % (PLACES - 1) + 1)
         self._send(Kind.DATA)
-        return self._identity
+        return identity
+
+    def _open(self, number: int) -> bytes:
+        self._begin(number)
+        self._identity = None
+        while True:
+            self._send(Kind.OPEN)
+            self._asks_at = self._now() + self._wait
+            self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
+            while (left := self._asks_at - self._now()) > 0:
+                self._listen(left)
+                if self._identity is not None:
+                    return self._identity
+            self._check_silence("it does not answer")
 
     def close(self) -> None:
         self._line.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 BAUD = 1_000_000
 """Of a serial port, unless a board or its user has another."""
 

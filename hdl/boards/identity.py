@@ -85,7 +85,7 @@ def _code(source: Path) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)]  # type: ignore[attr-defined]
+            node.body = [part for part in body if not _is_text(part)]
     return source.name + ast.dump(tree)
 
 

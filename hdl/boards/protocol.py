@@ -94,7 +94,7 @@ class Frame:
     @classmethod
     def decode(cls, between: bytes) -> Frame | None:
         """What stands between two flags; None of what is no frame."""
-        if not HEADER + TRAILER <= len(between):
+        if not len(between) >= HEADER + TRAILER:
             return None
         body = _unescaped(between)
         if body is None or len(body) < HEADER + TRAILER:
@@ -104,8 +104,10 @@ class Frame:
             return None
         if len(inner) != HEADER + inner[HEADER - 1]:
             return None
-        numbers = (int.from_bytes(inner[at : at + 2], "little") for at in (1, 3, 5, 7))
-        return cls(inner[0], *numbers, payload=inner[HEADER:])
+        session, sequence, ack, credit = (
+            int.from_bytes(inner[at : at + 2], "little") for at in (1, 3, 5, 7)
+        )
+        return cls(inner[0], session, sequence, ack, credit, inner[HEADER:])
 
 
 def _unescaped(between: bytes) -> bytes | None:

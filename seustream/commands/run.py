@@ -17,6 +17,7 @@ from engine.host.driver import HostDriver
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
 from hdl.device import Device
+from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
@@ -27,7 +28,6 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
-from seustream.boards import SHAPES
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.patterns import (

@@ -19,8 +19,8 @@ from cosim.bridge.service import MOST_CALLS, Bridge, Service
 from cosim.bridge.supervised import Supervised, source_address
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
-from seustream.commands.common import load_config
 from seustream.boards import SHAPES
+from seustream.commands.common import load_config
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 

@@ -86,7 +86,7 @@ def read(report: dict[str, Any], seed: int, wanted: float) -> Placed:
     if not clocks:
         raise BitstreamFailed(f"seed {seed}: no clock in the report")
     name = min(clocks, key=lambda net: clocks[net]["achieved"] / clocks[net]["constraint"])
-    path = next(
+    path: list[dict[str, Any]] = next(
         (
             path["path"]
             for path in report["critical_paths"]
