@@ -92,9 +92,12 @@ class Session:
             self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
             while (left := self._asks_at - self._now()) > 0:
                 self._listen(left)
-                if self._identity is not None:
-                    return self._identity
+                if (said := self._said()) is not None:
+                    return said
             self._check_silence("it does not answer")
+
+    def _said(self) -> bytes | None:
+        return self._identity
 
     def close(self) -> None:
         self._line.close()
