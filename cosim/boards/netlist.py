@@ -16,7 +16,7 @@ from cosim.verilated.build import BuildFailed, Note, cache
 from hdl.boards.board import Board
 from hdl.boards.flow.bitstream import Build
 from hdl.boards.flow.tools import BitstreamFailed, run
-from hdl.boards.pll import PllParameters
+from hdl.boards.tops import Setting
 from hdl.boards.uart import LEAST_DIVISOR
 from hdl.config import DeviceConfig
 
@@ -27,8 +27,8 @@ _HERE = Path(__file__).parent
 
 def build(board: Board, config: DeviceConfig, constraints: Path) -> Build:
     """The board as it is simulated."""
-    clock = PllParameters.of(board.oscillator, board.clock_of(config.name)).clock
-    return Build(board, config, constraints, cache(), baud=round(clock * 1e6 / DIVISOR))
+    baud = round(Setting(board, config).clock * 1e6 / DIVISOR)
+    return Build(Setting(board, config, wanted_baud=baud), constraints, cache())
 
 
 def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -> Path:

@@ -13,6 +13,9 @@ from hdl.boards.protocol import Kind
 from hdl.boards.receiver import Receiver
 from hdl.boards.sender import Sender
 
+RING = 1024
+"""Bytes that may be on their way each way: a round trip of some milliseconds at a megabaud."""
+
 
 class Link(wiring.Component):
     """deframer -> receiver -> stream of the host;  stream to the host -> sender -> framer
@@ -30,8 +33,8 @@ class Link(wiring.Component):
     bad                     pulse: something on the line was no frame
     """
 
-    def __init__(self, identity: Identity, depth: int = 1024) -> None:
-        self.identity, self.depth = identity, depth
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
         super().__init__(
             {
                 "received": In(stream.Signature(8)),
@@ -49,8 +52,8 @@ class Link(wiring.Component):
         m = Module()
         identity = self.identity.encode()
         m.submodules.deframer = deframer = Deframer()
-        m.submodules.receiver = receiver = Receiver(self.depth)
-        m.submodules.sender = sender = Sender(self.depth)
+        m.submodules.receiver = receiver = Receiver(RING)
+        m.submodules.sender = sender = Sender(RING)
         m.submodules.framer = framer = Framer(identity)
         wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
         wiring.connect(m, deframer.payload, receiver.payload)

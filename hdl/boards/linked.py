@@ -24,9 +24,9 @@ class LinkedWjasip(wiring.Component):
     idle        of the processor
     """
 
-    def __init__(self, config: DeviceConfig, identity: Identity, depth: int = 1024) -> None:
+    def __init__(self, config: DeviceConfig, identity: Identity) -> None:
         self.config = config
-        self.link = Link(identity, depth)
+        self.link = Link(identity)
         self.port = HostPort(config)
         self.wjasip = Wjasip(config)
         super().__init__(

@@ -131,8 +131,8 @@ class HostPort(wiring.Component):
     raw tuples before it.
 
     `clear` is an end to whatever a host left behind: what comes from it is dropped, and so is
-    what the processor still gives, until it is empty. A raw tuple that waits before a paused
-    processor is taken back, which its door allows.
+    what the processor still gives, until it is empty. A command or a raw tuple that waits is taken
+    back, which the processor's doors allow.
 
     latency     that of serializer and deserializer
     throughput  a byte a cycle each way

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import MOST, PLACES
+from hdl.boards.protocol import MOST
 from hdl.boards.receiver import PLACE_BITS
 
 
@@ -25,11 +25,11 @@ class Sender(wiring.Component):
     again       pulse: with it, go back to what was acknowledged
     empty       everything was acknowledged
     clear       forget everything; the next place is 0
+
+    `depth` is a power of two, at least the payload of two frames.
     """
 
     def __init__(self, depth: int) -> None:
-        if depth & depth - 1 or not 2 * MOST <= depth <= PLACES // 4:
-            raise ValueError(f"depth = {depth!r}: want a power of two, {2 * MOST} to {PLACES // 4}")
         self.depth = depth
         super().__init__(
             {

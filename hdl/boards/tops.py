@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
 
 from hdl.boards.board import Board, BoardRefused
@@ -29,24 +31,43 @@ def divisor(clock: float, baud: int) -> int:
     return cycles
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a board's top is made for; clock in MHz and baud rate are the board's if None."""
+
+    board: Board
+    config: DeviceConfig
+    wanted_clock: float | None = None
+    wanted_baud: int | None = None
+
+    @property
+    def clock(self) -> float:
+        """What the PLL makes of the oscillator."""
+        wanted = self.wanted_clock or self.board.clock_of(self.config.name)
+        return PllParameters.of(self.board.oscillator, wanted).clock
+
+    @property
+    def baud(self) -> int:
+        return self.wanted_baud or self.board.baud
+
+    @property
+    def divisor(self) -> int:
+        return divisor(self.clock, self.baud)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.board.name, self.config, self.clock)
+
+
 class BoardTop(Elaboratable):
     """oscillator -> PLL -> gate -> clock;  pins <-> UART <-> link, host port, processor
 
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
     """
 
-    def __init__(
-        self,
-        board: Board,
-        config: DeviceConfig,
-        clock: float | None = None,
-        baud: int | None = None,
-    ) -> None:
-        self.board, self.config = board, config
-        wanted = clock or board.clock_of(config.name)
-        self.clock = PllParameters.of(board.oscillator, wanted).clock
-        self.divisor = divisor(self.clock, baud or board.baud)
-        self.identity = Identity.of(board.name, config, self.clock)
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.board = board = setting.board
         self.clk = Signal()
         self.rx = Signal(init=1)
         self.tx = Signal(init=1)
@@ -62,7 +83,7 @@ class BoardTop(Elaboratable):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.pll = pll = Ecp5Pll(self.board.oscillator, self.clock)
+        m.submodules.pll = pll = Ecp5Pll(self.board.oscillator, self.setting.clock)
         m.submodules.gate = gate = ClockGate()
         m.domains.sync = ClockDomain(reset_less=True)
         m.d.comb += [
@@ -71,10 +92,10 @@ class BoardTop(Elaboratable):
             gate.locked.eq(pll.locked),
             ClockSignal().eq(gate.clock),
         ]
-        linked = LinkedWjasip(self.config, self.identity)
+        linked = LinkedWjasip(self.setting.config, self.setting.identity)
         m.submodules.receiver = receiver = UartReceiver()
         m.submodules.transmitter = transmitter = UartTransmitter()
-        m.submodules.leds = status = StatusLeds(self.clock)
+        m.submodules.leds = status = StatusLeds(self.setting.clock)
         if self.board.button:
             m.submodules.button = button = ResetButton()
             m.d.comb += button.button.eq(~self.button)
@@ -83,8 +104,8 @@ class BoardTop(Elaboratable):
         m.submodules.linked = linked
         m.d.comb += [
             receiver.rx.eq(self.rx),
-            receiver.divisor.eq(self.divisor),
-            transmitter.divisor.eq(self.divisor),
+            receiver.divisor.eq(self.setting.divisor),
+            transmitter.divisor.eq(self.setting.divisor),
             self.tx.eq(transmitter.tx),
             linked.received.valid.eq(receiver.bytes.valid),
             linked.received.payload.eq(receiver.bytes.payload),

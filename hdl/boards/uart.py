@@ -49,7 +49,8 @@ class UartReceiver(wiring.Component):
         ]
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += left.eq(self.divisor >> 1)
+                # To the middle of the start bit, of which a cycle is over when it is seen.
+                m.d.sync += left.eq((self.divisor >> 1) - 1)
                 with m.If(~pin):
                     m.next = "START"
             with m.State("START"):

@@ -12,6 +12,7 @@ from hdl.boards.board import BOARDS, BoardRefused
 from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
 from hdl.boards.flow.sizes import nearest
 from hdl.boards.pll import ClockRefused
+from hdl.boards.tops import Setting
 from hdl.config import CONFIGURATIONS
 from seustream.boards import board_named, constraints_of
 from seustream.commands.common import load_config
@@ -54,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config)
     if arguments.seeds < 1:
         raise UserError([f"--seeds {arguments.seeds}: want 1 or more"])
-    build = Build(board, config, constraints_of(board), cache(), arguments.clock, arguments.baud)
+    setting = Setting(board, config, arguments.clock, arguments.baud)
+    build = Build(setting, constraints_of(board), cache())
     try:
         with Notes() as note:
             folder, report = build.run(arguments.seeds, note)

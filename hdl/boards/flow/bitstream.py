@@ -19,7 +19,7 @@ from hdl.boards.flow.report import Report
 from hdl.boards.flow.synthesis import Size, memory_hints, size, synthesise
 from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
 from hdl.boards.identity import version
-from hdl.boards.tops import BoardTop
+from hdl.boards.tops import Setting
 from hdl.config import DeviceConfig
 
 FILES = ("bitstream.bit", "report.txt", "report.json", "floorplan.svg")
@@ -55,46 +55,38 @@ class Build:
     cache        where builds are kept
     """
 
-    board: Board
-    config: DeviceConfig
+    setting: Setting
     constraints: Path
     cache: Path
-    clock: float | None = None
-    baud: int | None = None
-
-    def top(self) -> BoardTop:
-        return BoardTop(self.board, self.config, self.clock, self.baud)
 
     def netlist(self, note: Note) -> tuple[Path, Size]:
         """The folder with `top.json`, and what the netlist needs."""
         check()
-        top = self.top()
-        folder = self.cache / f"netlist-{self._key(top)}"
+        setting = self.setting
+        folder = self.cache / f"netlist-{self._key()}"
         with _alone(folder, note):
             if not (folder / "done").exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
-                note(f"synthesis of {self.config.name} for {self.board.name}, some minutes")
-                synthesise(top, folder)
+                note(f"synthesis of {setting.config.name} for {setting.board.name}, some minutes")
+                synthesise(setting, folder)
                 (folder / "done").touch()
         return folder, size(folder)
 
     def run(self, seeds: int, note: Note) -> tuple[Path, Report]:
         """The folder with the files, made of the first seed that reaches the clock."""
         folder, needs = self.netlist(note)
-        exceeds = needs.exceeds(self.board.part)
+        board, config = self.setting.board, self.setting.config
+        exceeds = needs.exceeds(board.part)
         if exceeds:
-            raise DoesNotFit(self.board, self.config, exceeds)
-        top = self.top()
+            raise DoesNotFit(board, config, exceeds)
         tried: list[Placed] = []
         for seed in range(1, seeds + 1):
-            tried.append(self._placed(top, seed, folder, note))
+            tried.append(self._placed(seed, folder, note))
             if tried[-1].meets:
                 break
         best = max(tried, key=lambda placed: placed.clock)
-        report = Report(
-            self.board, self.config, version(), self.baud or self.board.baud, best, tried
-        )
+        report = Report(board, config, version(), self.setting.baud, best, tried)
         with _alone(folder, note):
             _write(report, folder)
             if best.meets:
@@ -104,22 +96,24 @@ class Build:
             raise TimingFailed(report, folder)
         return folder, report
 
-    def _placed(self, top: BoardTop, seed: int, folder: Path, note: Note) -> Placed:
+    def _placed(self, seed: int, folder: Path, note: Note) -> Placed:
         kept = folder / f"{seed}.placed"
         with _alone(folder, note):
             if not kept.exists():
-                placed = place(self.board, self.constraints, top.clock, seed, folder, note)
+                placed = place(
+                    self.setting.board, self.constraints, self.setting.clock, seed, folder, note
+                )
                 kept.write_text(json.dumps(dataclasses.asdict(placed)))
             data = json.loads(kept.read_text())
         data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
         return Placed(**data)
 
-    def _key(self, top: BoardTop) -> str:
+    def _key(self) -> str:
         pins = [file.read_text() for file in sorted(self.constraints.glob("*.lpf"))]
         what = [
-            dataclasses.asdict(self.board),
-            top.identity.encode().hex(),
-            top.divisor,
+            dataclasses.asdict(self.setting.board),
+            self.setting.identity.encode().hex(),
+            self.setting.divisor,
             version(),
             pins,
             list(memory_hints()),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hdl.boards.board import Part
 from hdl.boards.flow.tools import BitstreamFailed, run
-from hdl.boards.tops import BoardTop
+from hdl.boards.tops import BoardTop, Setting
 
 # An Amaranth read port gives what was there before a write to the same address in the same cycle;
 # block RAM gives anything. The two cannot meet, or what is read then is not used, in
@@ -60,9 +60,10 @@ def memory_hints() -> Iterator[str]:
         yield f'setattr -set ram_style "distributed" */m:{name}'
 
 
-def rtlil(top: BoardTop) -> str:
+def rtlil(setting: Setting) -> str:
     from amaranth.back import rtlil as back
 
+    top = BoardTop(setting)
     collects = gc.isenabled()
     gc.disable()  # elaboration makes millions of objects and drops none: half the time
     try:
@@ -72,9 +73,9 @@ def rtlil(top: BoardTop) -> str:
             gc.enable()
 
 
-def synthesise(top: BoardTop, folder: Path) -> Size:
+def synthesise(setting: Setting, folder: Path) -> Size:
     """Writes `top.json` and `cells.json` into the folder."""
-    (folder / "top.il").write_text(rtlil(top))
+    (folder / "top.il").write_text(rtlil(setting))
     script = [
         "read_rtlil top.il",
         *memory_hints(),

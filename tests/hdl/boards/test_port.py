@@ -37,7 +37,7 @@ class Answers(Agent):
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.commands = Monitor(bench, "commands", 0.3, self._asked)
+        self.commands = Monitor(bench, "commands", 0.3, self._asked, firm=False)
         self.answers = Driver(bench, "responses", 0.3)
         self.given: deque[int] = deque()
 
