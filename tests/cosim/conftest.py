@@ -17,7 +17,11 @@ from tests.cosim.devices import DEVICES
 REMOTE = "remote"
 
 
-@pytest.fixture(params=[*DEVICES, REMOTE])
+# Over the link every case loads its image byte by byte: `nox -s board` runs them all.
+_LINKED = pytest.param("linked", marks=pytest.mark.campaign)
+
+
+@pytest.fixture(params=[*(name for name in DEVICES if name != "linked"), _LINKED, REMOTE])
 def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]]:
     """Makes devices of one kind; of the small configuration unless told. A remote one is the
     golden model behind a bridge."""
