@@ -53,5 +53,4 @@ DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {
     "golden": GoldenDevice,
     "iss": IssDevice,
     "verilated": verilated,
-    "linked": linked,
 }
