@@ -53,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     board = board_named(arguments.board)
     config = load_config(arguments.config)
-    if arguments.seeds < 1:
-        raise UserError([f"--seeds {arguments.seeds}: want 1 or more"])
+    for name, least in (("seeds", 1), ("baud", 1), ("clock", 1)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise UserError([f"--{name} {value:g}: want {least} or more"])
     setting = Setting(board, config, arguments.clock, arguments.baud)
     build = Build(setting, constraints_of(board), cache())
     try:
