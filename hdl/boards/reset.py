@@ -10,23 +10,25 @@ from amaranth.lib.wiring import In, Out
 class ClockGate(wiring.Component):
     """Lets the clock through once it has been stable for a while. Before that not a single edge
     comes, so that every register begins with the value the bitstream gave it: the processor
-    needs no reset wire to each of them.
+    needs no reset wire to each of them. It waits by the oscillator, for the clock itself may go
+    nowhere but to the gate.
 
-    latency     `cycles` from `locked`
+    latency     `cycles` of the oscillator from `locked`
     throughput  a clock
 
+    oscillator  a clock that always runs
     source, locked   from the PLL
     clock       to everything else
     """
 
     def __init__(self, cycles: int = 256) -> None:
         self.cycles = cycles
-        super().__init__({"source": In(1), "locked": In(1), "clock": Out(1)})
+        super().__init__({"oscillator": In(1), "source": In(1), "locked": In(1), "clock": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.gate = ClockDomain(local=True, reset_less=True)
-        m.d.comb += ClockSignal("gate").eq(self.source)
+        m.d.comb += ClockSignal("gate").eq(self.oscillator)
         locked, on = Signal(), Signal()
         m.submodules.synchroniser = cdc.FFSynchronizer(self.locked, locked, o_domain="gate")
         left = Signal(range(self.cycles + 1), init=self.cycles)

@@ -88,6 +88,7 @@ class BoardTop(Elaboratable):
         m.domains.sync = ClockDomain(reset_less=True)
         m.d.comb += [
             pll.source.eq(self.clk),
+            gate.oscillator.eq(self.clk),
             gate.source.eq(pll.clock),
             gate.locked.eq(pll.locked),
             ClockSignal().eq(gate.clock),

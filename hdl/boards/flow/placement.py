@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,9 @@ def place(
         "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
     ]  # fmt: skip
     for file in sorted(constraints.glob("*.lpf")):
-        arguments += ["--lpf", str(file.resolve())]
+        # Beside the netlist, for the tool sees little else of the file system.
+        shutil.copy(file, folder)
+        arguments += ["--lpf", file.name]
     log: list[str] = []
     note(f"seed {seed}: packing")
 
