@@ -161,6 +161,24 @@ def area(session: nox.Session) -> None:
 
 
 @nox.session
+def bitstream(session: nox.Session) -> None:
+    """Bitstreams of all boards, and the table of them in the docs; hours; `-- ulx3s-tiny` for one."""
+    install(session, "fpga")
+    parts = "".join(f":{parts}" for parts in session.posargs[:1])
+    session.run("seustream", "bench", f"boards{parts}")
+
+
+@nox.session
+def board(session: nox.Session) -> None:
+    """The host link over bad lines and under the whole device contract; netlists at their pins."""
+    install(session, "test", "sim", "fpga")
+    session.run(
+        "pytest", "-m", "campaign or not campaign", "-k", "linked or link or boards or netlist",
+        "tests/cosim", *session.posargs,
+    )  # fmt: skip
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure; ratios within one run, into bench/results."""
     install(session, "test", "sim", "cocotb", "spark", "bench")

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hdl.boards.flow.synthesis import memory_hints
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.commands.bench import Measurement
 
@@ -41,22 +42,6 @@ VARIANTS: dict[str, tuple[DeviceConfig, int]] = {
     "default3x4": (_variant("default", streams=3, lanes=4), 110),
 }
 PARTS = tuple(VARIANTS)
-
-# An Amaranth read port gives what was there before a write to the same address in the same cycle;
-# block RAM gives anything. The two cannot meet, or what is read then is not used, in
-SEPARATE = (
-    # window buffer: a slot that is written is one no probe may see, and masked out of its row;
-    "stamps", "selections", "bank*",
-    # equality index: `newest` is not asked during an insert, and the slot inserted is reached only
-    # by chains that have ended;
-    "newest", "older",
-    # tables: only the half not in use is written;
-    "plans", "instructions", "destinations", "routes", "windows*", "table",
-    # queues: what is pushed can be taken in the next cycle at the earliest.
-    "probes",
-)  # fmt: skip
-# Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
-SHALLOW = ("raws", "tallies", "windows*")
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
@@ -90,12 +75,7 @@ def build(config: DeviceConfig, clock: int, folder: Path) -> tuple[DeviceConfig,
 
 def _synthesis() -> Iterator[str]:
     yield "read_rtlil top.il"
-    for name in SEPARATE:
-        # Backslashes: a memory's name is a string with one, and there may be a number after it.
-        for pattern in (name, f"{name}$*"):
-            yield f"setparam -set COLLISION_X_MASK 1'1 */t:$memrd_v2 */r:MEMID=\\\\{pattern} %i"
-    for name in SHALLOW:
-        yield f'setattr -set ram_style "distributed" */m:{name}'
+    yield from memory_hints()
     yield "synth_ecp5 -top top -json top.json"
     yield "tee -o stat.txt stat"
 

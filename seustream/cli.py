@@ -16,11 +16,23 @@ from types import ModuleType
 from compiler.errors import CompileError
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.security import AddressRefused
+from cosim.link.errors import LinkError
 from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
+from hdl.boards.flow.tools import BitstreamFailed
 from hdl.device import LoadRefused
 from seustream import __version__
-from seustream.commands import bench, compile, doctor, explain, feed, query, run, serve
+from seustream.commands import (
+    bench,
+    bitstream,
+    compile,
+    doctor,
+    explain,
+    feed,
+    query,
+    run,
+    serve,
+)
 from seustream.errors import UserError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -30,6 +42,7 @@ COMMANDS: dict[str, ModuleType] = {
     "serve": serve,
     "feed": feed,
     "query": query,
+    "bitstream": bitstream,
     "bench": bench,
     "doctor": doctor,
 }
@@ -62,7 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"seustream: {message}", file=sys.stderr)
         _hint(error.hint)
         return 2
-    except (HostError, LoadRefused, BuildFailed, BridgeError, AddressRefused) as error:
+    except (
+        HostError,
+        LoadRefused,
+        BuildFailed,
+        BridgeError,
+        AddressRefused,
+        LinkError,
+        BitstreamFailed,
+    ) as error:
         print(f"seustream: {error}", file=sys.stderr)
         _hint(getattr(error, "hint", None))
         return 2

@@ -15,6 +15,7 @@ from cosim.iss import IssDevice
 from cosim.verilated.device import VerilatedDevice
 from hdl.config import DeviceConfig
 from hdl.device import Device
+from seustream.boards import SHAPES, board_device, check_board, is_board
 from seustream.errors import UserError
 from seustream.progress import Notes
 
@@ -27,8 +28,10 @@ def is_remote(backend: str) -> bool:
 
 
 def check_backend(backend: str, remote: bool = True) -> None:
-    if backend not in BACKENDS and not (remote and is_remote(backend)):
-        known = (*BACKENDS, "grpc://HOST:PORT") if remote else BACKENDS
+    if is_board(backend):
+        check_board(backend)
+    elif backend not in BACKENDS and not (remote and is_remote(backend)):
+        known = (*BACKENDS, *SHAPES, *(("grpc://HOST:PORT",) if remote else ()))
         raise UserError(
             [f"there is no backend {backend!r}"], hint=suggest(backend, known, "backends")
         )
@@ -51,6 +54,9 @@ def device(
                     hint=f"--config {remote.config.name}, or the same JSON file",
                 )
             yield remote
+    elif is_board(backend):
+        with board_device(backend, config) as made_board:
+            yield made_board
     elif backend == "verilated":
         with Notes() as note:
             try:

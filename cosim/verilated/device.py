@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from compiler.wjasip.image import decode
+from cosim.processor import ProcessorDevice
 from cosim.verilated import library
-from cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
+from cosim.verilated.bits import Column, flatten, unpack, words_of
 from cosim.verilated.build import Note, Options
 from cosim.verilated.build import library as build
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.control_words import Command, Counter, Operation, Verdict, load_commands
-from hdl.device import (
-    NOT_IN_RESULT,
-    Batch,
-    HandedOver,
-    Ints,
-    LoadRefused,
-    NotLoaded,
-    Results,
-    Status,
-    Tables,
-    check_batch,
-)
-
-_PATIENCE = 50_000_000
-"""Cycles without a tuple in or out after which a device counts as stuck; a probe of the
-deepest window takes far fewer."""
+from hdl.config import DeviceConfig
 
 
-class VerilatedDevice:
-    """Device contract: `hdl.device.Device`. Drains after every batch.
-
-    The processor counts time and sequence numbers in few bits; a batch is cut so that within
-    one piece the rest of the bits is known. Where the clock leaps further than its counter
-    can tell, a filler goes before: by then every stored tuple is gone, and the leap may be as
-    long as it likes.
-    """
+class VerilatedDevice(ProcessorDevice):
+    """The processor of `hdl` in this process, compiled. `close` completes waves."""
 
     def __init__(
         self,
@@ -50,74 +26,13 @@ class VerilatedDevice:
         coverage: bool = False,
         note: Note | None = None,
     ) -> None:
-        from hdl.control import COMMAND, RESPONSE
         from hdl.layouts import Layouts
 
-        self._config = config
         options = Options(waves is not None, trace, coverage)
         self._processor = library.Processor(build(config, options, note), waves)
-        layouts = Layouts(config)
-        self._fields = {
-            "raw": flatten(layouts.raw),
-            "result": flatten(layouts.result),
-            "handed_over": flatten(layouts.handed_over),
-            "command": flatten(COMMAND),
-            "response": flatten(RESPONSE),
-            "trace": flatten(layouts.trace),
-        }
-        self._trace_bits = layouts.trace.size
-        self._tables: Tables | None = None
-        self._now: int | None = None
-        self._last = np.zeros(MAX_STREAMS, np.int64)
-
-    @property
-    def config(self) -> DeviceConfig:
-        return self._config
-
-    def close(self) -> None:
-        """The end; waves are complete only then."""
-        self._processor.close()
-
-    # --- control --------------------------------------------------------------
-
-    def load(self, image: bytes) -> None:
-        tables = decode(image, self._config)
-        new = self._tables is None or self._tables.groups != tables.groups
-        commands = [
-            Command(Operation.BEGIN),
-            *load_commands(tables, self._config),
-            Command(Operation.COMMIT, data=int(new)),
-        ]
-        try:
-            self._ask(*commands)
-        except LoadRefused:
-            self._ask(Command(Operation.ABORT))
-            raise
-        if new:
-            self._last[:] = 0
-        self._tables = tables
-
-    def reset(self) -> None:
-        self._ask(Command(Operation.RESET))
-        self._now = None
-        self._last[:] = 0
-
-    def status(self) -> Status:
-        read = {
-            counter: self._counter(counter)
-            for counter in Counter
-            if counter.name.lower() in Status.__dataclass_fields__ and counter < Counter.OCCUPANCY
-        }
-        counts = {counter.name.lower(): value for counter, value in read.items()}
-        streams = 0 if self._tables is None else self._tables.streams
-        occupancy = tuple(self._counter(Counter.OCCUPANCY + stream) for stream in range(streams))
-        return Status(loaded=self._tables is not None, occupancy=occupancy, **counts)
-
-    def counters(self) -> dict[str, int]:
-        """What only hardware counts: cycles, hits (pairs executed), stalls (cycles an
-        instruction waited for the router), rewinds (probes left for others)."""
-        own = (Counter.CYCLES, Counter.HITS, Counter.STALLS, Counter.REWINDS)
-        return {counter.name.lower(): self._counter(counter) for counter in own}
+        super().__init__(config, self._processor)
+        layout = Layouts(config).trace
+        self._trace, self._trace_bits = flatten(layout), layout.size
 
     @property
     def cycles(self) -> int:
@@ -127,43 +42,6 @@ class VerilatedDevice:
     def hold(self, seed: int, inputs: float = 0.0, outputs: float = 0.0) -> None:
         """Hold ports back at random from now on: tuples that come in, whatever goes out."""
         self._processor.hold(seed, inputs, outputs)
-
-    def _counter(self, counter: int) -> int:
-        return self._ask(Command(Operation.READ, address=counter))
-
-    def send(self, *commands: Command) -> tuple[int, Verdict, int]:
-        """Commands one after the other, up to one that is refused: how many were answered, and
-        verdict and data of the last answer."""
-        columns = {
-            name: np.array([getattr(command, name) for command in commands], np.uint64)
-            for name in ("operation", "target", "unit", "address", "data")
-        }
-        words = pack(self._fields["command"], columns, len(commands))
-        answered, answer = self._processor.commands(words, _PATIENCE)
-        fields = unpack(self._fields["response"], answer[None, :])
-        return answered, Verdict(int(fields["verdict"][0])), int(fields["data"][0])
-
-    def _ask(self, *commands: Command) -> int:
-        """The data of the last answer; all commands must be answered with OK."""
-        answered, verdict, data = self.send(*commands)
-        if verdict is not Verdict.OK:
-            command = commands[answered - 1]
-            what = verdict.name.lower().replace("_", " ")
-            raise LoadRefused(f"{command} was answered: {what}", command.unit, command.address)
-        return data
-
-    # --- tuples ---------------------------------------------------------------
-
-    def push(self, batch: Batch) -> Results:
-        if self._tables is None:
-            raise NotLoaded
-        check_batch(batch, self._tables, self._config, self._now)
-        return Results.concatenate(
-            [self._piece(self._tables, piece) for piece in self._pieces(batch)]
-        )
-
-    def flush(self) -> Results:
-        return Results()
 
     def record(self, on: bool) -> None:
         """Whether executed instructions are kept for `executed`; with `trace` they are."""
@@ -178,7 +56,7 @@ class VerilatedDevice:
         for area in range(n):
             fields = {
                 name: (at + area * self._trace_bits, bits)
-                for name, (at, bits) in self._fields["trace"].items()
+                for name, (at, bits) in self._trace.items()
             }
             mine = np.flatnonzero(rows[:, 0] >> np.uint32(area) & 1)
             part = unpack(fields, rows[mine, 1:])
@@ -186,109 +64,3 @@ class VerilatedDevice:
             part["order"] = mine.astype(np.uint64)
             parts.append(part)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def _pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Pieces in which counters cannot come round."""
-        longest = 1 << self._config.timestamp_width - 1
-        most = 1 << self._config.sequence_width - 1
-        start = 0
-        while start < len(batch):
-            first = int(batch.timestamp[start])
-            # Numbers beyond 63 bits are never reached, so the sum may be cut off there.
-            reach = min(first + longest, int(np.iinfo(np.int64).max))
-            stop = int(np.searchsorted(batch.timestamp, reach, side="right"))
-            stop = min(max(stop, start + 1), start + most)
-            yield batch.slice(start, stop)
-            start = stop
-
-    def _piece(self, tables: Tables, piece: Batch) -> Results:
-        columns: dict[str, Column] = {
-            "stream": piece.stream.astype(np.uint64),
-            "admit": piece.admit.astype(np.uint64),
-            "timestamp": piece.timestamp.astype(np.uint64),
-            "sequence": piece.sequence.astype(np.uint64),
-        }
-        for attribute in range(MAX_ATTRIBUTES):
-            columns[f"attributes.{attribute}"] = piece.attributes[:, attribute].astype(np.uint64)
-        raws = pack(self._fields["raw"], columns, len(piece))
-        longest = 1 << self._config.timestamp_width - 1
-        if self._now is not None and int(piece.timestamp[0]) - self._now > longest:
-            raws = np.concatenate((self._filler(columns, self._now + longest), raws))
-        self._now = int(piece.timestamp[-1])
-        groups = np.array(tables.groups)
-        for group in set(tables.groups):
-            of_group = np.flatnonzero(groups[piece.stream] == group)
-            if of_group.size:
-                self._last[: len(groups)][groups == group] = piece.sequence[of_group[-1]]
-        self._processor.run(raws, _PATIENCE)
-        return self._collected(piece)
-
-    def _filler(self, columns: dict[str, Column], now: int) -> Words:
-        """Moves the clock as far as it can tell, in the name of the tuple that comes."""
-        filler = {name: columns[name][:1] for name in ("stream", "sequence")}
-        filler["timestamp"] = np.array([now & (1 << 64) - 1], np.uint64)
-        filler["filler"] = np.ones(1, np.uint64)
-        return pack(self._fields["raw"], filler, 1)
-
-    def _collected(self, piece: Batch) -> Results:
-        """What came out, with all bits of its numbers, in the order of the raw tuples."""
-        fields = self._fields["result"]
-        rows = self._processor.take(library.RESULTS, _port_words(fields))
-        columns = unpack(fields, rows)
-        n = self._config.streams
-        sequences = np.full((len(rows), MAX_STREAMS), NOT_IN_RESULT, np.int64)
-        for stream in range(n):
-            carried = (columns["carries"] >> np.uint64(stream) & np.uint64(1)).astype(np.bool_)
-            full = self._sequence(columns[f"sequences.{stream}"], np.full(len(rows), stream))
-            sequences[carried, stream] = full[carried]
-        arrived = self._arrivals(piece, sequences)
-        order = np.argsort(arrived, kind="stable")
-
-        fields = self._fields["handed_over"]
-        rows = self._processor.take(library.HANDED_OVER, _port_words(fields))
-        handed = unpack(fields, rows)
-        left = handed["stream"].astype(np.int64)
-        taker = handed["taker"].astype(np.int64)
-        return Results(
-            columns["query"].astype(np.int64)[order],
-            self._time(columns["newest"])[order],
-            self._time(columns["oldest"])[order],
-            sequences[order],
-            HandedOver(
-                left,
-                self._sequence(handed["sequence"], left),
-                taker,
-                self._sequence(handed["taken_by"], taker),
-            ),
-        )
-
-    def _time(self, counted: Column) -> Ints:
-        assert self._now is not None
-        return _full(counted, np.int64(self._now), self._config.timestamp_width)
-
-    def _sequence(self, counted: Column, streams: Ints) -> Ints:
-        return _full(counted, self._last[streams], self._config.sequence_width)
-
-    def _arrivals(self, piece: Batch, sequences: Ints) -> Ints:
-        """The row of each result's raw tuple: its latest component."""
-        latest = np.full(len(sequences), -1, np.int64)
-        for stream in range(self._config.streams):
-            rows = np.flatnonzero(piece.stream == stream)
-            if not rows.size:
-                continue
-            known = piece.sequence[rows]
-            place = np.searchsorted(known, sequences[:, stream]).clip(max=len(known) - 1)
-            here = known[place] == sequences[:, stream]
-            latest = np.where(here, np.maximum(latest, rows[place]), latest)
-        return latest
-
-
-def _full(counted: Column, newest: Ints | np.int64, width: int) -> Ints:
-    """Numbers of which the lowest bits are known, and that none is above `newest`."""
-    behind = (newest.astype(np.uint64) - counted) & np.uint64((1 << width) - 1)
-    full: Ints = newest - behind.astype(np.int64)
-    return full
-
-
-def _port_words(fields: dict[str, tuple[int, int]]) -> int:
-    return words_of(max(at + bits for at, bits in fields.values()))

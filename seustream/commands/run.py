@@ -17,6 +17,7 @@ from engine.host.driver import HostDriver
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
 from hdl.device import Device
+from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         default="golden",
-        metavar="|".join((*BACKENDS, "grpc://…")),
+        metavar="|".join((*BACKENDS, *SHAPES, "grpc://…")),
         help="the device, or the bridge that serves it (default: %(default)s)",
     )
     parser.add_argument("--token-file", metavar="F", help="the bridge's token")

@@ -19,6 +19,7 @@ from cosim.bridge.service import MOST_CALLS, Bridge, Service
 from cosim.bridge.supervised import Supervised, source_address
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
+from seustream.boards import SHAPES
 from seustream.commands.common import load_config
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         default="golden",
-        metavar="|".join(BACKENDS),
+        metavar="|".join((*BACKENDS, *SHAPES)),
         help="the device (default: %(default)s)",
     )
     parser.add_argument(

@@ -12,18 +12,24 @@ from cosim.golden import GoldenDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
 from tests.cosim.bridge.serving import bridge
-from tests.cosim.devices import DEVICES
+from tests.cosim.devices import DEVICES, linked
 
 REMOTE = "remote"
 
 
-@pytest.fixture(params=[*DEVICES, REMOTE])
+# Over the link every case loads its image byte by byte: `nox -s board` runs them all.
+LINKED = "linked"
+
+
+@pytest.fixture(params=[*DEVICES, pytest.param(LINKED, marks=pytest.mark.campaign), REMOTE])
 def new_device(request: pytest.FixtureRequest) -> Iterator[Callable[..., Device]]:
     """Makes devices of one kind; of the small configuration unless told. A remote one is the
     golden model behind a bridge."""
     with contextlib.ExitStack() as stack:
 
         def make(config: DeviceConfig = CONFIGURATIONS["tiny"]) -> Device:
+            if request.param == LINKED:
+                return linked(config)
             if request.param != REMOTE:
                 return DEVICES[request.param](config)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

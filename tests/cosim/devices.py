@@ -10,8 +10,12 @@ from collections.abc import Callable
 
 import pytest
 
+from cosim.boards import build
+from cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
+from cosim.link.device import BoardDevice
+from cosim.link.session import Session
 from cosim.verilated.build import missing
 from cosim.verilated.device import VerilatedDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
@@ -33,6 +37,16 @@ def verilated(config: DeviceConfig) -> VerilatedDevice:
     if config in _TRACED:
         device.record(False)
     return device
+
+
+def linked(config: DeviceConfig) -> BoardDevice:
+    """The RTL behind its host link, over a line without faults."""
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    if config != TINY:
+        pytest.skip(f"{config.name} is not built with a link for tests")
+    line = SimulatedLine(SimulatedBoard(build.linked(config)))
+    return BoardDevice(Session(line, now=line.now), config)
 
 
 DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {

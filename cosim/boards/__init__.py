@@ -1,0 +1,8 @@
+"""A board without a board: its gateware compiled by Verilator, and a serial port to it.
+
+build    Verilog -> library, cached
+shim     the clock loop in C++: bytes to the link, or to the pins, bit by bit
+simulated   the library in Python; a line to it
+netlist  a board's netlist as Verilog, with models of the part's cells
+virtual  a pseudo-terminal with a simulated board behind it
+"""

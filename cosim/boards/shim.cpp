@@ -1,0 +1,135 @@
+// The clock loop around the gateware of a board, with a C interface that moves bytes.
+//
+// PINS: the top is a board's, and bytes go over its pins, start bit to stop bit, each bit as many
+// cycles long as the gateware was built for. Else it is a LinkedWjasip, which takes bytes.
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "Vboard.h"
+#include "verilated.h"
+
+struct Board {
+    VerilatedContext context;
+    std::unique_ptr<Vboard> top;
+    uint64_t cycles = 0;
+    std::deque<uint8_t> in;
+    std::vector<uint8_t> out;
+#if PINS
+    uint32_t divisor = 1;
+    uint32_t sending = 0, send_left = 0;   // bits still on their way, the next lowest; 0: none
+    uint32_t receiving = 0, bits = 0, receive_left = 0;
+#endif
+
+    void cycle() {
+#if PINS
+        if (send_left) {
+            --send_left;
+        } else if (sending > 1) {
+            top->rx = sending & 1;
+            sending >>= 1;
+            send_left = divisor - 1;
+        } else if (!in.empty()) {
+            // A one above the stop bit says where it ends.
+            sending = 1 << 9 | uint32_t(in.front()) | 1 << 8;
+            in.pop_front();
+            top->rx = 0;
+            send_left = divisor - 1;
+        } else {
+            top->rx = 1;
+        }
+#else
+        top->received___05Fvalid = !in.empty();
+        if (!in.empty()) {
+            top->received___05Fpayload = in.front();
+            in.pop_front();
+        }
+        top->transmitted___05Fready = 1;
+#endif
+        top->clk = 0;
+        top->eval();
+#if PINS
+        if (!bits) {
+            if (!top->tx) {
+                bits = 9;
+                receive_left = divisor + divisor / 2 - 1;
+            }
+        } else if (receive_left) {
+            --receive_left;
+        } else {
+            if (bits == 1) {
+                if (top->tx) out.push_back(uint8_t(receiving));
+            } else {
+                receiving = receiving >> 1 | (top->tx ? 0x80 : 0);
+            }
+            --bits;
+            receive_left = divisor - 1;
+        }
+#else
+        if (top->transmitted___05Fvalid) out.push_back(top->transmitted___05Fpayload);
+#endif
+        top->clk = 1;
+        top->eval();
+        ++cycles;
+    }
+};
+
+extern "C" {
+
+Board *board_new(uint32_t divisor) {
+    auto *board = new Board;
+    board->context.randReset(0);
+    board->top.reset(new Vboard(&board->context));
+#if PINS
+    board->divisor = divisor;
+    board->top->rx = 1;
+#else
+    board->top->rst = 1;
+    board->cycle();
+    board->top->rst = 0;
+#endif
+    return board;
+}
+
+void board_delete(Board *board) {
+    board->top->final();
+    delete board;
+}
+
+void board_put(Board *board, const uint8_t *data, uint64_t count) {
+    board->in.insert(board->in.end(), data, data + count);
+}
+
+// Bytes that have not gone in yet.
+uint64_t board_waiting(Board *board) { return board->in.size(); }
+
+void board_run(Board *board, uint64_t cycles) {
+    while (cycles--) board->cycle();
+}
+
+// As a board that is switched off and on. What the line holds stays there.
+void board_reset(Board *board) {
+    board->top->final();
+    board->top.reset(new Vboard(&board->context));
+#if PINS
+    board->top->rx = 1;
+#else
+    board->top->rst = 1;
+    board->cycle();
+    board->top->rst = 0;
+#endif
+}
+
+uint64_t board_count(Board *board) { return board->out.size(); }
+
+void board_take(Board *board, uint8_t *to) {
+    std::memcpy(to, board->out.data(), board->out.size());
+    board->out.clear();
+}
+
+uint64_t board_cycles(Board *board) { return board->cycles; }
+
+}

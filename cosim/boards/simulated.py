@@ -1,0 +1,101 @@
+"""A simulated board in this process, and a line to it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any
+
+
+class SimulatedBoard:
+    """The library of a board. `divisor` is for one with pins: cycles a bit."""
+
+    def __init__(self, path: Path, divisor: int = 1) -> None:
+        self._functions = _functions(path)
+        self._board = self._functions.board_new(divisor)
+
+    def put(self, data: bytes) -> None:
+        """Bytes for the board; they go in as fast as the line is."""
+        self._functions.board_put(self._board, data, len(data))
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that have not gone in yet."""
+        return int(self._functions.board_waiting(self._board))
+
+    def run(self, cycles: int) -> None:
+        self._functions.board_run(self._board, cycles)
+
+    def take(self) -> bytes:
+        """What came out since it was last asked."""
+        count = self._functions.board_count(self._board)
+        buffer = ctypes.create_string_buffer(count)
+        self._functions.board_take(self._board, buffer)
+        return buffer.raw
+
+    def reset(self) -> None:
+        """Off and on."""
+        self._functions.board_reset(self._board)
+
+    @property
+    def cycles(self) -> int:
+        return int(self._functions.board_cycles(self._board))
+
+    def close(self) -> None:
+        if self._board:
+            self._functions.board_delete(self._board)
+            self._board = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_board", None):
+            self.close()
+
+
+class SimulatedLine:
+    """A line to a simulated board: reading runs it. Time is the board's (`now`), so that a run
+    is the same every time.
+
+    clock  cycles a second
+    """
+
+    def __init__(self, board: SimulatedBoard, clock: float = 60_000, chunk: int = 400) -> None:
+        self.board, self._clock, self._chunk = board, clock, chunk
+
+    def now(self) -> float:
+        return self.board.cycles / self._clock
+
+    def read(self, timeout: float) -> bytes:
+        end = self.board.cycles + timeout * self._clock
+        while True:
+            self.board.run(self._chunk)
+            data = self.board.take()
+            if data or self.board.cycles >= end:
+                return data
+
+    def write(self, data: bytes) -> None:
+        self.board.put(data)
+
+    def close(self) -> None:
+        self.board.close()
+
+
+@functools.cache
+def _functions(path: Path) -> Any:
+    functions = ctypes.CDLL(str(path))
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    signatures: dict[str, tuple[Any, list[Any]]] = {
+        "board_new": (pointer, [ctypes.c_uint32]),
+        "board_delete": (None, [pointer]),
+        "board_put": (None, [pointer, ctypes.c_char_p, number]),
+        "board_waiting": (number, [pointer]),
+        "board_run": (None, [pointer, number]),
+        "board_reset": (None, [pointer]),
+        "board_count": (number, [pointer]),
+        "board_take": (None, [pointer, ctypes.c_char_p]),
+        "board_cycles": (number, [pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(functions, name)
+        function.restype, function.argtypes = result, arguments
+    return functions

@@ -1,0 +1,20 @@
+"""A board behind the device contract."""
+
+from __future__ import annotations
+
+from cosim.link.processor import LinkProcessor
+from cosim.link.session import Session
+from cosim.processor import ProcessorDevice
+from hdl.boards.identity import Identity
+from hdl.config import DeviceConfig
+
+
+class BoardDevice(ProcessorDevice):
+    """A WJASIP at the other end of a session, which it opens; the board then is as new: no
+    image, no tuples, whatever another host left behind."""
+
+    def __init__(self, session: Session, config: DeviceConfig, stall: float = 60.0) -> None:
+        processor = LinkProcessor(session, config, stall)
+        self.identity: Identity = processor.identity
+        self.session = session
+        super().__init__(config, processor)

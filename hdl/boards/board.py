@@ -1,0 +1,103 @@
+"""What a board is, and the boards there are. Their pins are in `constraints/<board>/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+BAUD = 1_000_000
+"""Of a serial port, unless a board or its user has another."""
+
+
+class BoardRefused(ValueError):
+    """Something this board cannot be built with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An FPGA: how nextpnr calls it, and what is in it.
+
+    cells  LUT4, with as many registers
+    ram    block RAMs of 18 Kbit
+    """
+
+    name: str
+    option: str
+    package: str
+    speed: str
+    cells: int
+    ram: int
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """
+    oscillator  MHz
+    clock       MHz of the processor, unless a configuration has its own in `clocks`
+    baud        of the serial port
+    leds        how many it has
+    dark        LEDs light when low
+    button      there is a reset button; it is low when pressed
+    high        pins that must be held high
+    programs    how people load a bitstream
+    """
+
+    name: str
+    title: str
+    part: Part
+    oscillator: float
+    clock: float
+    leds: int
+    programs: str
+    baud: int = BAUD
+    dark: bool = False
+    button: bool = False
+    high: tuple[str, ...] = ()
+    clocks: dict[str, float] = field(default_factory=dict, hash=False)
+
+    def clock_of(self, config: str) -> float:
+        return self.clocks.get(config, self.clock)
+
+
+_ECP5_85 = {"cells": 83640, "ram": 208}
+LFE5U_85 = Part("LFE5U-85F", "--85k", "CABGA381", "6", **_ECP5_85)
+LFE5UM5G_85 = Part("LFE5UM5G-85F", "--um5g-85k", "CABGA554", "8", **_ECP5_85)
+LFE5U_25 = Part("LFE5U-25F", "--25k", "CABGA256", "6", cells=24288, ram=56)
+
+BOARDS: dict[str, Board] = {
+    board.name: board
+    for board in (
+        Board(
+            name="ulx3s",
+            title="ULX3S-85F",
+            part=LFE5U_85,
+            oscillator=25,
+            clock=50,
+            leds=8,
+            # Else the ESP32 beside it restarts the board.
+            high=("wifi_gpio0",),
+            programs="openFPGALoader -b ulx3s",
+        ),
+        Board(
+            name="ecpix5",
+            title="ECPIX-5 85F",
+            part=LFE5UM5G_85,
+            oscillator=100,
+            clock=50,
+            leds=12,
+            dark=True,
+            button=True,
+            programs="openFPGALoader -b ecpix5",
+        ),
+        Board(
+            name="icesugar_pro",
+            title="iCESugar-pro (LFE5U-25F)",
+            part=LFE5U_25,
+            oscillator=25,
+            clock=50,
+            leds=3,
+            dark=True,
+            button=True,
+            programs="openFPGALoader -b icesugar-pro",
+        ),
+    )
+}

@@ -1,0 +1,90 @@
+"""Deframer: from bytes on the line to frames that arrived whole."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import crc, data, stream, wiring
+from amaranth.lib.crc import catalog
+from amaranth.lib.wiring import In, Out
+
+from hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, TRAILER
+
+FRAME_CRC = catalog.CRC32_ISO_HDLC
+"""As `zlib.crc32`."""
+
+HEAD = data.StructLayout(
+    {"kind": 8, "session": 16, "sequence": 16, "ack": 16, "credit": 16, "length": 8}
+)
+assert HEAD.size == 8 * HEADER
+
+
+class Deframer(wiring.Component):
+    """Takes flags and escapes away, and checks length and checksum when a frame ends. Bytes of
+    the payload are given as they come, before it is known whether the frame is good.
+
+    latency     1 cycle from a payload byte, 2 from a frame's last flag
+    throughput  a byte a cycle
+
+    bytes       from the line
+    head        of the frame that comes, once its payload begins
+    payload     a byte of it, and its place in the payload
+    good        pulse: the frame whose head this is, is whole
+    bad         pulse: something between two flags was not
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "bytes": In(stream.Signature(8)),
+                "head": Out(HEAD),
+                "payload": Out(
+                    stream.Signature(data.StructLayout({"byte": 8, "place": range(MOST)}))
+                ),
+                "good": Out(1),
+                "bad": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.crc = checksum = crc.Processor(FRAME_CRC(data_width=8))
+        incoming = self.bytes.payload
+        escaped = Signal()
+        byte, come = Signal(8), Signal()
+        most = HEADER + MOST + TRAILER
+        count = Signal(range(most + 2))  # bytes of the frame so far; more than `most` is too many
+        head = Signal(HEAD)
+        m.d.comb += [self.head.eq(head), self.bytes.ready.eq(1)]
+        m.d.comb += [
+            byte.eq(incoming ^ (escaped << ESCAPED.bit_length() - 1)),
+            come.eq(self.bytes.valid & (incoming != FLAG) & (incoming != ESCAPE)),
+            checksum.data.eq(byte),
+            checksum.valid.eq(come),
+        ]
+        m.d.sync += self.payload.valid.eq(0)
+        with m.If(come):
+            m.d.sync += [
+                escaped.eq(0),
+                self.payload.payload.byte.eq(byte),
+                self.payload.payload.place.eq(count - HEADER),
+            ]
+            with m.If(count <= most):
+                m.d.sync += count.eq(count + 1)
+            with m.If(count < HEADER):
+                m.d.sync += head.eq(Cat(head.as_value()[8:], byte))
+            with m.Elif(count < HEADER + MOST):
+                m.d.sync += self.payload.valid.eq(count < HEADER + head.length)
+        with m.Elif(self.bytes.valid & (incoming == ESCAPE)):
+            m.d.sync += escaped.eq(1)
+
+        # A flag ends what there is, and begins anew.
+        ended, whole = Signal(), Signal()
+        m.d.comb += ended.eq(self.bytes.valid & (incoming == FLAG))
+        m.d.comb += whole.eq(
+            checksum.match_detected & (count == HEADER + TRAILER + head.length) & ~escaped
+        )
+        m.d.comb += checksum.start.eq(ended)
+        m.d.sync += [self.good.eq(ended & whole), self.bad.eq(ended & ~whole & (count != 0))]
+        with m.If(ended):
+            m.d.sync += [count.eq(0), escaped.eq(0)]
+        return m

@@ -1,0 +1,142 @@
+"""All of a build, cached: what was made of the same sources by the same tools is not made again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.boards.board import Board
+from hdl.boards.flow import picture
+from hdl.boards.flow.placement import Placed, pack, place
+from hdl.boards.flow.report import Report
+from hdl.boards.flow.synthesis import Size, memory_hints, size, synthesise
+from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
+from hdl.boards.identity import version
+from hdl.boards.tops import Setting
+from hdl.config import DeviceConfig
+
+FILES = ("bitstream.bit", "report.txt", "report.json", "floorplan.svg")
+
+
+class DoesNotFit(BitstreamFailed):
+    """The part has too little of something."""
+
+    def __init__(self, board: Board, config: DeviceConfig, exceeds: list[str]) -> None:
+        self.exceeds = exceeds
+        super().__init__(
+            f"configuration {config.name} does not fit {board.title}: " + ", ".join(exceeds)
+        )
+
+
+class TimingFailed(BitstreamFailed):
+    """No seed reached the clock. The report is there, a bitstream is not."""
+
+    def __init__(self, report: Report, folder: Path) -> None:
+        self.report, self.folder = report, folder
+        reached = int(report.best.clock)
+        super().__init__(
+            f"timing failed: {report.short_by()}; the report is in {folder}",
+            f"--clock {reached} makes a bitstream of what was reached; or more --seeds",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One board with one configuration.
+
+    constraints  the folder of the board's pins and clocks
+    cache        where builds are kept
+    """
+
+    setting: Setting
+    constraints: Path
+    cache: Path
+
+    def netlist(self, note: Note) -> tuple[Path, Size]:
+        """The folder with `top.json`, and what the netlist needs."""
+        check()
+        setting = self.setting
+        folder = self.cache / f"netlist-{self._key()}"
+        with _alone(folder, note):
+            if not (folder / "done").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                note(f"synthesis of {setting.config.name} for {setting.board.name}, some minutes")
+                synthesise(setting, folder)
+                (folder / "done").touch()
+        return folder, size(folder)
+
+    def run(self, seeds: int, note: Note) -> tuple[Path, Report]:
+        """The folder with the files, made of the first seed that reaches the clock."""
+        folder, needs = self.netlist(note)
+        board, config = self.setting.board, self.setting.config
+        exceeds = needs.exceeds(board.part)
+        if exceeds:
+            raise DoesNotFit(board, config, exceeds)
+        tried: list[Placed] = []
+        for seed in range(1, seeds + 1):
+            tried.append(self._placed(seed, folder, note))
+            if tried[-1].meets:
+                break
+        best = max(tried, key=lambda placed: placed.clock)
+        report = Report(board, config, version(), self.setting.baud, best, tried)
+        with _alone(folder, note):
+            _write(report, folder)
+            if best.meets:
+                note("packing the bitstream")
+                pack(best.seed, folder, folder / FILES[0])
+        if not best.meets:
+            raise TimingFailed(report, folder)
+        return folder, report
+
+    def _placed(self, seed: int, folder: Path, note: Note) -> Placed:
+        kept = folder / f"{seed}.placed"
+        with _alone(folder, note):
+            if not kept.exists():
+                placed = place(
+                    self.setting.board, self.constraints, self.setting.clock, seed, folder, note
+                )
+                kept.write_text(json.dumps(dataclasses.asdict(placed)))
+            data = json.loads(kept.read_text())
+        data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
+        return Placed(**data)
+
+    def _key(self) -> str:
+        pins = [file.read_text() for file in sorted(self.constraints.glob("*.lpf"))]
+        what = [
+            dataclasses.asdict(self.setting.board),
+            self.setting.identity.encode().hex(),
+            self.setting.divisor,
+            version(),
+            pins,
+            list(memory_hints()),
+            versions(),
+        ]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+
+
+def _write(report: Report, folder: Path) -> None:
+    (folder / FILES[1]).write_text(report.to_text())
+    (folder / FILES[2]).write_text(json.dumps(report.to_json(), indent=2) + "\n")
+    placed = picture.tiles(folder / f"{report.best.seed}.json")
+    (folder / FILES[3]).write_text(picture.svg(report, placed))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, note: Note) -> Iterator[None]:
+    """One process at a time in a folder. The lock goes with the process that holds it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            note("waiting for another process that builds the same")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

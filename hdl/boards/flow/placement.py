@@ -1,0 +1,113 @@
+"""Placement and routing, a seed at a time; packing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hdl.boards.board import Board
+from hdl.boards.flow.tools import BitstreamFailed, Note, run
+
+_PHASES = (
+    (re.compile(r"Packing (constants|carries|LUTs|slices|block RAM)"), "packing"),
+    (re.compile(r"(HeAP|Placed \d+|Creating initial|initial placement)"), "placing"),
+    (re.compile(r"(Routing|router)"), "routing"),
+)
+_TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a seed came to.
+
+    clock     MHz it runs at
+    wanted    MHz it was to run at
+    path      the slowest path: from, to, and their delays in ns
+    used      cells by type, of how many
+    """
+
+    seed: int
+    clock: float
+    wanted: float
+    path: list[dict[str, Any]]
+    used: dict[str, tuple[int, int]]
+
+    @property
+    def meets(self) -> bool:
+        return self.clock >= self.wanted
+
+
+def place(
+    board: Board, constraints: Path, clock: float, seed: int, folder: Path, note: Note
+) -> Placed:
+    """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist."""
+    part = board.part
+    phase = ""
+
+    def line(text: str) -> None:
+        nonlocal phase
+        for pattern, name in _PHASES:
+            if pattern.search(text) and name != phase:
+                phase = name
+                note(f"seed {seed}: {name}")
+
+    arguments = [
+        part.option, "--package", part.package, "--speed", part.speed,
+        "--json", "top.json", "--seed", str(seed), "--freq", f"{clock:g}",
+        "--timing-allow-fail", "--report", f"{seed}.report.json",
+        "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
+    ]  # fmt: skip
+    for file in sorted(constraints.glob("*.lpf")):
+        # Beside the netlist, for the tool sees little else of the file system.
+        shutil.copy(file, folder)
+        arguments += ["--lpf", file.name]
+    log: list[str] = []
+    note(f"seed {seed}: packing")
+
+    def both(text: str) -> None:
+        log.append(text)
+        line(text)
+
+    status, last = run("nextpnr-ecp5", arguments, folder, both)
+    (folder / f"{seed}.log").write_text("\n".join(log) + "\n")
+    if status:
+        reason = next((found[1] for text in log if (found := _TOO_MANY.search(text))), None)
+        raise BitstreamFailed(
+            f"seed {seed}: " + (reason or "placing failed:\n" + "\n".join(last[-10:])),
+            "another seed may do: --seeds N" if reason else None,
+        )
+    return read(json.loads((folder / f"{seed}.report.json").read_text()), seed, clock)
+
+
+def read(report: dict[str, Any], seed: int, wanted: float) -> Placed:
+    """From a report of nextpnr's. Of several clocks, the one with least to spare."""
+    clocks = report["fmax"]
+    if not clocks:
+        raise BitstreamFailed(f"seed {seed}: no clock in the report")
+    name = min(clocks, key=lambda net: clocks[net]["achieved"] / clocks[net]["constraint"])
+    path: list[dict[str, Any]] = next(
+        (
+            path["path"]
+            for path in report["critical_paths"]
+            if path["from"] == path["to"] and path["from"].endswith(name)
+        ),
+        [],
+    )
+    spare = clocks[name]["achieved"] / clocks[name]["constraint"]
+    used = {
+        cell: (figures["used"], figures["available"])
+        for cell, figures in report["utilization"].items()
+    }
+    return Placed(seed, wanted * spare, wanted, path, used)
+
+
+def pack(seed: int, folder: Path, bitstream: Path) -> None:
+    status, last = run(
+        "ecppack", ["--compress", "--input", f"{seed}.config", "--bit", bitstream.name], folder
+    )
+    if status:
+        raise BitstreamFailed("packing failed:\n" + "\n".join(last[-10:]))

@@ -1,0 +1,150 @@
+"""What came of a build, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hdl.boards.board import Board
+from hdl.boards.flow.placement import Placed
+from hdl.boards.protocol import HEADER, MOST, TRAILER
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+
+_OUTER = ("linked", "wjasip")
+_RAW_CYCLES = 6
+"""In which the processor takes a raw tuple in, if none has to wait."""
+NAMES = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "registers", "DP16KD": "block RAMs"}
+
+
+def component(cell: str) -> str:
+    """Whose cell it is: the names of the components it is in, outermost first. What synthesis
+    made up has a dollar in it."""
+    parts = [part for part in cell.split(".")[:-1] if part not in _OUTER and "$" not in part]
+    return ".".join(parts[:2]) or "top"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of the slowest path that lies within a component, or between two."""
+
+    where: str
+    logic: float
+    routing: float
+
+
+def segments(path: list[dict[str, Any]]) -> list[Segment]:
+    """The slowest path by component, from its beginning to its end."""
+    found: list[Segment] = []
+    for step in path:
+        begin, end = component(step["from"]["cell"]), component(step["to"]["cell"])
+        where = begin if begin == end else f"{begin} to {end}"
+        delay = step["delay"]
+        wire = step["type"] == "routing"
+        last = found[-1] if found and found[-1].where == where else Segment(where, 0.0, 0.0)
+        found = found[:-1] if found and found[-1].where == where else found
+        logic, routing = last.logic + delay * (not wire), last.routing + delay * wire
+        found.append(Segment(where, logic, routing))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    version  of the gateware
+    best     what the bitstream is made of
+    tried    every seed
+    """
+
+    board: Board
+    config: DeviceConfig
+    version: int
+    baud: int
+    best: Placed
+    tried: Sequence[Placed]
+
+    @property
+    def pairs(self) -> float:
+        """Pairs a second at most: all areas at work, a row of lanes a cycle."""
+        return self.config.streams * max(self.config.lanes, 1) * self.runs_at * 1e6
+
+    @property
+    def runs_at(self) -> float:
+        """MHz the bitstream's clock has."""
+        return self.best.wanted
+
+    @property
+    def tuples(self) -> float:
+        """Raw tuples a second the processor takes in at most."""
+        return self.runs_at * 1e6 / _RAW_CYCLES
+
+    @property
+    def line_tuples(self) -> float:
+        """Raw tuples a second the serial port brings at most."""
+        config = self.config
+        bits = 4 + config.timestamp_width + config.sequence_width
+        bits += MAX_ATTRIBUTES * config.attribute_width
+        message = 1 + -(-bits // 8)
+        frame = MOST + HEADER + TRAILER + 2
+        return self.baud / 10 * MOST / frame / message
+
+    def short_by(self) -> str:
+        """By how much and where timing fails."""
+        best = self.best
+        path = segments(best.path)
+        where = f"; slowest path: {path[0].where} to {path[-1].where}" if path else ""
+        missing = best.wanted - best.clock
+        return (
+            f"{best.clock:.1f} MHz of {best.wanted:g} MHz asked, {missing:.1f} MHz"
+            f" ({missing / best.wanted:.0%}) short in the best of {len(self.tried)}"
+            f" seed{'s' * (len(self.tried) != 1)}{where}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        best = self.best
+        return {
+            "board": self.board.name,
+            "part": self.board.part.name,
+            "config": self.config.to_json(),
+            "version": f"{self.version:08x}",
+            "baud": self.baud,
+            "clock": {"wanted": best.wanted, "reached": round(best.clock, 2), "met": best.meets},
+            "seeds": {str(p.seed): round(p.clock, 2) for p in self.tried},
+            "seed": best.seed,
+            "used": {
+                NAMES[cell]: {"used": n, "of": of}
+                for cell, (n, of) in best.used.items()
+                if cell in NAMES
+            },
+            "path": [
+                {"where": s.where, "logic": round(s.logic, 3), "routing": round(s.routing, 3)}
+                for s in segments(best.path)
+            ],
+            "pairs_a_second": round(self.pairs),
+            "tuples_a_second": {"processor": round(self.tuples), "line": round(self.line_tuples)},
+        }
+
+    def to_text(self) -> str:
+        best = self.best
+        lines = [
+            f"{self.board.title}, configuration {self.config.name},"
+            f" bitstream version {self.version:08x}",
+            "",
+        ]
+        for cell, (used, of) in best.used.items():
+            if cell in NAMES:
+                lines.append(f"  {NAMES[cell]:<11} {used:>7,} of {of:>7,}  {used / of:>4.0%}")
+        verdict = "met" if best.meets else "NOT met"
+        lines += [
+            "",
+            f"  clock       {best.clock:.1f} MHz reached, {best.wanted:g} MHz asked: {verdict}",
+            "  seeds       " + ", ".join(f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried),
+            f"  pairs       {self.pairs / 1e6:,.0f} million a second at most",
+            f"  tuples      {self.tuples / 1e6:.1f} million a second into the processor,"
+            f" {self.line_tuples:,.0f} over the serial port, at most",
+            "",
+            "  slowest path, in ns of logic and of wire",
+        ]
+        for s in segments(best.path):
+            lines.append(f"    {s.logic:5.2f} {s.routing:5.2f}  {s.where}")
+        return "\n".join(lines) + "\n"

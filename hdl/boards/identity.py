@@ -1,0 +1,101 @@
+"""What a bitstream says it is, and what a host wants to hear.
+
+The version is a digest of the gateware's own sources, comments and docstrings left out:
+two bitstreams of the same version and configuration are the same circuit to their host.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdl.boards import protocol
+from hdl.config import DeviceConfig
+
+NAME = 15
+"""Bytes of a board's name."""
+LENGTH = 1 + NAME + 4 + 4 + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """
+    board    its name
+    config   digest of the configuration
+    version  of the gateware
+    clock    of the processor, in kHz
+    """
+
+    board: str
+    config: int
+    version: int
+    clock: int
+    protocol: int = protocol.VERSION
+
+    def encode(self) -> bytes:
+        name = self.board.encode("ascii")
+        if len(name) > NAME:
+            raise ValueError(f"board name {self.board!r}: want at most {NAME} letters")
+        numbers = (self.config, self.version, self.clock)
+        return (
+            bytes([self.protocol])
+            + name.ljust(NAME, b"\0")
+            + b"".join(number.to_bytes(4, "little") for number in numbers)
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> Identity | None:
+        """None of what says nothing this host understands."""
+        if len(data) != LENGTH or data[0] != protocol.VERSION:
+            return None
+        name = data[1 : 1 + NAME].rstrip(b"\0").decode("ascii", "replace")
+        at = 1 + NAME
+        config, version, clock = (
+            int.from_bytes(data[at + 4 * i : at + 4 * i + 4], "little") for i in range(3)
+        )
+        return cls(name, config, version, clock)
+
+    @classmethod
+    def of(cls, board: str, config: DeviceConfig, clock: float) -> Identity:
+        """Of what these sources make; the clock in MHz."""
+        return cls(board, config_digest(config), version(), round(clock * 1000))
+
+
+def config_digest(config: DeviceConfig) -> int:
+    """Of all parameters but the name."""
+    shape = {name: value for name, value in config.to_json().items() if name != "name"}
+    return _digest(json.dumps(shape, sort_keys=True).encode())
+
+
+@functools.cache
+def version() -> int:
+    """Of the gateware, as it is when a process first asks."""
+    here = Path(__file__).parent
+    sources = sorted([*here.parent.glob("*.py"), *here.glob("*.py")])
+    return _digest("\n".join(_code(source) for source in sources).encode())
+
+
+def _code(source: Path) -> str:
+    """A source without what means nothing to a machine."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [part for part in body if not _is_text(part)]
+    return source.name + ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _digest(data: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(data).digest()[:4], "little")

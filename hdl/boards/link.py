@@ -1,0 +1,131 @@
+"""Link: one session with a host, over a line that may damage anything."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.boards.deframer import Deframer
+from hdl.boards.framer import Framer
+from hdl.boards.identity import Identity
+from hdl.boards.protocol import Kind
+from hdl.boards.receiver import Receiver
+from hdl.boards.sender import Sender
+
+RING = 1024
+"""Bytes that may be on their way each way: a round trip of some milliseconds at a megabaud."""
+
+
+class Link(wiring.Component):
+    """deframer -> receiver -> stream of the host;  stream to the host -> sender -> framer
+
+    A session begins when the host opens it under a new number and everything under way was
+    dropped (`clear` until `cleared`); before that no stream flows.
+
+    latency     that of its parts
+    throughput  a byte in 3 cycles
+
+    received, transmitted   the line, in bytes
+    from_host, to_host      the streams
+    clear, cleared          drop what is under way; it is so
+    open                    a session is open
+    bad                     pulse: something on the line was no frame
+    """
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        super().__init__(
+            {
+                "received": In(stream.Signature(8)),
+                "transmitted": Out(stream.Signature(8)),
+                "from_host": Out(stream.Signature(8)),
+                "to_host": In(stream.Signature(8)),
+                "clear": Out(1),
+                "cleared": In(1),
+                "open": Out(1),
+                "bad": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        identity = self.identity.encode()
+        m.submodules.deframer = deframer = Deframer()
+        m.submodules.receiver = receiver = Receiver(RING)
+        m.submodules.sender = sender = Sender(RING)
+        m.submodules.framer = framer = Framer(identity)
+        wiring.connect(m, wiring.flipped(self.received), deframer.bytes)
+        wiring.connect(m, deframer.payload, receiver.payload)
+        wiring.connect(m, receiver.bytes, wiring.flipped(self.from_host))
+        wiring.connect(m, wiring.flipped(self.to_host), sender.bytes)
+        wiring.connect(m, framer.bytes, wiring.flipped(self.transmitted))
+
+        head = deframer.head
+        session, lost = Signal(16), Signal(16)
+        opening = Signal()
+        mine, asks, brings = Signal(), Signal(), Signal()
+        m.d.comb += [
+            asks.eq(head.kind == Kind.ASK),
+            mine.eq(
+                deframer.good
+                & ((head.kind == Kind.DATA) | asks)
+                & self.open
+                & (head.session == session)
+            ),
+            brings.eq(head.length != 0),
+            receiver.keep.eq(mine),
+            receiver.sequence.eq(head.sequence),
+            receiver.length.eq(head.length),
+            sender.told.eq(mine),
+            sender.ack.eq(head.ack),
+            sender.credit.eq(head.credit),
+            sender.again.eq(asks),
+            receiver.clear.eq(opening),
+            sender.clear.eq(opening),
+            self.clear.eq(opening),
+            self.bad.eq(deframer.bad),
+        ]
+
+        # What is to be said, until it is.
+        say_opened, say_lost, acknowledge = Signal(), Signal(), Signal()
+        with m.If(framer.taken):
+            with m.If(say_opened):
+                m.d.sync += say_opened.eq(0)
+            with m.Elif(say_lost):
+                m.d.sync += say_lost.eq(0)
+            with m.Else():
+                m.d.sync += acknowledge.eq(0)
+        with m.If(mine & (asks | brings)):
+            m.d.sync += acknowledge.eq(1)
+        with m.If(deframer.good):
+            with m.If(head.kind == Kind.OPEN):
+                with m.If((head.session != session) | ~(self.open | opening)):
+                    m.d.sync += [session.eq(head.session), opening.eq(1), self.open.eq(0)]
+                    m.d.sync += acknowledge.eq(0)
+                with m.Elif(self.open):
+                    m.d.sync += say_opened.eq(1)
+            with m.Elif(~mine & ~opening):
+                m.d.sync += [say_lost.eq(1), lost.eq(head.session)]
+        with m.If(opening & self.cleared):
+            m.d.sync += [opening.eq(0), self.open.eq(1), say_opened.eq(1), say_lost.eq(0)]
+
+        news, streams = Signal(), Signal()
+        m.d.comb += [
+            streams.eq(~say_opened & ~say_lost),
+            news.eq(self.open & ((sender.length != 0) | acknowledge | receiver.eager)),
+            framer.start.eq(say_opened | say_lost | news),
+            framer.identity.eq(say_opened),
+            framer.head.kind.eq(Mux(say_opened, Kind.OPENED, Mux(say_lost, Kind.LOST, Kind.DATA))),
+            # A host that hears LOST looks for the number it used.
+            framer.head.session.eq(Mux(say_lost & ~say_opened, lost, session)),
+            framer.head.sequence.eq(Mux(streams, sender.sequence, 0)),
+            framer.head.ack.eq(receiver.ack),
+            framer.head.credit.eq(receiver.credit),
+            framer.head.length.eq(Mux(say_opened, len(identity), Mux(streams, sender.length, 0))),
+            sender.taken.eq(framer.taken & streams),
+            receiver.told.eq(framer.taken & streams),
+            sender.place.eq(framer.place),
+            framer.byte.eq(sender.byte),
+        ]
+        return m

@@ -1,0 +1,64 @@
+"""A processor with its host link: all of a board but pins and clock."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.boards.identity import Identity
+from hdl.boards.link import Link
+from hdl.boards.port import HostPort
+from hdl.config import DeviceConfig
+from hdl.top import Wjasip
+
+
+class LinkedWjasip(wiring.Component):
+    """link <-> host port <-> processor
+
+    latency     that of its parts
+    throughput  the slowest of them, which is the line before the link
+
+    received, transmitted   the line, in bytes
+    open, bad   of the link
+    idle        of the processor
+    """
+
+    def __init__(self, config: DeviceConfig, identity: Identity) -> None:
+        self.config = config
+        self.link = Link(identity)
+        self.port = HostPort(config)
+        self.wjasip = Wjasip(config)
+        super().__init__(
+            {
+                "received": In(stream.Signature(8)),
+                "transmitted": Out(stream.Signature(8)),
+                "open": Out(1),
+                "bad": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.link = link = self.link
+        m.submodules.port = port = self.port
+        m.submodules.wjasip = wjasip = self.wjasip
+        wiring.connect(m, wiring.flipped(self.received), link.received)
+        wiring.connect(m, link.transmitted, wiring.flipped(self.transmitted))
+        wiring.connect(m, link.from_host, port.from_host)
+        wiring.connect(m, port.to_host, link.to_host)
+        wiring.connect(m, port.commands, wjasip.commands)
+        wiring.connect(m, wjasip.responses, port.responses)
+        wiring.connect(m, port.raw, wjasip.raw)
+        wiring.connect(m, wjasip.results, port.results)
+        wiring.connect(m, wjasip.handed_over, port.handed_over)
+        m.d.comb += [
+            port.idle.eq(wjasip.idle),
+            port.clear.eq(link.clear),
+            link.cleared.eq(port.cleared),
+            self.open.eq(link.open),
+            self.bad.eq(link.bad),
+            self.idle.eq(wjasip.idle),
+        ]
+        return m

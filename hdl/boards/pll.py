@@ -1,0 +1,115 @@
+"""PLL of an ECP5: the processor's clock from the board's oscillator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from amaranth.hdl import Instance, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+# What the part's data sheet allows, in MHz.
+INPUT, OUTPUT, VCO, DETECTOR = (8, 400), (3.125, 400), (400, 800), (3.125, 400)
+DIVIDERS = range(1, 129)
+CLOSE = 0.005
+"""A clock this much off, relatively, is what was asked for."""
+
+
+class ClockRefused(ValueError):
+    """A clock this PLL does not make of that oscillator."""
+
+
+@dataclass(frozen=True, slots=True)
+class PllParameters:
+    """oscillator / `input` * `feedback`; the oscillator within runs `output` times as fast.
+
+    clock  what comes of it, in MHz
+    """
+
+    input: int
+    feedback: int
+    output: int
+    clock: float
+
+    @classmethod
+    def of(cls, oscillator: float, clock: float) -> PllParameters:
+        """The dividers for the clock nearest to the one asked for."""
+        if not INPUT[0] <= oscillator <= INPUT[1]:
+            raise ClockRefused(f"oscillator {oscillator:g} MHz: want {INPUT[0]} to {INPUT[1]}")
+        if not OUTPUT[0] <= clock <= OUTPUT[1]:
+            raise ClockRefused(f"clock {clock:g} MHz: want {OUTPUT[0]} to {OUTPUT[1]}")
+        found = []
+        for divider in DIVIDERS:
+            detector = oscillator / divider
+            feedback = max(1, round(clock / detector))
+            made = detector * feedback
+            outputs = [n for n in DIVIDERS if VCO[0] <= made * n <= VCO[1]]
+            if not DETECTOR[0] <= detector <= DETECTOR[1] or feedback not in DIVIDERS:
+                continue
+            if outputs:
+                # The middle of its range is where the oscillator within is calmest.
+                output = min(outputs, key=lambda n: abs(made * n - sum(VCO) / 2))
+                off = abs(Fraction(oscillator) / divider * feedback - Fraction(clock))
+                found.append((off, divider, cls(divider, feedback, output, made)))
+        best = min(found, key=lambda each: each[:2], default=None)
+        if best is None or best[0] > Fraction(clock) * Fraction(CLOSE):
+            near = f"; the nearest is {best[2].clock:.3f}" if best else ""
+            raise ClockRefused(f"clock {clock:g} MHz from {oscillator:g} MHz: no dividers{near}")
+        return best[2]
+
+
+class Ecp5Pll(wiring.Component):
+    """
+    latency     some hundred microseconds to `locked`
+    throughput  a clock
+
+    source      the oscillator
+    clock       the clock
+    locked      it is stable
+    """
+
+    def __init__(self, oscillator: float, clock: float) -> None:
+        self.parameters = PllParameters.of(oscillator, clock)
+        super().__init__({"source": In(1), "clock": Out(1), "locked": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        p = self.parameters
+        m.submodules.pll = Instance(
+            "EHXPLLL",
+            # As the vendor's tool sets the analogue parts.
+            a_ICP_CURRENT="12",
+            a_LPF_RESISTOR="8",
+            a_MFG_ENABLE_FILTEROPAMP="1",
+            a_MFG_GMCREF_SEL="2",
+            p_PLLRST_ENA="DISABLED",
+            p_INTFB_WAKE="DISABLED",
+            p_STDBY_ENABLE="DISABLED",
+            p_DPHASE_SOURCE="DISABLED",
+            p_OUTDIVIDER_MUXA="DIVA",
+            p_OUTDIVIDER_MUXB="DIVB",
+            p_OUTDIVIDER_MUXC="DIVC",
+            p_OUTDIVIDER_MUXD="DIVD",
+            p_CLKI_DIV=p.input,
+            p_CLKFB_DIV=p.feedback,
+            p_CLKOP_DIV=p.output,
+            p_CLKOP_ENABLE="ENABLED",
+            p_CLKOP_CPHASE=p.output - 1,
+            p_CLKOP_FPHASE=0,
+            p_FEEDBK_PATH="CLKOP",
+            i_CLKI=self.source,
+            i_CLKFB=self.clock,
+            o_CLKOP=self.clock,
+            o_LOCK=self.locked,
+            i_RST=0,
+            i_STDBY=0,
+            i_PHASESEL0=0,
+            i_PHASESEL1=0,
+            i_PHASEDIR=0,
+            i_PHASESTEP=0,
+            i_PHASELOADREG=0,
+            i_PLLWAKESYNC=0,
+            i_ENCLKOP=0,
+        )
+        return m

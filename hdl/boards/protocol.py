@@ -1,0 +1,117 @@
+"""Frames and messages of the host link, the same for every board.
+
+*Bytes.* A frame stands between two flags; a flag or an escape within it is escaped.
+So after any damage the next flag is a new beginning.
+
+    FLAG | kind | session | sequence | ack | credit | length | payload | CRC-32 | FLAG
+
+*Stream.* Each side sends a stream of bytes, cut into frames anywhere. `sequence` is the
+place of the payload's first byte in it, `ack` the place of the first byte not yet had from
+the other side, and the other side may send up to `ack + credit`. All three count modulo
+2^16. A frame that is not the next one is dropped; who did not hear of its bytes sends them
+again.
+
+*Time.* Only the host keeps it. When nothing comes that it waits for, it asks (`ASK`): the
+board goes back to what the host acknowledged, sends that again, and acknowledges. The board
+never repeats anything of its own accord.
+
+*Sessions.* The host opens one under a number of its own (`OPEN`); the board drops what was
+under way, and answers `OPENED` with its identity once nothing is. A frame of another session
+is answered `LOST`, so that a host hears of a board that was reset.
+
+*Messages* are what the streams carry: an opcode, then a payload of the length that belongs
+to it, least significant byte first.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from dataclasses import dataclass
+
+FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
+"""An escaped byte is sent as ESCAPE and its exclusive or with ESCAPED."""
+
+PLACES = 1 << 16
+"""Places in a stream come round after so many bytes."""
+MOST = 248
+"""Bytes of payload in a frame, at most."""
+HEADER, TRAILER = 10, 4
+VERSION = 1
+"""Of this protocol; the first byte of an identity."""
+
+
+class Kind(enum.IntEnum):
+    OPEN = 1
+    OPENED = 2
+    DATA = 3
+    ASK = 4  # DATA that wants an answer
+    LOST = 5
+
+
+class Opcode(enum.IntEnum):
+    """Messages to the board; MARK is answered when all before it is done."""
+
+    COMMAND = 1
+    RAW = 2
+    MARK = 3
+
+
+class Reply(enum.IntEnum):
+    """Messages from the board."""
+
+    RESPONSE = 1
+    RESULT = 2
+    HANDED_OVER = 3
+    MARK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    kind: int
+    session: int
+    sequence: int = 0
+    ack: int = 0
+    credit: int = 0
+    payload: bytes = b""
+
+    def encode(self) -> bytes:
+        """With its flags, as it is sent."""
+        body = b"".join(
+            value.to_bytes(width, "little")
+            for value, width in zip(
+                (self.kind, self.session, self.sequence, self.ack, self.credit, len(self.payload)),
+                (1, 2, 2, 2, 2, 1),
+                strict=True,
+            )
+        )
+        body += self.payload
+        body += zlib.crc32(body).to_bytes(TRAILER, "little")
+        for special in (ESCAPE, FLAG):
+            body = body.replace(bytes([special]), bytes([ESCAPE, special ^ ESCAPED]))
+        return bytes([FLAG]) + body + bytes([FLAG])
+
+    @classmethod
+    def decode(cls, between: bytes) -> Frame | None:
+        """What stands between two flags; None of what is no frame."""
+        if not len(between) >= HEADER + TRAILER:
+            return None
+        body = _unescaped(between)
+        if body is None or len(body) < HEADER + TRAILER:
+            return None
+        inner, crc = body[:-TRAILER], body[-TRAILER:]
+        if zlib.crc32(inner).to_bytes(TRAILER, "little") != crc:
+            return None
+        if len(inner) != HEADER + inner[HEADER - 1]:
+            return None
+        session, sequence, ack, credit = (
+            int.from_bytes(inner[at : at + 2], "little") for at in (1, 3, 5, 7)
+        )
+        return cls(inner[0], session, sequence, ack, credit, inner[HEADER:])
+
+
+def _unescaped(between: bytes) -> bytes | None:
+    parts = between.split(bytes([ESCAPE]))
+    if any(not part for part in parts[1:]):
+        return None
+    return parts[0] + b"".join(bytes([part[0] ^ ESCAPED]) + part[1:] for part in parts[1:])

@@ -1,0 +1,102 @@
+"""Receiver: keeps what good frames bring, in order, until it is taken."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.boards.protocol import MOST, PLACES
+
+PLACE_BITS = PLACES.bit_length() - 1
+
+
+class Receiver(wiring.Component):
+    """A ring of bytes. Payload is written behind what is there as it comes, and belongs to it
+    only when it is known to be good and the next in order; else it is overwritten.
+
+    latency     2 cycles from `keep` to the first byte
+    throughput  a byte in, and one out in 2 cycles
+
+    payload     of the frame that comes
+    keep        pulse: the frame was good ...
+    sequence, length   ... and its payload has this place
+    bytes       the stream
+    ack, credit the place of the next byte wanted, and how many there is room for
+    eager       there is much more room than was last told
+    told        pulse: ack and credit are being sent
+    clear       forget everything; the next place is 0
+
+    `depth` is a power of two, at least the payload of two frames.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        super().__init__(
+            {
+                "payload": In(
+                    stream.Signature(data.StructLayout({"byte": 8, "place": range(MOST)}))
+                ),
+                "keep": In(1),
+                "sequence": In(PLACE_BITS),
+                "length": In(8),
+                "bytes": Out(stream.Signature(8)),
+                "ack": Out(PLACE_BITS),
+                "credit": Out(PLACE_BITS),
+                "eager": Out(1),
+                "told": In(1),
+                "clear": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.received = ring = memory.Memory(shape=8, depth=self.depth, init=[])
+        write, read = ring.write_port(), ring.read_port()
+        first, end = Signal(PLACE_BITS), Signal(PLACE_BITS)  # places of what is kept
+        address = len(write.addr)
+        payload = self.payload.payload
+        room = Signal(PLACE_BITS)
+        m.d.comb += [
+            self.payload.ready.eq(1),
+            room.eq(self.depth - (end - first)),
+            # Beyond the room, what is not yet taken would be overwritten.
+            write.en.eq(self.payload.valid & (payload.place < room)),
+            write.addr.eq((end + payload.place)[:address]),
+            write.data.eq(payload.byte),
+            read.addr.eq(first[:address]),
+            self.ack.eq(end),
+            self.credit.eq(room),
+        ]
+        with m.If(self.keep & (self.sequence == end) & (self.length <= room)):
+            m.d.sync += end.eq(end + self.length)
+
+        # A byte is read, then offered.
+        reading = Signal()
+        free = ~self.bytes.valid | self.bytes.ready
+        m.d.comb += read.en.eq((first != end) & ~reading)
+        with m.If(self.bytes.ready):
+            m.d.sync += self.bytes.valid.eq(0)
+        m.d.sync += reading.eq(read.en | (reading & ~free))
+        with m.If(reading & free):
+            m.d.sync += [
+                self.bytes.valid.eq(1),
+                self.bytes.payload.eq(read.data),
+                first.eq(first + 1),
+            ]
+
+        told = Signal(PLACE_BITS)  # first place the other side knows to be too far
+        limit = Signal(PLACE_BITS)
+        m.d.comb += limit.eq(first + self.depth)
+        m.d.sync += self.eager.eq((limit - told)[:PLACE_BITS] >= self.depth // 2)
+        with m.If(self.told):
+            m.d.sync += told.eq(limit)
+        with m.If(self.clear):
+            m.d.sync += [
+                first.eq(0),
+                end.eq(0),
+                reading.eq(0),
+                told.eq(self.depth),
+                self.bytes.valid.eq(0),
+            ]
+        return m

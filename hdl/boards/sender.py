@@ -1,0 +1,106 @@
+"""Sender: keeps what is to go out until the other side has it."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.boards.protocol import MOST
+from hdl.boards.receiver import PLACE_BITS
+
+
+class Sender(wiring.Component):
+    """A ring of bytes that are not acknowledged yet. The framer takes the next of them, as many
+    as the other side has room for; after `again` it begins with the first once more.
+
+    latency     4 cycles from a byte to `length`
+    throughput  a byte a cycle in
+
+    bytes       the stream to send
+    sequence, length   the next payload: its place, and how long it may be (0: there is none)
+    taken       pulse: it is being sent as it is now
+    place, byte a byte of the ring, a cycle after its place
+    told, ack, credit  the other side said so
+    again       pulse: with it, go back to what was acknowledged
+    empty       everything was acknowledged
+    clear       forget everything; the next place is 0
+
+    `depth` is a power of two, at least the payload of two frames.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        super().__init__(
+            {
+                "bytes": In(stream.Signature(8)),
+                "sequence": Out(PLACE_BITS),
+                "length": Out(8),
+                "taken": In(1),
+                "place": In(PLACE_BITS),
+                "byte": Out(8),
+                "told": In(1),
+                "ack": In(PLACE_BITS),
+                "credit": In(PLACE_BITS),
+                "again": In(1),
+                "empty": Out(1),
+                "clear": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.sending = ring = memory.Memory(shape=8, depth=self.depth, init=[])
+        write, read = ring.write_port(), ring.read_port()
+        address = len(write.addr)
+        # Places: acknowledged, next to send, end of what there is; and one too far.
+        first, sent = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        end, limit = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        kept = Signal(PLACE_BITS)
+        m.d.comb += [
+            kept.eq(end - first),
+            self.bytes.ready.eq(kept < self.depth),
+            self.empty.eq(kept == 0),
+            write.en.eq(self.bytes.valid & self.bytes.ready),
+            write.addr.eq(end[:address]),
+            write.data.eq(self.bytes.payload),
+            read.addr.eq(self.place[:address]),
+            read.en.eq(1),
+            self.byte.eq(read.data),
+            self.sequence.eq(sent),
+        ]
+        with m.If(write.en):
+            m.d.sync += end.eq(end + 1)
+
+        # Two steps, for there is time: what there is and may be sent, then the least of all.
+        waiting, allowed, least = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
+        fresh = Signal(2)  # the steps have seen `sent` as it is
+        m.d.sync += [
+            waiting.eq(end - sent),
+            allowed.eq(limit - sent),
+            least.eq(Mux(waiting < allowed, waiting, allowed)),
+            fresh.eq(fresh << 1 | 1),
+        ]
+        m.d.comb += self.length.eq(Mux(fresh.all(), Mux(least > MOST, MOST, least), 0))
+        with m.If(self.taken):
+            m.d.sync += [sent.eq(sent + self.length), fresh.eq(0)]
+
+        # What was heard, in two steps too; an acknowledgement of what was never sent is noise.
+        heard, heard_again = Signal(), Signal()
+        ack, far, more = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
+        m.d.sync += [
+            heard.eq(self.told),
+            heard_again.eq(self.again),
+            ack.eq(self.ack),
+            far.eq(self.ack + self.credit),
+            more.eq(self.ack - first),
+        ]
+        past = Signal()  # what is sent next was acknowledged meanwhile
+        m.d.comb += past.eq((sent - first)[:PLACE_BITS] < more)
+        with m.If(heard & (more <= kept)):
+            m.d.sync += [first.eq(ack), limit.eq(far)]
+            with m.If(heard_again | past):
+                m.d.sync += [sent.eq(ack), fresh.eq(0)]
+        with m.If(self.clear):
+            m.d.sync += [s.eq(0) for s in (first, sent, end, limit, fresh, heard)]
+        return m

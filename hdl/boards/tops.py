@@ -1,0 +1,125 @@
+"""The top of a board: pins and clock around a processor with its link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
+
+from hdl.boards.board import Board, BoardRefused
+from hdl.boards.identity import Identity
+from hdl.boards.leds import Led, StatusLeds
+from hdl.boards.linked import LinkedWjasip
+from hdl.boards.pll import Ecp5Pll, PllParameters
+from hdl.boards.reset import ClockGate, ResetButton
+from hdl.boards.uart import DIVISOR_BITS, LEAST_DIVISOR, UartReceiver, UartTransmitter
+from hdl.config import DeviceConfig
+
+_TOLERANCE = 0.015
+"""How far a baud rate may be off, relatively; half a bit in ten is lost at 0.05."""
+
+
+def divisor(clock: float, baud: int) -> int:
+    """Cycles a bit; the clock in MHz."""
+    cycles = round(clock * 1e6 / baud)
+    off = abs(clock * 1e6 / baud / cycles - 1) if cycles else 1.0
+    if not LEAST_DIVISOR <= cycles < 1 << DIVISOR_BITS or off > _TOLERANCE:
+        raise BoardRefused(
+            f"{baud} baud at {clock:g} MHz: {cycles} cycles a bit, {off:.1%} off;"
+            f" want {LEAST_DIVISOR} or more, and at most {_TOLERANCE:.1%}"
+        )
+    return cycles
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a board's top is made for; clock in MHz and baud rate are the board's if None."""
+
+    board: Board
+    config: DeviceConfig
+    wanted_clock: float | None = None
+    wanted_baud: int | None = None
+
+    @property
+    def clock(self) -> float:
+        """What the PLL makes of the oscillator."""
+        wanted = self.wanted_clock or self.board.clock_of(self.config.name)
+        return PllParameters.of(self.board.oscillator, wanted).clock
+
+    @property
+    def baud(self) -> int:
+        return self.wanted_baud or self.board.baud
+
+    @property
+    def divisor(self) -> int:
+        return divisor(self.clock, self.baud)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.board.name, self.config, self.clock)
+
+
+class BoardTop(Elaboratable):
+    """oscillator -> PLL -> gate -> clock;  pins <-> UART <-> link, host port, processor
+
+    clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.board = board = setting.board
+        self.clk = Signal()
+        self.rx = Signal(init=1)
+        self.tx = Signal(init=1)
+        self.leds = Signal(board.leds)
+        self.button = Signal(init=1)
+        self.high = [Signal(name=name) for name in board.high]
+
+    @property
+    def ports(self) -> list[Signal]:
+        return [self.clk, self.rx, self.tx, self.leds, *self.high] + (
+            [self.button] if self.board.button else []
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.pll = pll = Ecp5Pll(self.board.oscillator, self.setting.clock)
+        m.submodules.gate = gate = ClockGate()
+        m.domains.sync = ClockDomain(reset_less=True)
+        m.d.comb += [
+            pll.source.eq(self.clk),
+            gate.oscillator.eq(self.clk),
+            gate.source.eq(pll.clock),
+            gate.locked.eq(pll.locked),
+            ClockSignal().eq(gate.clock),
+        ]
+        linked = LinkedWjasip(self.setting.config, self.setting.identity)
+        m.submodules.receiver = receiver = UartReceiver()
+        m.submodules.transmitter = transmitter = UartTransmitter()
+        m.submodules.leds = status = StatusLeds(self.setting.clock)
+        if self.board.button:
+            m.submodules.button = button = ResetButton()
+            m.d.comb += button.button.eq(~self.button)
+            # The processor goes on, and is emptied when a host opens a new session.
+            linked.link = ResetInserter(button.reset)(linked.link)
+        m.submodules.linked = linked
+        m.d.comb += [
+            receiver.rx.eq(self.rx),
+            receiver.divisor.eq(self.setting.divisor),
+            transmitter.divisor.eq(self.setting.divisor),
+            self.tx.eq(transmitter.tx),
+            linked.received.valid.eq(receiver.bytes.valid),
+            linked.received.payload.eq(receiver.bytes.payload),
+            transmitter.bytes.valid.eq(linked.transmitted.valid),
+            transmitter.bytes.payload.eq(linked.transmitted.payload),
+            linked.transmitted.ready.eq(transmitter.bytes.ready),
+            status.open.eq(linked.open),
+            status.idle.eq(linked.idle),
+            status.line.eq(receiver.bytes.valid | linked.transmitted.valid),
+            status.noise.eq(linked.bad | receiver.broken),
+            *(pin.eq(1) for pin in self.high),
+        ]
+        lit = Cat(status.leds[led] for led in Led if led < self.board.leds)
+        shown = Signal(self.board.leds)
+        m.d.comb += [shown.eq(lit), self.leds.eq(~shown if self.board.dark else shown)]
+        return m

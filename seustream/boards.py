@@ -1,0 +1,72 @@
+"""Boards by the name users give them, and devices on them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from compiler.errors import suggest
+from cosim.boards import netlist
+from cosim.boards.simulated import SimulatedBoard
+from cosim.boards.virtual import VirtualBoard
+from cosim.link.device import BoardDevice
+from cosim.link.serial import SCHEME, SerialAddress, SerialLine
+from cosim.link.session import Session
+from hdl.boards.board import BOARDS, Board
+from hdl.config import DeviceConfig
+from seustream.errors import UserError
+from seustream.progress import Notes
+
+VIRTUAL = "virtual"
+SHAPES = (f"{SCHEME}:///PORT", f"{VIRTUAL}:BOARD")
+_SLOW = 40
+"""A netlist in simulation is so much slower than a board."""
+
+
+def board_named(name: str) -> Board:
+    if name not in BOARDS:
+        raise UserError([f"there is no board {name!r}"], hint=suggest(name, BOARDS, "boards"))
+    return BOARDS[name]
+
+
+def constraints_of(board: Board) -> Path:
+    """The folder of its pins and clocks."""
+    folder = Path(__file__).parent.parent / "constraints" / board.name
+    if not folder.is_dir():
+        raise UserError(
+            [f"the pins of {board.name} are not in {folder.parent}"],
+            hint="bitstreams are made in a checkout of the project: pip install -e .",
+        )
+    return folder
+
+
+def is_board(backend: str) -> bool:
+    return backend.startswith((f"{SCHEME}:", f"{VIRTUAL}:"))
+
+
+def check_board(backend: str) -> None:
+    """Raises for an address that names no board, before anything is read."""
+    scheme, _, rest = backend.partition(":")
+    if scheme == VIRTUAL:
+        board_named(rest)
+    else:
+        SerialAddress.parse(backend)
+
+
+@contextlib.contextmanager
+def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
+    """The device on a board, while it is needed."""
+    with contextlib.ExitStack() as stack:
+        if backend.startswith(f"{VIRTUAL}:"):
+            board = board_named(backend.partition(":")[2])
+            with Notes() as note:
+                library = netlist.netlist(board, config, constraints_of(board), note)
+            simulated = SimulatedBoard(library, netlist.DIVISOR)
+            virtual = stack.enter_context(VirtualBoard(simulated))
+            line, slow = SerialLine(SerialAddress(virtual.port)), _SLOW
+        else:
+            line, slow = SerialLine(SerialAddress.parse(backend)), 1
+        stack.callback(line.close)
+        session = Session(line, wait=0.1 * slow, patience=5.0 * slow)
+        yield BoardDevice(session, config, stall=60.0 * slow)

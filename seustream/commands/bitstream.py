@@ -1,0 +1,88 @@
+"""`seustream bitstream`: a configuration onto a board, with open tools."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from cosim.verilated.build import cache
+from hdl.boards.board import BOARDS, BoardRefused
+from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
+from hdl.boards.flow.sizes import nearest
+from hdl.boards.pll import ClockRefused
+from hdl.boards.tops import Setting
+from hdl.config import CONFIGURATIONS
+from seustream.boards import board_named, constraints_of
+from seustream.commands.common import load_config
+from seustream.errors import UserError
+from seustream.progress import Notes
+
+HELP = "make a bitstream for an FPGA board"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--board", required=True, metavar="NAME", help=f"the board: {', '.join(BOARDS)}"
+    )
+    parser.add_argument(
+        "--config",
+        default="default",
+        metavar="NAME|FILE",
+        help=f"device configuration: {', '.join(CONFIGURATIONS)}, or a JSON file",
+    )
+    parser.add_argument(
+        "--clock", type=float, metavar="MHZ", help="of the processor (default: the board's)"
+    )
+    parser.add_argument(
+        "--baud", type=int, metavar="N", help="of the serial port (default: the board's)"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=3,
+        metavar="N",
+        help="placements to try until one reaches the clock (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-o", dest="output", type=Path, default=Path(), metavar="DIR", help="where the files go"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    board = board_named(arguments.board)
+    config = load_config(arguments.config)
+    for name, least in (("seeds", 1), ("baud", 1), ("clock", 1)):
+        value = getattr(arguments, name)
+        if value is not None and value < least:
+            raise UserError([f"--{name} {value:g}: want {least} or more"])
+    setting = Setting(board, config, arguments.clock, arguments.baud)
+    build = Build(setting, constraints_of(board), cache())
+    try:
+        with Notes() as note:
+            folder, report = build.run(arguments.seeds, note)
+    except (BoardRefused, ClockRefused) as error:
+        raise UserError([str(error)]) from None
+    except DoesNotFit as error:
+        fits = nearest(board.part, config)
+        hint = f"--config {fits} fits" if fits else "no named configuration is known to fit"
+        raise UserError([str(error)], hint=hint) from None
+    except TimingFailed as error:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        _copy(error.folder, arguments.output, FILES[1:])
+        sys.stdout.write(error.report.to_text())
+        raise
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    for name in _copy(folder, arguments.output, FILES):
+        print(name)
+    sys.stdout.write("\n" + report.to_text())
+    print(f"\nload it: {board.programs} {arguments.output / FILES[0]}")
+    return 0
+
+
+def _copy(folder: Path, to: Path, names: tuple[str, ...]) -> list[Path]:
+    try:
+        return [Path(shutil.copy(folder / name, to / name)) for name in names]
+    except OSError as error:
+        raise UserError([f"{error.filename}: {error.strerror}"]) from None

@@ -1,0 +1,130 @@
+"""A virtual board: what talks to a board's serial port talks to it. The one here is the RTL behind
+its link; `nox -s board` has netlists at the pins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from compiler.wjasip.image import encode
+from cosim.boards.virtual import VirtualBoard
+from cosim.link.errors import BoardRefused, LinkError, NoAnswer, NoPort
+from cosim.link.serial import SerialAddress, open_board
+from cosim.link.session import Session
+from hdl.boards.identity import version
+from hdl.config import CONFIGURATIONS
+from tests.cosim.contract import EQUALITY
+from tests.cosim.link.lines import board
+from tests.cosim.queries import R, S, arrivals, build, rows_of, run
+
+pytest.importorskip("serial", reason="without pyserial; nox -s tests installs it")
+
+TINY = CONFIGURATIONS["tiny"]
+
+
+@pytest.fixture
+def virtual() -> Iterator[VirtualBoard]:
+    with VirtualBoard(board(TINY)) as made:
+        yield made
+
+
+def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
+    device = open_board(f"serial://{virtual.port}", TINY, patience=30)
+    device.load(encode(build([EQUALITY]), TINY))
+    raws = arrivals([(R, 1, (5,)), (S, 2, (5,)), (S, 3, (6,)), (R, 4, (6,)), (R, 5, (5,))])
+    assert sorted(rows_of(run(device, raws))) == [
+        (0, 2, 1, (0, 0, -1, -1)),
+        (0, 4, 3, (1, 1, -1, -1)),
+        (0, 5, 2, (2, 0, -1, -1)),
+    ]
+    device.close()
+    # The next host finds it as new.
+    device = open_board(f"serial://{virtual.port}", TINY, patience=30)
+    assert not device.status().taken
+    device.close()
+
+
+def test_a_board_of_another_version_is_refused(
+    virtual: VirtualBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cosim.link.processor.version", lambda: 0x1234)
+    want = f"holds bitstream version {version():08x}, this host wants 00001234"
+    with pytest.raises(BoardRefused, match=want) as refused:
+        open_board(f"serial://{virtual.port}", TINY, patience=30)
+    assert refused.value.hint == (
+        "program it anew: seustream bitstream --board linked --config tiny"
+    )
+
+
+def test_a_board_of_another_configuration_is_refused(virtual: VirtualBoard) -> None:
+    with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis") as refused:
+        open_board(f"serial://{virtual.port}", CONFIGURATIONS["thesis"], patience=30)
+    assert refused.value.hint is not None
+    assert refused.value.hint.startswith("--config tiny, or program it anew")
+
+
+def test_a_port_where_nobody_answers() -> None:
+    ours, theirs = os.openpty()
+    try:
+        with pytest.raises(NoAnswer, match="it does not answer"):
+            open_board(f"serial://{os.ttyname(theirs)}", TINY, patience=0.3)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_port_that_is_none(tmp_path: object) -> None:
+    with pytest.raises(NoPort, match="nowhere"):
+        open_board(f"serial://{tmp_path}/nowhere", TINY)
+
+
+def test_noise_is_no_board() -> None:
+    """Something else is on the port, and talks."""
+
+    class Noise:
+        def __init__(self) -> None:
+            self.time = 0.0
+
+        def now(self) -> float:
+            return self.time
+
+        def read(self, timeout: float) -> bytes:
+            self.time += 0.01
+            return b"login: ~~\x7e\x7d\x7e" * 9
+
+        def write(self, data: bytes) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+    line = Noise()
+    session = Session(line, now=line.now)
+    with pytest.raises(NoAnswer):
+        session.open()
+    assert session.refused
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "serial:",
+        "serial://",
+        "tcp:///dev/ttyUSB0",
+        "serial:///dev/ttyUSB0?baud=fast",
+        "serial:///dev/ttyUSB0?baud=1",
+        "serial:///dev/ttyUSB0?speed=9600",
+    ],
+)
+def test_addresses_are_checked(address: str) -> None:
+    with pytest.raises(LinkError, match="want") as refused:
+        SerialAddress.parse(address)
+    assert refused.value.hint is not None
+
+
+def test_addresses() -> None:
+    assert SerialAddress.parse("serial:///dev/ttyUSB0") == SerialAddress("/dev/ttyUSB0", 1_000_000)
+    assert SerialAddress.parse("serial:///dev/x?baud=3000000").baud == 3_000_000
+    assert SerialAddress.parse("serial://COM3").port == "COM3"

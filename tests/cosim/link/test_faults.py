@@ -1,0 +1,142 @@
+"""The whole way from host to processor and back, over lines on which things go wrong.
+
+Every test prints its seed; `nox -s link` runs more of them.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from compiler.wjasip.image import encode
+from cosim.golden import GoldenDevice
+from cosim.link.errors import SessionLost
+from hdl.config import CONFIGURATIONS
+from hdl.device import Device, Results
+from tests.cosim.contract import PAIRS
+from tests.cosim.generate import random_arrivals, random_queries
+from tests.cosim.link.lines import KINDS, NONE, Faults, board, connect
+from tests.cosim.queries import Raw, batch, build, handed_over, rows_of, run
+
+TINY = CONFIGURATIONS["tiny"]
+
+
+def same_as_golden(device: Device, chance: random.Random) -> None:
+    """Random queries on random streams: results, hand-overs and counters are those of the model."""
+    tables = build([*random_queries(chance, (0, 1, 2)), PAIRS])
+    raws = random_arrivals(chance, (0, 1, 2), 60)
+    golden = GoldenDevice(TINY)
+    got: list[Results] = []
+    for each in (device, golden):
+        each.load(encode(tables, TINY))
+        each.reset()
+        got.append(run(each, raws, 25))
+    assert len(got[1]), "a test without results shows nothing"
+    assert sorted(rows_of(got[0])) == sorted(rows_of(got[1]))
+    assert sorted(handed_over(got[0])) == sorted(handed_over(got[1]))
+    assert device.status() == golden.status()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_faults_change_nothing_but_time(kind: str) -> None:
+    seed = list(KINDS).index(kind)
+    print(f"seed {seed}")
+    device, line = connect(board(TINY), TINY, KINDS[kind], seed)
+    same_as_golden(device, random.Random(seed))
+    assert line.faults > 5
+    if kind not in ("twice", "pieces twice", "noise"):
+        assert device.session.resent, "nothing had to be sent again"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(200))
+def test_random_faults(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    chances = [chance.choice([0.0, 0.0005, 0.004]) for _ in range(3)]
+    chances += [chance.choice([0.0, 0.02, 0.1]) for _ in range(3)]
+    simulated = board(TINY)
+    device, _ = connect(simulated, TINY, Faults(*chances), seed)
+    for _ in range(3):
+        same_as_golden(device, chance)
+        if chance.random() < 0.5:  # another host comes, perhaps in the middle of something
+            left_in_the_middle(device, chance)
+            device, _ = connect(simulated, TINY, Faults(*chances), seed + 1000)
+
+
+def left_in_the_middle(device: Device, chance: random.Random) -> None:
+    """A host that goes away while it loads, or pushes."""
+
+    class GoneError(Exception):
+        pass
+
+    session = device.session  # type: ignore[attr-defined]
+    steps, real = chance.randrange(1, 30), session.step
+
+    def step(timeout: float) -> bool:
+        nonlocal steps
+        steps -= 1
+        if not steps:
+            raise GoneError
+        moved: bool = real(timeout)
+        return moved
+
+    session.step = step
+    try:
+        while True:
+            device.load(encode(build([PAIRS]), TINY))
+            device.push(batch([Raw(i % 2, i, i // 2, True, (0, 0, 0, 0)) for i in range(40)]))
+            device.reset()
+    except GoneError:
+        pass
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_another_host_finds_the_board_as_new(seed: int) -> None:
+    """Whatever the one before left behind: half a message, half an image, a full pipeline."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    simulated = board(TINY)
+    device, _ = connect(simulated, TINY, NONE, seed)
+    left_in_the_middle(device, chance)
+    device, _ = connect(simulated, TINY, NONE, seed + 100)
+    status = device.status()
+    assert (status.loaded, status.taken, status.occupancy) == (False, 0, ())
+    same_as_golden(device, chance)
+
+
+def test_a_reset_board_is_noticed() -> None:
+    """Its windows are gone, which a host must not take for empty ones."""
+    simulated = board(TINY)
+    device, _ = connect(simulated, TINY)
+    device.load(encode(build([PAIRS]), TINY))
+    simulated.reset()
+    with pytest.raises(SessionLost, match="was reset"):
+        device.push(batch([Raw(0, 0, 0, True, (0, 0, 0, 0))]))
+    device, _ = connect(simulated, TINY, seed=1)
+    same_as_golden(device, random.Random(1))
+
+
+def test_a_host_that_was_replaced_notices() -> None:
+    simulated = board(TINY)
+    first, _ = connect(simulated, TINY)
+    second, _ = connect(simulated, TINY, seed=5)
+    with pytest.raises(SessionLost):
+        first.status()
+    same_as_golden(second, random.Random(2))
+
+
+def test_a_paused_board_opens_again() -> None:
+    """A raw tuple waits before the paused processor when the host goes."""
+    from hdl.control_words import Command, Operation
+
+    simulated = board(TINY)
+    device, _ = connect(simulated, TINY)
+    device.load(encode(build([PAIRS]), TINY))
+    device.send(Command(Operation.PAUSE))
+    device.session.put(bytes([2]) + bytes(40))
+    for _ in range(20):
+        device.session.step(0.01)
+    device, _ = connect(simulated, TINY, seed=7)
+    same_as_golden(device, random.Random(3))

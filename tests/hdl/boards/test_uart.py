@@ -1,0 +1,83 @@
+"""UART: bytes over the pins, at the rate of either side a little off, with noise between them."""
+
+from __future__ import annotations
+
+import cocotb
+import pytest
+
+from hdl.boards.uart import UartReceiver, UartTransmitter
+from tests.hdl.bench import Bench, Driver, Monitor, simulate
+
+CASES = {"receiver": UartReceiver, "transmitter": UartTransmitter}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_uart(case: str) -> None:
+    simulate(__name__, CASES, case, ["bytes_come_in" if case == "receiver" else "bytes_go_out"])
+
+
+@cocotb.test()
+async def bytes_come_in(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance = bench.chance
+    spikes = broken = 0
+    for divisor in (4, 7, 20):
+        await bench.reset(divisor=divisor, rx=1)
+        monitor = Monitor(bench, "bytes", firm=False)
+        got, want, seen_broken, lines = monitor.got, [], 0, 0
+
+        async def level(value: int, cycles: float) -> None:
+            nonlocal lines, seen_broken
+            bench.set("rx", value)
+            lines += cycles
+            while lines >= 1:
+                lines -= 1
+                await bench.settle()
+                seen_broken += bench.bits("broken")
+                await bench.clock()
+
+        for number in range(60):
+            byte = chance.getrandbits(8)
+            stop = number % 10 != 9
+            # The sender's rate, as far off as boards allow.
+            off = chance.choice([0.985, 1.0, 1.015])
+            for bit in [0, *(byte >> i & 1 for i in range(8)), stop]:
+                await level(int(bit), divisor * off)
+            if stop:
+                want.append(byte)
+            else:
+                broken += 1
+            await level(1, divisor * chance.choice([0, 0, 0, 3]) + 2 * divisor * (not stop))
+            if divisor > 8 and chance.random() < 0.3:  # shorter than half a bit: no start
+                spikes += 1
+                await level(0, divisor // 2 - 3)
+                await level(1, 2 * divisor)
+        await level(1, 12 * divisor)
+        assert got == want
+        assert seen_broken == 6
+    assert spikes > 5
+    assert broken
+
+
+@cocotb.test()
+async def bytes_go_out(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    for divisor, idle in ((4, 0.0), (4, 0.9), (9, 0.3)):
+        await bench.reset(divisor=divisor)
+        driver = Driver(bench, "bytes", idle)
+        want = [bench.chance.getrandbits(8) for _ in range(40)]
+        driver.queue.extend(want)
+        levels: list[int] = []
+        for _ in range(40 * 14 * divisor):
+            await bench.settle()
+            levels.append(bench.bits("tx"))
+            await bench.clock()
+        got, at = [], 0
+        while 0 in levels[at:]:
+            at = levels.index(0, at)
+            bits = [levels[at + i * divisor : at + (i + 1) * divisor] for i in range(10)]
+            assert all(len({*bit}) == 1 for bit in bits), "a bit changed in its middle"
+            assert bits[9][0] == 1, "no stop bit"
+            got.append(sum(bits[1 + i][0] << i for i in range(8)))
+            at += 10 * divisor
+        assert got == want

