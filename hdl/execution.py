@@ -156,37 +156,60 @@ class ExecutionUnit(wiring.Component):
             word.eq(bus.data[: isa.WORD_BITS]),
             address.eq(bus.address),
         ]
-        cmp = data.View(FIELDS[isa.Cmp], word)
-        number, used_so_far = (Signal(range(config.factors + 1), name=n) for n in ("number", "n"))
-        leading_so_far = Signal()
-        m.d.comb += number.eq(Mux(begins, 0, used_so_far))
+        used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
+        number, after = Signal.like(used_so_far), Signal.like(used_so_far)
+        still = Signal()
+        # ... one more, so that no table waits for a sum.
+        stored = Signal(
+            data.StructLayout(
+                {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
+                 "word": isa.WORD_BITS, "address": ADDRESS_BITS}
+            )
+        )  # fmt: skip
         m.d.comb += [
-            write.addr.eq(Cat(address, other)),
-            write.data.word.eq(word),
-            write.data.factor.eq(number),
-            write.data.join.eq(is_join),
-            write.en.eq(mine),
+            number.eq(Mux(begins, 0, used_so_far)),
+            after.eq(number + is_cmp),
+            still.eq(begins | leading_so_far),
         ]
         with m.If(mine):
-            still = begins | leading_so_far
-            with m.If(begins):
+            m.d.sync += [used_so_far.eq(after), leading_so_far.eq(still & is_cmp)]
+        m.d.sync += [
+            stored.mine.eq(mine),
+            stored.begins.eq(begins),
+            stored.cmp.eq(is_cmp),
+            stored.join.eq(is_join),
+            stored.still.eq(still),
+            stored.number.eq(number),
+            stored.word.eq(word),
+            stored.address.eq(address),
+        ]
+        cmp = data.View(FIELDS[isa.Cmp], stored.word)
+        m.d.comb += [
+            write.addr.eq(Cat(stored.address, other)),
+            write.data.word.eq(stored.word),
+            write.data.factor.eq(stored.number),
+            write.data.join.eq(stored.join),
+            write.en.eq(stored.mine),
+        ]
+        with m.If(stored.mine):
+            with m.If(stored.begins):
                 m.d.sync += self._source[other].eq(0)
             m.d.sync += [
-                self._last[other].eq(address),
-                used[other].eq(number + is_cmp),
-                used_so_far.eq(number + is_cmp),
-                leading_so_far.eq(still & is_cmp),
+                self._last[other].eq(stored.address),
+                used[other].eq(stored.number + stored.cmp),
             ]
-            with m.If(still):
+            with m.If(stored.still):
                 # Without lanes the unit compares by itself, from the beginning.
-                m.d.sync += start[other].eq(address if config.lanes else 0)
-            with m.If(is_cmp):
-                m.d.sync += factors[other][number].eq(
+                m.d.sync += start[other].eq(stored.address if config.lanes else 0)
+            with m.If(stored.cmp):
+                m.d.sync += factors[other][stored.number].eq(
                     Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
                         cmp.condition, cmp.r[:4])
                 )  # fmt: skip
-                with m.If(still):
-                    m.d.sync += self._source[other][cmp.r[:4]].eq(Cat(number[:factor_bits], 1))
+                with m.If(stored.still):
+                    m.d.sync += self._source[other][cmp.r[:4]].eq(
+                        Cat(stored.number[:factor_bits], 1)
+                    )
         # In use from registers: the halves are exchanged when nothing is executed.
         self._start, self._sources = Signal(ADDRESS_BITS), Signal(self._source[0].shape())
         m.d.sync += [
@@ -346,18 +369,21 @@ class ExecutionUnit(wiring.Component):
                     if self.config.lanes
                     else 0
                 )
+        m.d.sync += self.commit.eq(0)
         with m.If(~running & waits & pair.end & ~looking & ~self.emit & ~self.rewind):
-            m.d.comb += [self.commit.eq(1), taken.eq(1)]
+            m.d.comb += taken.eq(1)
+            m.d.sync += self.commit.eq(1)
 
         # Operands: read a cycle before they are used, or taken from what is just being found.
         does = Signal(_does_layout(self.config))
+        ready = Signal()  # it is an instruction of the program, not one read past a jump or the end
         found = Signal()
         next_does = Signal.like(does)
         view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
         is_ = {kind: instruction.word.matches(PATTERNS[kind]) for kind in isa.INSTRUCTIONS}
 
         def value_of(number: Value) -> Value:
-            just = does.writes & (does.r == number)
+            just = ready & does.writes & (does.r == number)
             return Mux(just, found, registers.bit_select(number, 1))
 
         with m.If(is_[isa.Join]):
@@ -389,7 +415,6 @@ class ExecutionUnit(wiring.Component):
             next_does.word.eq(instruction.word),
         ]  # fmt: skip
         self._look_up_comparison(m, next_does, instruction, held, window)
-        ready = Signal()
         with m.If(go):
             m.d.sync += [does.eq(next_does), ready.eq(valid)]
 

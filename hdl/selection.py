@@ -34,7 +34,7 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
     make selection bits, masks of bits let the tuple in. A tick goes by.
 
-    latency     3 cycles and one an entry after the first
+    latency     4 cycles and one an entry after the first
     throughput  as latency
 
     write, half      tables, and which half of them is in use
@@ -82,6 +82,15 @@ class SelectionUnit(wiring.Component):
             write.en.eq(bus.valid & (bus.target == Target.SELECTION)),
         ]
 
+        # A raw tuple waits at the door, so that outside hears from a register whether to come.
+        door, waits = Signal(self.layouts.raw, reset_less=True), Signal()
+        enters = Signal()
+        m.d.comb += self.raw.ready.eq(~waits & ~self.pause)
+        with m.If(self.raw.ready):
+            m.d.sync += [door.eq(self.raw.payload), waits.eq(self.raw.valid)]
+        with m.Elif(enters):
+            m.d.sync += waits.eq(0)
+
         raw = Signal(self.layouts.raw)
         replayed = Signal()
         address = Signal(address_bits)
@@ -122,11 +131,7 @@ class SelectionUnit(wiring.Component):
             m.d.sync += self.selected.valid.eq(0)
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.comb += [
-                    self.raw.ready.eq(~self.pause & ~self.again),
-                    at.eq(0),
-                    which.eq(Mux(self.again, self.stream, self.raw.payload.stream)),
-                ]
+                m.d.comb += [at.eq(0), which.eq(Mux(self.again, self.stream, door.stream))]
                 with m.If(self.again):
                     m.d.sync += [
                         raw.stream.eq(self.stream),
@@ -134,9 +139,10 @@ class SelectionUnit(wiring.Component):
                         replayed.eq(1),
                     ]
                     m.next = "ENTER"
-                with m.Elif(self.raw.valid & self.raw.ready):
-                    m.d.sync += [raw.eq(self.raw.payload), replayed.eq(0)]
-                    with m.If(self.raw.payload.admit & ~self.raw.payload.filler):
+                with m.Elif(waits):
+                    m.d.comb += enters.eq(1)
+                    m.d.sync += [raw.eq(door), replayed.eq(0)]
+                    with m.If(door.admit & ~door.filler):
                         m.next = "ENTER"
                     with m.Else():
                         m.next = "TICK"
@@ -169,5 +175,5 @@ class SelectionUnit(wiring.Component):
                         result.admitted.eq(0),
                     ]
                     m.next = "IDLE"
-        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~self.selected.valid)
+        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~waits & ~self.selected.valid)
         return m
