@@ -152,13 +152,14 @@ class JoinArea(wiring.Component):
             scanner.wait.eq(self.coming),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
-            execution.enter.eq(scanner.begin),
             execution.entering.reference.eq(probe.reference),
             execution.entering.level.eq(probe.level),
             execution.entering.bits.eq(probe.bits),
             execution.resume_level.eq(probe.level),
-            execution.resumed.eq(scanner.begin),
+            execution.resumed.eq(execution.enter),
         ]
+        # What is staged stays as it is until the cycle after.
+        m.d.sync += execution.enter.eq(scanner.begin & ~rewind)
         # Without lanes the execution unit reads the loader's copy of the probe.
         m.d.comb += loader.hold.eq(scanner.hold if config.lanes else execution.busy)
 

@@ -104,28 +104,28 @@ class Output(wiring.Component):
                     m.next = "FETCH"
             with m.State("FETCH"):
                 with m.If(self.response):
-                    reference = self.fetched.reference
-                    m.d.sync += [
-                        fetched.context.eq(reference.context),
-                        fetched.carries.eq(reference.carries),
-                        fetched.now.eq(self.fetched.now),
-                    ]
-                    for s in range(n):
-                        component = self.fetched.components[s]
-                        m.d.sync += [
-                            fetched.ages[s].eq(
-                                Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)
-                            ),
-                            fetched.ranks[s].eq(self.fetched.counters[s] - component.sequence),
-                            fetched.sequences[s].eq(component.sequence),
-                        ]
                     m.next = "FETCHED"
             with m.State("FETCHED"):
                 with m.If(take):
                     m.next = "NEXT"
         have = Signal()
         with m.If(self.response):
-            m.d.sync += have.eq(1)
+            reference = self.fetched.reference
+            m.d.sync += [
+                have.eq(1),
+                fetched.context.eq(reference.context),
+                fetched.carries.eq(reference.carries),
+                fetched.now.eq(self.fetched.now),
+            ]
+            for s in range(n):
+                component = self.fetched.components[s]
+                m.d.sync += [
+                    fetched.ages[s].eq(
+                        Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)
+                    ),
+                    fetched.ranks[s].eq(self.fetched.counters[s] - component.sequence),
+                    fetched.sequences[s].eq(component.sequence),
+                ]
         with m.Elif(take):
             m.d.sync += have.eq(0)
         queries = Signal(_QUERIES)
@@ -200,11 +200,15 @@ class Output(wiring.Component):
         ]
         done = Signal()
         m.d.comb += self.commit.eq(done)
+        # Whether none is left, when it matters: as it was a cycle before.
+        nothing, spent = Signal(), Signal()
+        m.d.sync += [nothing.eq(queries == 0), spent.eq(left == 0)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += take.eq(have)
                 with m.If(have):
                     m.d.sync += [current.eq(fetched), left.eq(queries), one.eq(first)]
+                    m.d.sync += spent.eq(nothing)
                     m.next = "PICK"
             with m.State("PICK"):
                 number = Signal(QUERY_BITS)
@@ -213,7 +217,7 @@ class Output(wiring.Component):
                     m.d.comb += number[bit].eq(Cat(ones).any())
                 m.d.sync += [query.eq(number), left.eq(left & ~one)]
                 m.next = "READ"
-                with m.If(left == 0):
+                with m.If(spent):
                     m.d.comb += done.eq(1)
                     m.next = "IDLE"
             with m.State("READ"):
@@ -224,7 +228,7 @@ class Output(wiring.Component):
                 m.d.comb += self.results.valid.eq(fits.all())
                 with m.If(~self.results.valid | self.results.ready):
                     m.d.comb += self.delivered.eq(self.results.valid)
-                    with m.If(left == 0):
+                    with m.If(spent):
                         m.d.comb += done.eq(1)
                         m.next = "IDLE"
                     with m.Else():
