@@ -55,6 +55,8 @@ SEPARATE = (
     # queues: what is pushed can be taken in the next cycle at the earliest.
     "probes",
 )  # fmt: skip
+# Lie apart on the chip: what each keeps of something common must not become one register for all.
+APART = ("area[0-9]", "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "windows*")
 
@@ -78,7 +80,7 @@ def build(config: DeviceConfig, clock: int, folder: Path) -> tuple[DeviceConfig,
     """What nextpnr reports of one configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "top.il").write_text(_rtlil(config))
-    (folder / "script.ys").write_text("\n".join(_synthesis(config.streams)))
+    (folder / "script.ys").write_text("\n".join(_synthesis()))
     _run(folder, "synthesis", YOSYS, "-q", "-l", "yosys.log", "-s", "script.ys")
     _run(
         folder, "placement", NEXTPNR, "--85k", "--package", "CABGA381", "--speed", "6",
@@ -88,7 +90,7 @@ def build(config: DeviceConfig, clock: int, folder: Path) -> tuple[DeviceConfig,
     return config, json.loads((folder / "report.json").read_text())
 
 
-def _synthesis(areas: int) -> Iterator[str]:
+def _synthesis() -> Iterator[str]:
     yield "read_rtlil top.il"
     for name in SEPARATE:
         # Backslashes: a memory's name is a string with one, and there may be a number after it.
@@ -96,9 +98,9 @@ def _synthesis(areas: int) -> Iterator[str]:
             yield f"setparam -set COLLISION_X_MASK 1'1 */t:$memrd_v2 */r:MEMID=\\\\{pattern} %i"
     for name in SHALLOW:
         yield f'setattr -set ram_style "distributed" */m:{name}'
-    # Areas lie apart: what each keeps of something common must not become one register for all.
-    for number in range(areas):
-        yield f"setattr -mod -set keep_hierarchy 1 top.wjasip.area{number}"
+    # The parts lie apart: what each keeps of something common must not become one register.
+    for part in APART:
+        yield f"setattr -mod -set keep_hierarchy 1 top.wjasip.{part}"
     yield "synth_ecp5 -top top"
     yield "setattr -mod -unset keep_hierarchy *"
     yield from ("flatten", "opt_clean -purge", "write_json top.json")
