@@ -120,7 +120,8 @@ class WindowBuffer(wiring.Component):
         m.d.comb += self.written.eq(slot)
         self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
         # Where a memory is read stands in a register: block RAM lies far from who asks.
-        stamp_slot, row = Signal(layouts.slot_bits), Signal(self.row_bits)
+        stamp_slot = Signal(layouts.slot_bits)
+        row = Signal(self.row_bits)
         bank_bits = layouts.slot_bits - self.row_bits
         m.d.sync += [
             stamp_slot.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
@@ -319,6 +320,8 @@ class WindowBuffer(wiring.Component):
                     m.next = "MEMORY"
             with m.State("MEMORY"):
                 m.next = "TAKE"
+                with m.If(self.clear):
+                    m.next = "IDLE"
             with m.State("TAKE"):
                 m.d.comb += arriving.eq(~self.clear)
                 m.d.sync += lacks.eq(0)
