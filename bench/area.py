@@ -17,7 +17,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hdl.boards.flow.synthesis import memory_hints
+from hdl.boards.flow.floorplan import plan
+from hdl.boards.flow.synthesis import mapping, memory_hints
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.commands.bench import Measurement
 
@@ -65,6 +66,7 @@ def build(config: DeviceConfig, clock: int, folder: Path) -> tuple[DeviceConfig,
     (folder / "top.il").write_text(_rtlil(config))
     (folder / "script.ys").write_text("\n".join(_synthesis()))
     _run(folder, "synthesis", YOSYS, "-q", "-l", "yosys.log", "-s", "script.ys")
+    plan(folder / "top.json", "--85k")
     _run(
         folder, "placement", NEXTPNR, "--85k", "--package", "CABGA381", "--speed", "6",
         "--json", "top.json", "--freq", str(clock), "--timing-allow-fail",
@@ -76,7 +78,7 @@ def build(config: DeviceConfig, clock: int, folder: Path) -> tuple[DeviceConfig,
 def _synthesis() -> Iterator[str]:
     yield "read_rtlil top.il"
     yield from memory_hints()
-    yield "synth_ecp5 -top top -json top.json"
+    yield from mapping()
     yield "tee -o stat.txt stat"
 
 

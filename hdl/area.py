@@ -34,8 +34,8 @@ class JoinArea(wiring.Component):
     push ... room      of the probe FIFO, for the router
     emit ... roomy     a joined tuple for the router
     commit, committed  a probe of this context is done
-    keys               what goes into the indexes, a cycle after `store` or `reindex`
-    reindex            pulse: put the tuple in `rewrite_slot` into the indexes again
+    keys               what goes into the indexes, with `store` or a cycle after `rewrite`
+    rewrite            new selection bits for a stored tuple, which is indexed again
     pairs              pulse with the number of pairs a finished probe was compared in
     hits               pulse: a pair is taken for execution
     stalled, rewound   an instruction waits for the router; a probe is left
@@ -58,7 +58,6 @@ class JoinArea(wiring.Component):
                 "write": In(write_signature()),
                 "half": In(1),
                 "keys": In(layouts.attributes),
-                "reindex": In(1),
                 "coming": In(1),
                 "request": Out(stream.Signature(layouts.reference)),
                 "response": In(1),
@@ -95,12 +94,19 @@ class JoinArea(wiring.Component):
         rewind = execution.rewind
         m.submodules.scanner = ResetInserter(rewind)(scanner)
 
+        # What goes to all areas goes by registers of each, for they are far from each other.
+        self._half, self._bus = Signal(), write_signature().flip().create()
+        m.d.sync += self._half.eq(self.half)
+        for name in write_signature().members:
+            m.d.sync += getattr(self._bus, name).eq(getattr(self.write, name))
+        late = ("busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
         for name, member in self._through.items():
             inner, outer = getattr(window, name), getattr(self, name)
             if member.is_signature:
                 wiring.connect(m, inner, wiring.flipped(outer))
             elif member.flow is In:
-                m.d.comb += inner.eq(outer)
+                domain = m.d.sync if name in late else m.d.comb
+                domain += inner.eq(outer)
             else:
                 m.d.comb += outer.eq(inner)
         self._retention(m)
@@ -146,22 +152,23 @@ class JoinArea(wiring.Component):
             scanner.wait.eq(self.coming),
             window.row.eq(scanner.row),
             scanner.tuples.eq(window.tuples),
-            execution.enter.eq(scanner.begin),
             execution.entering.reference.eq(probe.reference),
             execution.entering.level.eq(probe.level),
             execution.entering.bits.eq(probe.bits),
             execution.resume_level.eq(probe.level),
-            execution.resumed.eq(scanner.begin),
+            execution.resumed.eq(execution.enter),
         ]
+        # What is staged stays as it is until the cycle after.
+        m.d.sync += execution.enter.eq(scanner.begin & ~rewind)
         # Without lanes the execution unit reads the loader's copy of the probe.
         m.d.comb += loader.hold.eq(scanner.hold if config.lanes else execution.busy)
 
         # Scanner to execution unit to router.
         wiring.connect(m, scanner.pairs, execution.pairs)
         for name in write_signature().members:
-            m.d.comb += getattr(execution.write, name).eq(getattr(self.write, name))
+            m.d.comb += getattr(execution.write, name).eq(getattr(self._bus, name))
         m.d.comb += [
-            execution.half.eq(self.half),
+            execution.half.eq(self._half),
             execution.attributes.eq(loader.attributes),
             execution.waiting.eq(probes.waiting),
             window.hit.eq(execution.hit),
@@ -203,18 +210,18 @@ class JoinArea(wiring.Component):
 
     def _retention(self, m: Module) -> None:
         """How long the window keeps a tuple; two halves, as all tables."""
-        bus = self.write
+        bus = self._bus
         mine = bus.valid & (bus.unit == self.number)
         for half in range(2):
             kind = Signal(RangeKind, name=f"kind_{half}")
             ticks = Signal(self.layouts.timestamp, name=f"ticks_{half}")
             rows = Signal(self.layouts.sequence, name=f"rows_{half}")
-            with m.If(mine & (self.half != half)):
+            with m.If(mine & (self._half != half)):
                 with m.If(bus.target == Target.RANGE):
                     m.d.sync += [ticks.eq(bus.data), kind.eq(bus.address[:2])]
                 with m.If(bus.target == Target.ROWS):
                     m.d.sync += rows.eq(bus.data)
-            with m.If(self.half == half):
+            with m.If(self._half == half):
                 m.d.sync += [
                     self.window.kind.eq(kind),
                     self.window.ticks.eq(ticks),
@@ -222,27 +229,27 @@ class JoinArea(wiring.Component):
                 ]
 
     def _plans(self, m: Module, loader: ProbeLoader) -> None:
-        bus = self.write
+        bus = self._bus
         shape = self.layouts.probe_plan
         m.submodules.plans = plans = memory.Memory(shape=shape, depth=2 << TAG_BITS, init=[])
         write, read = plans.write_port(), plans.read_port()
         mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.PROBE_PLAN)
         m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self.half)),
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
             write.data.eq(bus.data[: shape.size]),
             write.en.eq(mine),
-            read.addr.eq(Cat(loader.tag, self.half)),
+            read.addr.eq(Cat(loader.tag, self._half)),
             read.en.eq(1),
             loader.plan.eq(read.data),
         ]
 
     def _indexes(self, m: Module, scanner: Scanner) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""
-        bus = self.write
+        bus = self._bus
         insert, slot = Signal(), Signal(self.layouts.slot_bits)
         m.d.sync += [
-            insert.eq(self.store | self.reindex),
-            slot.eq(Mux(self.reindex, self.rewrite_slot, self.window.written)),
+            insert.eq(self.store | self.window.rewrite),
+            slot.eq(Mux(self.window.rewrite, self.window.rewrite_slot, self.window.written)),
         ]
         m.d.comb += scanner.ready.eq(0)
         for number in range(self.config.indexes):
@@ -253,12 +260,12 @@ class JoinArea(wiring.Component):
             for half in range(2):
                 loaded = Signal(attribute.shape(), name=f"indexed_{number}_{half}")
                 mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.INDEX)
-                with m.If(mine & (bus.address == number) & (self.half != half)):
+                with m.If(mine & (bus.address == number) & (self._half != half)):
                     m.d.sync += loaded.eq(bus.data[: attribute.shape().size])
-                with m.If(self.half == half):
+                with m.If(self._half == half):
                     m.d.sync += attribute.eq(loaded)
+            m.d.sync += index.key.eq(self.keys[attribute.number])
             m.d.comb += [
-                index.key.eq(self.keys[attribute.number]),
                 index.slot.eq(slot),
                 index.insert.eq(insert & attribute.used),
                 index.newest.eq(scanner.newest),

@@ -68,7 +68,7 @@ class ControlUnit(wiring.Component):
                 "responses": Out(stream.Signature(RESPONSE)),
                 "write": Out(write_signature()),
                 "half": Out(1),
-                "pause": Out(1),
+                "pause": Out(1, init=1),
                 "quiet": In(1),
                 "clear": Out(1),
                 "forget": Out(1),
@@ -197,7 +197,7 @@ class ControlUnit(wiring.Component):
                 response.verdict.eq(answered),
                 response.data.eq(Mux(command.operation == Operation.READ, read, 0)),
             ]
-        m.d.comb += self.pause.eq(self._paused | held | ~self._loaded)
+        m.d.sync += self.pause.eq(self._paused | held | ~self._loaded)
         with m.If(writing):
             m.d.sync += self.write.valid.eq(1)
         m.d.sync += [

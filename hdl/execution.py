@@ -17,6 +17,8 @@ from hdl.scan import pair_layout
 _FACTORS = len(isa.FACTOR_REGISTERS)
 _SCRATCH = len(isa.SCRATCH_REGISTERS)
 _PROBE_BITS = len(isa.PROBE_SELECTION_REGISTERS)
+_GROUP = 16
+_GROUP_BITS = 4
 
 
 def _opcode(kind: type[isa.Instruction]) -> str:
@@ -48,11 +50,12 @@ class ExecutionUnit(wiring.Component):
     probes of a higher level wait, the unit gives up (`rewind`): it notes where it was, and
     after the others goes on with that very JOIN.
 
-    latency     3 cycles to the first instruction, 4 for a jump taken, 8 for a JOIN
+    latency     4 cycles to the first instruction, 5 for a jump taken, 9 for a JOIN
     throughput  1 instruction a cycle; overlaps with the pair after only in reading it
 
     write, half    tables, and which half of them is in use
-    enter, entering, may_enter   a new probe's reference, level and selection bits; up to 4 wait
+    enter, entering   a new probe's reference, level and selection bits; up to 4 wait
+    may_enter      one may; a second cycle's needs another look
     pairs          of the scanner, in the order of the probes
     hit, hit_take, hit_bits   selection bits of the window tuple
     attributes     what the probe carries (without lanes)
@@ -156,37 +159,60 @@ class ExecutionUnit(wiring.Component):
             word.eq(bus.data[: isa.WORD_BITS]),
             address.eq(bus.address),
         ]
-        cmp = data.View(FIELDS[isa.Cmp], word)
-        number, used_so_far = (Signal(range(config.factors + 1), name=n) for n in ("number", "n"))
-        leading_so_far = Signal()
-        m.d.comb += number.eq(Mux(begins, 0, used_so_far))
+        used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
+        number, after = Signal.like(used_so_far), Signal.like(used_so_far)
+        still = Signal()
+        # ... one more, so that no table waits for a sum.
+        stored = Signal(
+            data.StructLayout(
+                {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
+                 "word": isa.WORD_BITS, "address": ADDRESS_BITS}
+            )
+        )  # fmt: skip
         m.d.comb += [
-            write.addr.eq(Cat(address, other)),
-            write.data.word.eq(word),
-            write.data.factor.eq(number),
-            write.data.join.eq(is_join),
-            write.en.eq(mine),
+            number.eq(Mux(begins, 0, used_so_far)),
+            after.eq(number + is_cmp),
+            still.eq(begins | leading_so_far),
         ]
         with m.If(mine):
-            still = begins | leading_so_far
-            with m.If(begins):
+            m.d.sync += [used_so_far.eq(after), leading_so_far.eq(still & is_cmp)]
+        m.d.sync += [
+            stored.mine.eq(mine),
+            stored.begins.eq(begins),
+            stored.cmp.eq(is_cmp),
+            stored.join.eq(is_join),
+            stored.still.eq(still),
+            stored.number.eq(number),
+            stored.word.eq(word),
+            stored.address.eq(address),
+        ]
+        cmp = data.View(FIELDS[isa.Cmp], stored.word)
+        m.d.comb += [
+            write.addr.eq(Cat(stored.address, other)),
+            write.data.word.eq(stored.word),
+            write.data.factor.eq(stored.number),
+            write.data.join.eq(stored.join),
+            write.en.eq(stored.mine),
+        ]
+        with m.If(stored.mine):
+            with m.If(stored.begins):
                 m.d.sync += self._source[other].eq(0)
             m.d.sync += [
-                self._last[other].eq(address),
-                used[other].eq(number + is_cmp),
-                used_so_far.eq(number + is_cmp),
-                leading_so_far.eq(still & is_cmp),
+                self._last[other].eq(stored.address),
+                used[other].eq(stored.number + stored.cmp),
             ]
-            with m.If(still):
+            with m.If(stored.still):
                 # Without lanes the unit compares by itself, from the beginning.
-                m.d.sync += start[other].eq(address if config.lanes else 0)
-            with m.If(is_cmp):
-                m.d.sync += factors[other][number].eq(
+                m.d.sync += start[other].eq(stored.address if config.lanes else 0)
+            with m.If(stored.cmp):
+                m.d.sync += factors[other][stored.number].eq(
                     Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
                         cmp.condition, cmp.r[:4])
                 )  # fmt: skip
-                with m.If(still):
-                    m.d.sync += self._source[other][cmp.r[:4]].eq(Cat(number[:factor_bits], 1))
+                with m.If(stored.still):
+                    m.d.sync += self._source[other][cmp.r[:4]].eq(
+                        Cat(stored.number[:factor_bits], 1)
+                    )
         # In use from registers: the halves are exchanged when nothing is executed.
         self._start, self._sources = Signal(ADDRESS_BITS), Signal(self._source[0].shape())
         m.d.sync += [
@@ -225,14 +251,9 @@ class ExecutionUnit(wiring.Component):
         # One less than there is room for: `enter` may be on its way.
         m.d.sync += self.may_enter.eq((end - first)[:3] < 3)
         m.d.comb += self.busy.eq(end != first)
-        # The first of the queue, ahead of it by what happens in this cycle.
+        # The first of the queue, two cycles after `commit`: none needs to know it earlier.
         self._current = Signal(self.probe)
-        after = Signal(2)
-        m.d.comb += after.eq(first + self.commit)
-        with m.If(self.enter & (end[:2] == after)):
-            m.d.sync += self._current.eq(self.entering)
-        with m.Else():
-            m.d.sync += self._current.eq(queue[after])
+        m.d.sync += self._current.eq(queue[first[:2]])
         m.d.comb += [
             self.level.eq(self._current.level),
             self.context.eq(self._current.reference.context),
@@ -346,27 +367,55 @@ class ExecutionUnit(wiring.Component):
                     if self.config.lanes
                     else 0
                 )
-        with m.If(~running & waits & pair.end & ~looking & ~self.emit & ~self.rewind):
-            m.d.comb += [self.commit.eq(1), taken.eq(1)]
+        m.d.sync += self.commit.eq(0)
+        ends = ~running & waits & pair.end
+        with m.If(ends & ~looking & ~self.emit & ~self.rewind & ~self.commit):
+            m.d.comb += taken.eq(1)
+            m.d.sync += self.commit.eq(1)
 
-        # Operands: read a cycle before they are used, or taken from what is just being found.
+        # Operands in two steps: the register of each group, then the group, or what the two
+        # instructions ahead have just found.
         does = Signal(_does_layout(self.config))
+        ready = Signal()  # it is an instruction of the program, not one read past a jump or the end
         found = Signal()
-        next_does = Signal.like(does)
+        chosen, chosen_valid = Signal(_chosen_layout(self.config)), Signal()
+        next_chosen = Signal.like(chosen)
+        next_does = next_chosen.does
         view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
         is_ = {kind: instruction.word.matches(PATTERNS[kind]) for kind in isa.INSTRUCTIONS}
-
-        def value_of(number: Value) -> Value:
-            just = does.writes & (does.r == number)
-            return Mux(just, found, registers.bit_select(number, 1))
-
-        with m.If(is_[isa.Join]):
-            m.d.comb += next_does.a.eq(value_of(view[isa.Join].r))
-        with m.Else():
-            m.d.comb += next_does.a.eq(value_of(view[isa.And].a))
+        numbers = {
+            "a": Mux(is_[isa.Join], view[isa.Join].r, view[isa.And].a),
+            "b": view[isa.And].b,
+        }
+        just = Signal(data.StructLayout({"writes": 1, "r": 6, "found": 1}))
+        with m.If(go):
+            m.d.sync += [
+                just.writes.eq(ready & does.writes),
+                just.r.eq(does.r),
+                just.found.eq(found),
+            ]
+        operands = {}
+        for name, number in numbers.items():
+            group = Cat(
+                registers[_GROUP * i : _GROUP * (i + 1)].bit_select(number[:_GROUP_BITS], 1)
+                for i in range(isa.REGISTERS // _GROUP)
+            )
+            m.d.comb += [
+                next_chosen[name].number.eq(number),
+                next_chosen[name].group.eq(group),
+            ]
+            choice = chosen[name]
+            operands[name] = Mux(
+                ready & does.writes & (does.r == choice.number),
+                found,
+                Mux(
+                    just.writes & (just.r == choice.number),
+                    just.found,
+                    choice.group.bit_select(choice.number[_GROUP_BITS:], 1),
+                ),
+            )
         again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
         m.d.comb += [
-            next_does.b.eq(value_of(view[isa.And].b)),
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
             next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
             next_does.conjunction.eq(is_[isa.And]),
@@ -389,9 +438,15 @@ class ExecutionUnit(wiring.Component):
             next_does.word.eq(instruction.word),
         ]  # fmt: skip
         self._look_up_comparison(m, next_does, instruction, held, window)
-        ready = Signal()
         with m.If(go):
-            m.d.sync += [does.eq(next_does), ready.eq(valid)]
+            m.d.sync += [
+                chosen.eq(next_chosen),
+                chosen_valid.eq(valid),
+                does.eq(chosen.does),
+                does.a.eq(operands["a"]),
+                does.b.eq(operands["b"]),
+                ready.eq(chosen_valid),
+            ]
 
         # Execution.
         acts = Signal()
@@ -417,9 +472,11 @@ class ExecutionUnit(wiring.Component):
         waiting = ready & does.join & (looking | self.emit)
         m.d.comb += go.eq(~waiting)
         with m.If(acts & jump):
-            m.d.sync += [pc.eq(does.target), read_valid.eq(0), valid.eq(0), ready.eq(0)]
+            m.d.sync += pc.eq(does.target)
         with m.If(acts & does.last):
-            m.d.sync += [running.eq(0), read_valid.eq(0), valid.eq(0), ready.eq(0)]
+            m.d.sync += running.eq(0)
+        with m.If(acts & (jump | does.last)):
+            m.d.sync += [read_valid.eq(0), valid.eq(0), chosen_valid.eq(0), ready.eq(0)]
 
         # A joined tuple: where it goes, then a request that waits for the router.
         m.d.comb += [
@@ -468,6 +525,7 @@ class ExecutionUnit(wiring.Component):
                 running.eq(0),
                 read_valid.eq(0),
                 valid.eq(0),
+                chosen_valid.eq(0),
                 ready.eq(0),
                 self.emit.eq(0),
                 looking.eq(0),
@@ -535,6 +593,13 @@ def _does_layout(config: DeviceConfig) -> data.StructLayout:
             "condition": 3,
         }
     )
+
+
+def _chosen_layout(config: DeviceConfig) -> data.StructLayout:
+    """What the next instruction is to do, but for its operands: of each its register, and the
+    values of the registers of every group that it may be."""
+    operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
+    return data.StructLayout({"does": _does_layout(config), "a": operand, "b": operand})
 
 
 def write_signature() -> wiring.Signature:

@@ -16,7 +16,7 @@ class TupleFetch(wiring.Component):
     from is kept here, with the clock and the sequence numbers of its arrival, whether a
     window stores it or not.
 
-    latency     5 cycles from the request to the response
+    latency     6 cycles from the request to the response
     throughput  1 tuple a cycle
 
     requests     streams of references; the last one asks for stored tuples as they are
@@ -52,9 +52,9 @@ class TupleFetch(wiring.Component):
         m.submodules.raws = raws = memory.Memory(shape=layouts.context, depth=CONTEXTS, init=[])
         write, read = raws.write_port(), raws.read_port()
 
-        # Stages: turn, address, memory, data, whose.
-        references = [Signal(layouts.reference, name=f"reference{i}") for i in range(4)]
-        wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(4)]
+        # Stages: turn, to the windows, address, memory, data, whose.
+        references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
+        wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
         chosen = Signal(self.requesters)
         m.d.comb += [
             arbiter.enable.eq(1),
@@ -65,7 +65,7 @@ class TupleFetch(wiring.Component):
             m.d.comb += self.requests[i].ready.eq(chosen[i])
             with m.If(chosen[i]):
                 m.d.sync += references[0].eq(self.requests[i].payload)
-        for i in range(3):
+        for i in range(4):
             m.d.sync += [wanted[i + 1].eq(wanted[i]), references[i + 1].eq(references[i])]
         raw = Signal(layouts.context)
         m.d.comb += [
@@ -75,20 +75,20 @@ class TupleFetch(wiring.Component):
             write.addr.eq(self.context),
             write.data.eq(self.raw),
             write.en.eq(self.remember),
-            read.addr.eq(references[0].context),
+            read.addr.eq(references[1].context),
             read.en.eq(1),
         ]
         m.d.sync += raw.eq(read.data)
 
         fetched = self.fetched
-        m.d.comb += [self.responses.eq(wanted[3]), fetched.reference.eq(references[3])]
+        m.d.comb += [self.responses.eq(wanted[4]), fetched.reference.eq(references[4])]
         m.d.sync += [
             fetched.stream.eq(raw.stream),
             fetched.bits.eq(raw.bits),
             fetched.now.eq(raw.component.timestamp),
             fetched.counters.eq(raw.counters),
         ]
-        as_stored = wanted[2][-1]
+        as_stored = wanted[3][-1]
         for number in range(self.config.streams):
             own = (raw.stream == number) & ~as_stored
             m.d.sync += fetched.components[number].eq(

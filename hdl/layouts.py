@@ -19,7 +19,7 @@ TAG_BITS = 8
 QUERY_BITS = 6
 SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 
-CONTEXTS = 8
+CONTEXTS = 16
 """Raw tuples in flight at once. Each has its own view of the windows, so that a probe
 sees what had arrived when its raw tuple did."""
 CONTEXT_BITS = ceil_log2(CONTEXTS)

@@ -40,8 +40,9 @@ class ProbeLoader(wiring.Component):
     The highest level first: what is nearest to the output is done first, so that what
     waits for room further on is not in the way of what makes room.
 
-    latency     about 13 cycles and one a factor
-    throughput  one probe at a time; meanwhile the area works on the one before
+    latency     about 15 cycles and one a factor
+    throughput  a probe in 12 cycles and one a factor: while the area works on one, the next is
+                fetched and the one after read
 
     available, take, level, reference   of the probe FIFO
     request, response, fetched          of the tuple fetch; the response is a pulse
@@ -51,7 +52,7 @@ class ProbeLoader(wiring.Component):
     staged      the probe
     attributes  what it carries
     hold        the operands (without lanes, the attributes) of the last probe are still needed
-    flush       pulse: forget the probe; one taken or handed on in this cycle does not count
+    flush       pulse: forget all probes; one taken or handed on in this cycle does not count
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -83,8 +84,9 @@ class ProbeLoader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, layouts = self.config, self.layouts
-        reference = Signal(layouts.reference)
-        level = Signal(layouts.level_bits)
+        # The probe that is fetched, and the one after.
+        reference, reference_after = Signal(layouts.reference), Signal(layouts.reference)
+        level, level_after = Signal(layouts.level_bits), Signal(layouts.level_bits)
         highest = Signal(layouts.level_bits)
         for number in range(layouts.levels):
             with m.If(self.available[number]):
@@ -98,22 +100,16 @@ class ProbeLoader(wiring.Component):
         probe = self.staged.payload
         plan = Signal(layouts.probe_plan)
         m.d.sync += plan.eq(self.plan)
-        m.d.comb += [
-            probe.reference.eq(reference),
-            probe.level.eq(level),
-            probe.tail.eq(self.tail),
-            probe.count.eq(self.count),
-            probe.plan.eq(plan),
-        ]
         key = Signal(config.attribute_width)
         m.d.sync += key.eq(self.attributes[plan.stream][plan.attribute])
         bits = Signal(SELECTIONS)
         folded = Signal(layouts.slot_bits)
         m.d.sync += folded.eq(bucket(key, layouts.slot_bits))
-        m.d.comb += [probe.bits.eq(bits), probe.bucket.eq(folded)]
 
         # Without lanes the execution unit reads `attributes`, with lanes only operands matter.
-        hold_all = Const(0, 1) if config.lanes else self.hold
+        staged_before = Signal()  # the area takes a cycle to say that it holds what was staged
+        m.d.sync += staged_before.eq(self.staged.valid)
+        in_use = Const(0, 1) if config.lanes else self.hold | self.staged.valid | staged_before
         if config.lanes:
             self._picked = (
                 Signal(probe.operands.shape(), name="operands"),
@@ -124,25 +120,46 @@ class ProbeLoader(wiring.Component):
                 probe.carried.eq(self._picked[1]),
             ]
         self._pick_operands(m, reference)
+        move, kept = Signal(), Signal()
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(self.available.any() & ~hold_all):
+                with m.If(self.available.any()):
                     m.d.comb += self.take.eq(1)
-                    m.d.sync += level.eq(highest)
+                    m.d.sync += level_after.eq(highest)
                     m.next = "READ"
                 with m.If(self.flush):
                     m.next = "IDLE"
             with m.State("READ"):
-                m.d.sync += reference.eq(self.reference)
-                m.next = "REQUEST"
+                m.d.sync += reference_after.eq(self.reference)
+                m.next = "KEPT"
                 with m.If(self.flush):
                     m.next = "IDLE"
+            with m.State("KEPT"):
+                m.d.comb += kept.eq(1)
+                with m.If(move | self.flush):
+                    m.next = "IDLE"
+
+        with m.If(self.response):
+            for stream_number in range(config.streams):
+                m.d.sync += self.attributes[stream_number].eq(
+                    self.fetched.components[stream_number].attributes
+                )
+            # Only a raw tuple has selection bits; a joined one's tag says it all.
+            m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
+        flushed = Signal()
+        with m.If(self.staged.ready | self.flush):
+            m.d.sync += self.staged.valid.eq(0)
+        with m.FSM():
+            with m.State("NEXT"):
+                m.d.sync += [reference.eq(reference_after), level.eq(level_after)]
+                with m.If(kept & ~in_use & ~self.flush):
+                    m.d.comb += move.eq(1)
+                    m.next = "REQUEST"
             with m.State("REQUEST"):
                 # Once raised the request stays, as a stream must; what comes is ignored.
                 m.d.comb += self.request.valid.eq(1)
                 with m.If(self.request.ready):
                     m.next = "FETCH"
-                flushed = Signal()
                 with m.If(self.flush):
                     m.d.sync += flushed.eq(1)
             with m.State("FETCH"):
@@ -150,21 +167,26 @@ class ProbeLoader(wiring.Component):
                     m.d.sync += flushed.eq(1)
                 with m.If(self.response):
                     m.d.sync += flushed.eq(0)
+                    m.next = "OPERANDS"
                     with m.If(flushed | self.flush):
-                        m.next = "IDLE"
-                    with m.Else():
-                        for stream_number in range(config.streams):
-                            m.d.sync += self.attributes[stream_number].eq(
-                                self.fetched.components[stream_number].attributes
-                            )
-                        # Only a raw tuple has selection bits; a joined one's tag says it all.
-                        m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
-                        m.next = "OPERANDS"
+                        m.next = "NEXT"
             self._operands(m)
-            with m.State("STAGED"):
-                m.d.comb += self.staged.valid.eq(1)
-                with m.If(self.staged.ready | self.flush):
-                    m.next = "IDLE"
+            with m.State("PLACE"):
+                with m.If(~self._stages[0]):
+                    m.d.sync += [
+                        self.staged.valid.eq(1),
+                        probe.reference.eq(reference),
+                        probe.level.eq(level),
+                        probe.bits.eq(bits),
+                        probe.tail.eq(self.tail),
+                        probe.count.eq(self.count),
+                        probe.plan.eq(plan),
+                        probe.bucket.eq(folded),
+                    ]
+                    m.next = "NEXT"
+                with m.If(self.flush):
+                    m.d.sync += self.staged.valid.eq(0)
+                    m.next = "NEXT"
         return m
 
     def _pick_operands(self, m: Module, reference: data.View) -> None:
@@ -194,22 +216,18 @@ class ProbeLoader(wiring.Component):
         number = self._number
         with m.State("OPERANDS"):
             if self.config.lanes:
-                with m.If(~self.hold):
+                with m.If(~self.hold & ~self.staged.valid):
                     m.d.comb += self._pick.eq(1)
                     m.d.sync += number.eq(number + 1)
                     with m.If(number + 1 >= self.used):
                         m.d.sync += number.eq(0)
                         m.next = "PLACE"
             else:
+                m.d.comb += self._pick.eq(1)  # the bucket takes as long
                 m.next = "PLACE"
             with m.If(self.flush):
                 m.d.sync += number.eq(0)
-                m.next = "IDLE"
-        with m.State("PLACE"):
-            with m.If(~self._stages[0]):
-                m.next = "STAGED"
-            with m.If(self.flush):
-                m.next = "IDLE"
+                m.next = "NEXT"
 
 
 def _joined(reference: data.View) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,8 @@ from hdl.layouts import CONTEXT_BITS, QUERY_BITS, TAG_BITS, Layouts
 from hdl.probe_fifo import IN_FLIGHT
 
 _QUERIES = 1 << QUERY_BITS
+_AHEAD = 4
+"""Tuples fetched or being fetched ahead of the one that is checked."""
 _KIND_BITS = 2
 
 
@@ -21,8 +23,8 @@ class Output(wiring.Component):
     """Fetches a tuple's components, works out their ages and ranks, and checks them for each
     query of its route tag: all components at once, a query in 4 cycles.
 
-    latency     11 cycles to the first result
-    throughput  a tuple in 5 cycles, a result in 4; the tuple after is fetched meanwhile
+    latency     16 cycles to the first result
+    throughput  a tuple in 5 cycles, a result in 4; the tuples after are fetched meanwhile
 
     write, half     tables, and which half of them is in use
     push, pushed    references from the router
@@ -77,60 +79,64 @@ class Output(wiring.Component):
         ]
         m.d.sync += self.room.eq(waiting.level < config.output_fifo_depth)
 
+        # Tuples on their way through the fetch come in order; each has a place kept for it.
+        fetched = Signal(work, reset_less=True)
+        ready = fifo.SyncFIFOBuffered(width=work.size + _QUERIES, depth=_AHEAD)
+        m.submodules.ready = ready
+        asked = Signal(range(_AHEAD + 1))
+        take, place = Signal(), Signal()
+        m.d.sync += asked.eq(asked + (self.request.valid & self.request.ready) - take)
+        m.d.sync += place.eq(asked < _AHEAD - 1)  # one may have been asked for meanwhile
+        with m.FSM():
+            with m.State("NEXT"):
+                m.d.comb += waiting.r_en.eq(place)
+                m.d.sync += self.request.payload.eq(waiting.r_data)
+                with m.If(place & waiting.r_rdy):
+                    m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += self.request.valid.eq(1)
+                with m.If(self.request.ready):
+                    m.next = "NEXT"
+
         # Which queries each route tag satisfies.
-        bus = self.write
+        bus, reference = self.write, self.fetched.reference
         m.submodules.routes = routes = memory.Memory(shape=_QUERIES, depth=2 << TAG_BITS, init=[])
         write, route = routes.write_port(), routes.read_port()
         m.d.comb += [
             write.addr.eq(Cat(bus.address[:TAG_BITS], ~self.half)),
             write.data.eq(bus.data),
             write.en.eq(bus.valid & (bus.target == Target.QUERIES)),
-            route.addr.eq(Cat(self.request.payload.tag, self.half)),
-            route.en.eq(self.request.valid & self.request.ready),
+            route.addr.eq(Cat(reference.tag, self.half)),
+            route.en.eq(1),
         ]
 
-        # The next tuple: requested, then fetched with its ages and ranks.
-        fetched = Signal(work)
-        take = Signal()
-        with m.FSM():
-            with m.State("NEXT"):
-                m.d.comb += waiting.r_en.eq(1)
-                m.d.sync += self.request.payload.eq(waiting.r_data)
-                with m.If(waiting.r_rdy):
-                    m.next = "REQUEST"
-            with m.State("REQUEST"):
-                m.d.comb += self.request.valid.eq(1)
-                with m.If(self.request.ready):
-                    m.next = "FETCH"
-            with m.State("FETCH"):
-                with m.If(self.response):
-                    reference = self.fetched.reference
-                    m.d.sync += [
-                        fetched.context.eq(reference.context),
-                        fetched.carries.eq(reference.carries),
-                        fetched.now.eq(self.fetched.now),
-                    ]
-                    for s in range(n):
-                        component = self.fetched.components[s]
-                        m.d.sync += [
-                            fetched.ages[s].eq(
-                                Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)
-                            ),
-                            fetched.ranks[s].eq(self.fetched.counters[s] - component.sequence),
-                            fetched.sequences[s].eq(component.sequence),
-                        ]
-                    m.next = "FETCHED"
-            with m.State("FETCHED"):
-                with m.If(take):
-                    m.next = "NEXT"
+        # What was fetched, its ages and ranks, and its queries.
+        m.d.sync += [
+            fetched.context.eq(reference.context),
+            fetched.carries.eq(reference.carries),
+            fetched.now.eq(self.fetched.now),
+        ]
+        for s in range(n):
+            component = self.fetched.components[s]
+            m.d.sync += [
+                fetched.ages[s].eq(
+                    Mux(reference.carries[s], self.fetched.now - component.timestamp, 0)
+                ),
+                fetched.ranks[s].eq(self.fetched.counters[s] - component.sequence),
+                fetched.sequences[s].eq(component.sequence),
+            ]
+        arrived, came = Signal(), Signal()
+        whole = Signal(work, reset_less=True)
+        queries = Signal(_QUERIES, reset_less=True)
+        m.d.sync += [arrived.eq(self.response), came.eq(arrived)]
+        m.d.sync += [whole.eq(fetched), queries.eq(route.data)]
+        m.d.comb += [ready.w_en.eq(came), ready.w_data.eq(Cat(whole, queries))]
+        # The first of them, and whether its turn has come, from registers.
         have = Signal()
-        with m.If(self.response):
-            m.d.sync += have.eq(1)
-        with m.Elif(take):
-            m.d.sync += have.eq(0)
-        queries = Signal(_QUERIES)
-        m.d.sync += queries.eq(route.data)
-        self._check(m, work, fetched, have, take, queries)
+        m.d.comb += ready.r_en.eq(take)
+        m.d.sync += have.eq(ready.r_rdy & ~take)
+        following = data.View(work, ready.r_data[: work.size])
+        self._check(m, work, following, have, take, ready.r_data[work.size :])
         return m
 
     def _check(
@@ -140,7 +146,7 @@ class Output(wiring.Component):
         fetched: data.View,
         have: Signal,
         take: Signal,
-        queries: Signal,
+        queries: Value,
     ) -> None:
         layouts, n = self.layouts, self.config.streams
         size = max(layouts.timestamp, layouts.sequence)
@@ -200,11 +206,15 @@ class Output(wiring.Component):
         ]
         done = Signal()
         m.d.comb += self.commit.eq(done)
+        # Whether none is left, when it matters: as it was a cycle before.
+        nothing, spent = Signal(), Signal()
+        m.d.sync += [nothing.eq(queries == 0), spent.eq(left == 0)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += take.eq(have)
                 with m.If(have):
                     m.d.sync += [current.eq(fetched), left.eq(queries), one.eq(first)]
+                    m.d.sync += spent.eq(nothing)
                     m.next = "PICK"
             with m.State("PICK"):
                 number = Signal(QUERY_BITS)
@@ -213,7 +223,7 @@ class Output(wiring.Component):
                     m.d.comb += number[bit].eq(Cat(ones).any())
                 m.d.sync += [query.eq(number), left.eq(left & ~one)]
                 m.next = "READ"
-                with m.If(left == 0):
+                with m.If(spent):
                     m.d.comb += done.eq(1)
                     m.next = "IDLE"
             with m.State("READ"):
@@ -224,7 +234,7 @@ class Output(wiring.Component):
                 m.d.comb += self.results.valid.eq(fits.all())
                 with m.If(~self.results.valid | self.results.ready):
                     m.d.comb += self.delivered.eq(self.results.valid)
-                    with m.If(left == 0):
+                    with m.If(spent):
                         m.d.comb += done.eq(1)
                         m.next = "IDLE"
                     with m.Else():

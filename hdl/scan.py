@@ -13,7 +13,7 @@ from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
-_ROWS_IN_FLIGHT = 9
+_ROWS_IN_FLIGHT = 10
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -38,7 +38,7 @@ class Scanner(wiring.Component):
     the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
     pairs leave one by one.
 
-    latency     8 cycles from a row's address to its first pair
+    latency     9 cycles from a row's address to its first pair
     throughput  `lanes` pairs a cycle while none is of interest, a candidate each 3 cycles;
                 1 pair of interest a cycle; 2 cycles between probes
 
@@ -260,8 +260,8 @@ class Scanner(wiring.Component):
         probe = self.staged.payload
         m.d.comb += self.row.eq(self._issued.row)
 
-        # Stages: address, memory, tuples, compare, decide. Without lanes it ends with tuples.
-        depth = 4 if lanes else 2
+        # Stages: row, address, memory, tuples, compare, decide. Without lanes it ends with tuples.
+        depth = 5 if lanes else 3
         infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
         valids = [Signal(name=f"valid{i}") for i in range(depth + 1)]
         m.d.comb += [infos[0].eq(self._issued), valids[0].eq(self._valid)]
@@ -287,14 +287,14 @@ class Scanner(wiring.Component):
         if lanes:
             m.submodules.array = array = FactorArray(config)
             plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(4)]
-            begun = Signal()
-            m.d.sync += begun.eq(valids[0] & self._first)
+            first, begun = Signal(), Signal()
+            m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]
             with m.If(self.begin):
                 m.d.sync += self.hold.eq(1)
             with m.Elif(begun):
                 m.d.sync += self.hold.eq(0)
             # The probe's operands come in with the first row's tuples.
-            self._operands(m, array, begun, infos[1].part)
+            self._operands(m, array, begun, infos[2].part)
             with m.If(self.begin):
                 m.d.sync += plans[0].eq(probe.plan)
             with m.If(begun):

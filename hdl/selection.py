@@ -34,14 +34,14 @@ class SelectionUnit(wiring.Component):
     """Goes through the selection table of a tuple's stream, an entry a cycle: comparisons
     make selection bits, masks of bits let the tuple in. A tick goes by.
 
-    latency     3 cycles and one an entry after the first
+    latency     5 cycles and one an entry after the first
     throughput  as latency
 
     write, half      tables, and which half of them is in use
     raw              raw tuples
     selected         the same with selection bits, and whether they were admitted
     again, stream, attributes   pulse while `idle`: work out a stored tuple's bits anew
-    known, bits      pulse, with them
+    known, bits      pulse, a cycle after it is idle again, with them
     pause            take no raw tuple
     idle             nothing here
     """
@@ -82,6 +82,15 @@ class SelectionUnit(wiring.Component):
             write.en.eq(bus.valid & (bus.target == Target.SELECTION)),
         ]
 
+        # A raw tuple waits at the door, so that outside hears from a register whether to come.
+        door, waits = Signal(self.layouts.raw, reset_less=True), Signal()
+        enters = Signal()
+        m.d.comb += self.raw.ready.eq(~waits & ~self.pause)
+        with m.If(self.raw.ready):
+            m.d.sync += [door.eq(self.raw.payload), waits.eq(self.raw.valid)]
+        with m.Elif(enters):
+            m.d.sync += waits.eq(0)
+
         raw = Signal(self.layouts.raw)
         replayed = Signal()
         address = Signal(address_bits)
@@ -93,14 +102,15 @@ class SelectionUnit(wiring.Component):
             which.eq(raw.stream),
             at.eq(address),
         ]
-        entry = Signal(shape)
+        # An entry is compared in one cycle, its outcome used in the next.
+        compared, entry = Signal(shape), Signal(shape)
         bits, collected = Signal(SELECTIONS), Signal(SELECTIONS)
-        started, held, outcome = Signal(), Signal(), Signal()
+        started, held, outcome, next_outcome = Signal(), Signal(), Signal(), Signal()
         value = Signal(config.attribute_width)
-        constant = entry.constant[: config.attribute_width]
+        constant = compared.constant[: config.attribute_width]
         m.d.comb += [
-            value.eq(raw.attributes[entry.attribute]),
-            outcome.eq(decide(entry.condition, value < constant, value == constant)),
+            value.eq(raw.attributes[compared.attribute]),
+            next_outcome.eq(decide(compared.condition, value < constant, value == constant)),
             held.eq(
                 Mux(
                     entry.first,
@@ -115,18 +125,20 @@ class SelectionUnit(wiring.Component):
         lets_in = Signal()
         mask = entry.constant[:SELECTIONS]
         m.d.comb += lets_in.eq(entry.admits & ~entry.first & ~(mask & ~bits).any())
-        m.d.sync += [address.eq(at + 1), entry.eq(read.data)]
+        m.d.sync += [
+            address.eq(at + 1),
+            compared.eq(read.data),
+            entry.eq(compared),
+            outcome.eq(next_outcome),
+        ]
 
+        m.d.sync += [self.known.eq(0), self.bits.eq(collected)]
         result = self.selected.payload
         with m.If(self.selected.ready):
             m.d.sync += self.selected.valid.eq(0)
         with m.FSM() as fsm:
             with m.State("IDLE"):
-                m.d.comb += [
-                    self.raw.ready.eq(~self.pause & ~self.again),
-                    at.eq(0),
-                    which.eq(Mux(self.again, self.stream, self.raw.payload.stream)),
-                ]
+                m.d.comb += [at.eq(0), which.eq(Mux(self.again, self.stream, door.stream))]
                 with m.If(self.again):
                     m.d.sync += [
                         raw.stream.eq(self.stream),
@@ -134,20 +146,23 @@ class SelectionUnit(wiring.Component):
                         replayed.eq(1),
                     ]
                     m.next = "ENTER"
-                with m.Elif(self.raw.valid & self.raw.ready):
-                    m.d.sync += [raw.eq(self.raw.payload), replayed.eq(0)]
-                    with m.If(self.raw.payload.admit & ~self.raw.payload.filler):
+                with m.Elif(waits):
+                    m.d.comb += enters.eq(1)
+                    m.d.sync += [raw.eq(door), replayed.eq(0)]
+                    with m.If(door.admit & ~door.filler):
                         m.next = "ENTER"
                     with m.Else():
                         m.next = "TICK"
                 m.d.sync += bits.eq(0)
             with m.State("ENTER"):
+                m.next = "COMPARE"
+            with m.State("COMPARE"):
                 m.next = "ENTRIES"
             with m.State("ENTRIES"):
                 m.d.sync += [bits.eq(collected), started.eq(held)]
                 ends = entry.last | (lets_in & ~replayed)
                 with m.If(ends & replayed):
-                    m.d.comb += [self.known.eq(1), self.bits.eq(collected)]
+                    m.d.sync += self.known.eq(1)
                     m.next = "IDLE"
                 with m.Elif(ends & (~self.selected.valid | self.selected.ready)):
                     m.d.sync += [
@@ -159,7 +174,12 @@ class SelectionUnit(wiring.Component):
                     m.next = "IDLE"
                 with m.Elif(ends):
                     # The entry must not move on while the result waits.
-                    m.d.sync += [entry.eq(entry), bits.eq(bits), started.eq(started)]
+                    m.d.sync += [
+                        entry.eq(entry),
+                        outcome.eq(outcome),
+                        bits.eq(bits),
+                        started.eq(started),
+                    ]
             with m.State("TICK"):
                 with m.If(~self.selected.valid | self.selected.ready):
                     m.d.sync += [
@@ -169,5 +189,5 @@ class SelectionUnit(wiring.Component):
                         result.admitted.eq(0),
                     ]
                     m.next = "IDLE"
-        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~self.selected.valid)
+        m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~waits & ~self.selected.valid)
         return m

@@ -15,7 +15,7 @@ from hdl.probe_fifo import IN_FLIGHT
 class Sequencer(wiring.Component):
     """Per raw tuple: move the clock and the counters, let every window drop its dead and the
     tuple's own make room; then store the tuple, note what every window holds, send the tuple
-    to be probed. Then comes the next; up to eight are in flight, each under a context number
+    to be probed. Then comes the next; up to sixteen are in flight, each under a context number
     of its own. A context is free again when nothing of it is in flight and all older ones are
     free.
 

@@ -69,7 +69,12 @@ class Wjasip(wiring.Component):
         m.submodules.output = output = Output(config)
         m.submodules.replay = replay = Replay(config)
 
-        for part in (selection, output, *areas):
+        # Each area has registers of its own for what goes to all of them.
+        for part in areas:
+            m.d.comb += part.half.eq(control.half)
+            for name in write_signature().members:
+                m.d.comb += getattr(part.write, name).eq(getattr(control.write, name))
+        for part in (selection, output):
             m.d.comb += part.half.eq(control.half)
             for name in write_signature().members:
                 m.d.sync += getattr(part.write, name).eq(getattr(control.write, name))
@@ -79,14 +84,8 @@ class Wjasip(wiring.Component):
         wiring.connect(m, selection.selected, sequencer.selected)
         self._raw_tables(m, sequencer)
         m.d.comb += [selection.pause.eq(control.pause), sequencer.clear.eq(control.clear)]
-        # What goes to all areas, by registers.
-        busy, oldest = Signal(), Signal.like(sequencer.oldest)
         keys = Signal(self.layouts.attributes)
-        m.d.sync += [
-            busy.eq(sequencer.busy),
-            oldest.eq(sequencer.oldest),
-            keys.eq(Mux(control.replaying, replay.attributes, sequencer.tuple.attributes)),
-        ]
+        m.d.comb += keys.eq(Mux(control.replaying, replay.attributes, sequencer.tuple.attributes))
         for number, area in enumerate(areas):
             m.d.comb += [
                 area.now.eq(sequencer.now),
@@ -100,8 +99,8 @@ class Wjasip(wiring.Component):
                 area.bits.eq(sequencer.bits),
                 area.snapshot.eq(sequencer.snapshot),
                 area.snapshot_context.eq(sequencer.context),
-                area.busy.eq(busy),
-                area.oldest.eq(oldest),
+                area.busy.eq(sequencer.busy),
+                area.oldest.eq(sequencer.oldest),
                 area.clear.eq(control.clear),
                 fetch.components[number].eq(area.fetched),
                 area.coming.eq(fetch.coming),
@@ -168,7 +167,6 @@ class Wjasip(wiring.Component):
                 replay.firsts[number].eq(area.first),
                 replay.ends[number].eq(area.end),
                 area.rewrite.eq(replay.rewrite[number]),
-                area.reindex.eq(replay.rewrite[number]),
                 area.rewrite_slot.eq(replay.slot),
                 area.rewrite_bits.eq(replay.rewritten),
             ]

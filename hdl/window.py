@@ -32,8 +32,8 @@ class WindowBuffer(wiring.Component):
     what is stored then, itself not yet. A slot is not written again while the oldest context
     in flight can see it: `settled` comes late instead.
 
-    latency     check: settled after 3 cycles, 4 more for each two that leave;
-                fetch and row: data 2 cycles after the address
+    latency     check: settled after 3 cycles, 5 more for each two that leave;
+                fetch and row: data 3 cycles after the address
     throughput  one stored tuple, one fetch, one row a cycle
 
     now, counter     clock and last sequence number, held from `check` on
@@ -119,6 +119,14 @@ class WindowBuffer(wiring.Component):
         slot = self._head[: layouts.slot_bits]
         m.d.comb += self.written.eq(slot)
         self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
+        # Where a memory is read stands in a register: block RAM lies far from who asks.
+        stamp_slot = Signal(layouts.slot_bits)
+        row = Signal(self.row_bits)
+        bank_bits = layouts.slot_bits - self.row_bits
+        m.d.sync += [
+            stamp_slot.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
+            row.eq(Mux(self.fetching, self.fetch[bank_bits:], self.row)),
+        ]
 
         m.submodules.stamps = stamps = memory.Memory(shape=layouts.stamp, depth=depth, init=[])
         write, read = stamps.write_port(), stamps.read_port()
@@ -127,7 +135,7 @@ class WindowBuffer(wiring.Component):
             write.data.timestamp.eq(self.tuple.timestamp),
             write.data.sequence.eq(self.tuple.sequence),
             write.en.eq(self.store),
-            read.addr.eq(Mux(self.fetching, self.fetch, self._oldest_slot)),
+            read.addr.eq(stamp_slot),
             read.en.eq(1),
         ]
         self._stamp = read.data
@@ -150,10 +158,10 @@ class WindowBuffer(wiring.Component):
         ]
 
         # The bank is the low bits of the slot, so that a row is `banks` tuples in a row.
-        bank_bits = layouts.slot_bits - self.row_bits
-        banks = [Signal(max(1, bank_bits), name=f"bank_of{i}") for i in range(2)]
-        m.d.sync += [banks[0].eq(self.fetch[:bank_bits]), banks[1].eq(banks[0])]
-        m.d.comb += self.fetched.attributes.eq(self.tuples[banks[1]])
+        banks = [Signal(max(1, bank_bits), name=f"bank_of{i}") for i in range(3)]
+        m.d.sync += banks[0].eq(self.fetch[:bank_bits])
+        m.d.sync += [banks[i + 1].eq(banks[i]) for i in range(2)]
+        m.d.comb += self.fetched.attributes.eq(self.tuples[banks[2]])
         for bank in range(self.banks):
             m.submodules[f"bank{bank}"] = one = memory.Memory(
                 shape=layouts.attributes, depth=depth // self.banks, init=[]
@@ -163,7 +171,7 @@ class WindowBuffer(wiring.Component):
                 write.addr.eq(slot[bank_bits:]),
                 write.data.eq(self.tuple.attributes),
                 write.en.eq(self.store & (slot[:bank_bits] == bank)),
-                read.addr.eq(Mux(self.fetching, self.fetch[bank_bits:], self.row)),
+                read.addr.eq(row),
                 read.en.eq(1),
             ]
             m.d.sync += self.tuples[bank].eq(read.data)
@@ -309,7 +317,11 @@ class WindowBuffer(wiring.Component):
                 with m.If(self.clear):
                     m.next = "IDLE"
                 with m.Elif(~self.fetching):
-                    m.next = "TAKE"
+                    m.next = "MEMORY"
+            with m.State("MEMORY"):
+                m.next = "TAKE"
+                with m.If(self.clear):
+                    m.next = "IDLE"
             with m.State("TAKE"):
                 m.d.comb += arriving.eq(~self.clear)
                 m.d.sync += lacks.eq(0)

@@ -60,7 +60,7 @@ class FetchFetches(Specification):
 
         for s in range(2):
             right = (window == s) & (fetch.slots[s] == slot) & fetch.fetching
-            found = before(m, before(m, right))
+            found = before(m, before(m, before(m, right)))
             m.d.comb += (
                 fetch.components[s]
                 .as_value()
@@ -79,28 +79,28 @@ class FetchFetches(Specification):
         ready = Array(fetch.requests[r].ready for r in range(who_all))[who]
         taken = valid & ready
 
-        # One at a time of each requester, as they all do.
-        asking, age = Signal(), Signal(3)
+        # One of those it asks for is followed, any.
+        asking, age, flying = Signal(), Signal(3), Signal(4)
         waits, waited = Signal(4), Signal(4)
         asked = Signal(len(requests[0]))
-        answered = fetch.responses.bit_select(who, 1)
-        self.assume(m, ~(taken & asking))
-        with m.If(taken):
+        response = fetch.responses.bit_select(who, 1)
+        answered = asking & (age == 5)
+        m.d.sync += flying.eq(flying + taken - response)
+        follow = taken & (~asking | answered) & anything(m, 1, "this")
+        with m.If(follow):
             m.d.sync += [asking.eq(1), asked.eq(Array(requests)[who]), age.eq(1), waited.eq(waits)]
         with m.Elif(answered):
             m.d.sync += asking.eq(0)
         with m.Else():
             m.d.sync += age.eq(age + 1)
-        self.claim(m, ~answered | asking)
-        # It is on its way, in one of the stages, if and only if it was asked for.
-        on_its_way = Cat(inside(made, f"wanted{i}").bit_select(who, 1) for i in range(4))
-        self.claim(m, asking == on_its_way.any())
-        self.claim(m, (on_its_way & (on_its_way - 1)[:4]) == 0)
-        for i in range(4):
-            there = inside(made, f"wanted{i}").bit_select(who, 1)
-            self.claim(m, ~there | (inside(made, f"reference{i}") == asked))
-            self.claim(m, ~there | (age == i + 1))
-        self.claim(m, answered == (asking & (age == 4)))
+        # It is on its way, a stage a cycle, and as many are as were asked for.
+        on_its_way = [inside(made, f"wanted{i}").bit_select(who, 1) for i in range(5)]
+        self.claim(m, flying == sum(on_its_way))
+        for i in range(5):
+            at = asking & (age == i + 1)
+            self.claim(m, ~at | (on_its_way[i] & (inside(made, f"reference{i}") == asked)))
+        self.claim(m, ~asking | ((age >= 1) & (age <= 5)))
+        self.claim(m, ~answered | response)
         # Ready a cycle after the turn, which is given to who asks, one at a time.
         chosen = inside(made, "chosen")
         self.claim(m, (chosen & (chosen - 1)) == 0)
@@ -114,7 +114,7 @@ class FetchFetches(Specification):
         fetched = fetch.fetched
         wanted = type(fetched.reference)(fetched.reference.shape(), asked)
         kept_then = Signal()
-        with m.If(taken):
+        with m.If(follow):
             m.d.sync += kept_then.eq(kept)
         self.claim(m, kept | ~kept_then)
         with m.If(answered):

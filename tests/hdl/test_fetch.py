@@ -1,4 +1,4 @@
-"""TupleFetch between window memories that answer two cycles late, and only what it fetches."""
+"""TupleFetch between window memories that answer three cycles late, and only what it fetches."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
                     }
                 )
             driver.taken = lambda reference, who=who, board=board, answer=answer: board.expect(
-                (*answer(who, reference), bench.cycle + 4)
+                (*answer(who, reference), bench.cycle + 5)
             )
 
-        pipe: list[list[dict]] = [[{}] * n, [{}] * n]
+        pipe: list[list[dict]] = [[{}] * n for _ in range(3)]
         garbage = [component() for _ in range(n)]
         asked = taken = fetched = coming = 0
         for _ in range(20_000):
@@ -104,7 +104,7 @@ async def every_request_is_answered_with_its_tuple(dut: object) -> None:
             coming = bench.bits("coming")
             read = [windows[s][slots[s]] if fetching else garbage[s] for s in range(n)]
             fetched += fetching
-            pipe = [pipe[1], read]
+            pipe = [*pipe[1:], read]
             asked += 1
             taken = sum(len(driver.sent) for driver in drivers)
             await bench.clock()

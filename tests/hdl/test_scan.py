@@ -57,7 +57,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         await bench.reset(factors=does, used=used)
         board, tallies = Scoreboard("pairs"), Scoreboard("tallies")
         pairs = Monitor(bench, "pairs", pressure)
-        rows: deque = deque([{}, {}])
+        rows: deque = deque([{}, {}, {}])
         answers: deque = deque([0, 0])
         chain: dict[int, int] = {}  # from a slot to the next older one, or to itself
         newest = 0

@@ -70,8 +70,8 @@ class _Reader(Agent):
     def __init__(self, bench: Bench, ring: _Ring, fetching: float) -> None:
         self.bench, self.ring, self.unit = bench, ring, bench.component
         self.fetching = fetching
-        self.fetches: deque = deque([None] * 2)
-        self.rows: deque = deque([[]] * 2)
+        self.fetches: deque = deque([None] * 3)
+        self.rows: deque = deque([[]] * 3)
         self.hit: int | None = None
         self.views: deque = deque([None] * 1)
         self.seen: Counter = Counter()
@@ -208,7 +208,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                     retire()
             assert waited, "settled before it has looked"
             seen["settled at once"] += waited == 2
-            seen["two left, then settled"] += waited == 6 and leavers == 2
+            seen["two left, then settled"] += waited == 7 and leavers == 2
             assert not wanted or len(ring.kept) < depth, "no room for what comes"
             # The sequencer hears of it by registers.
             for _ in range(1 + chance.choice([0, 0, 0, 1, 5])):

@@ -16,7 +16,8 @@ from hdl.boards.board import Board
 from hdl.boards.flow import picture
 from hdl.boards.flow.placement import Placed, pack, place
 from hdl.boards.flow.report import Report
-from hdl.boards.flow.synthesis import Size, memory_hints, size, synthesise
+from hdl.boards.flow.floorplan import GRIDS
+from hdl.boards.flow.synthesis import Size, mapping, memory_hints, size, synthesise
 from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
 from hdl.boards.identity import version
 from hdl.boards.tops import Setting
@@ -116,7 +117,8 @@ class Build:
             self.setting.divisor,
             version(),
             pins,
-            list(memory_hints()),
+            [*memory_hints(), *mapping()],
+            GRIDS,
             versions(),
         ]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.boards.board import Part
+from hdl.boards.flow.floorplan import plan
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import BoardTop, Setting
 
@@ -27,6 +28,8 @@ SEPARATE = (
     # host link: what is written belongs to a ring only later.
     "received", "sending",
 )  # fmt: skip
+# Lie apart on the chip: what each keeps of something common must not become one register for all.
+APART = ("area[0-9]", "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies", "windows*")
 
@@ -60,6 +63,15 @@ def memory_hints() -> Iterator[str]:
         yield f'setattr -set ram_style "distributed" */m:{name}'
 
 
+def mapping() -> Iterator[str]:
+    """From `top` to `top.json`."""
+    for part in APART:
+        yield f"setattr -mod -set keep_hierarchy 1 *.wjasip.{part}"
+    yield "synth_ecp5 -top top"
+    yield "setattr -mod -unset keep_hierarchy *"
+    yield from ("flatten", "opt_clean -purge", "write_json top.json")
+
+
 def rtlil(setting: Setting) -> str:
     from amaranth.back import rtlil as back
 
@@ -79,13 +91,14 @@ def synthesise(setting: Setting, folder: Path) -> Size:
     script = [
         "read_rtlil top.il",
         *memory_hints(),
-        "synth_ecp5 -top top -json top.json",
+        *mapping(),
         "tee -q -o cells.json stat -json",
     ]
     (folder / "script.ys").write_text("\n".join(script) + "\n")
     status, last = run("yosys", ["-q", "-l", "yosys.log", "-s", "script.ys"], folder)
     if status:
         raise BitstreamFailed("synthesis failed:\n" + "\n".join(last[-10:]))
+    plan(folder / "top.json", setting.board.part.option)
     return size(folder)
 
 

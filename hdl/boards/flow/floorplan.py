@@ -1,0 +1,85 @@
+"""Floor plan: where the block RAM of each join area lies.
+
+nextpnr spreads the block RAM of an area over the whole chip, and its logic with it, so that most
+of a cycle goes by on wires. With each area's block RAM given a place in one corner, the placer puts
+the rest around it. Clock rates with and without are in `bench/results`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+RAM = ("DP16KD", "PDPW16KD")
+
+# Of an LFE5U-85: four rows of block RAM, in groups of four blocks nine tiles apart; the clock
+# spine is in the middle.
+_ROWS = (22, 46, 70, 82)
+_GROUPS = (*(4 + 9 * i for i in range(7)), *(69 + 9 * i for i in range(6)))
+GRIDS = {"--85k": [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]}
+"""Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
+
+# Where the middle of each area is to be, by how many there are; what is common lies between.
+_MIDDLES = {
+    2: [(30, 40), (93, 40)],
+    3: [(30, 34), (93, 34), (62, 76)],
+    4: [(30, 34), (93, 34), (30, 76), (93, 76)],
+}
+_COMMON = (62, 46)
+
+# In an area, what is read together lies together.
+_ORDER = ("bank", "stamps", "selections", "newest", "older", "plans", "probes", "instructions",
+          "destinations")  # fmt: skip
+
+
+def plan(netlist: Path, part: str) -> int:
+    """Gives every block RAM of a netlist of yosys's a place, and says how many there are. On a
+    part without a grid here, or if they do not fit, nextpnr places them as it likes: 0."""
+    design = json.loads(netlist.read_text())
+    cells: dict[str, Any] = design["modules"]["top"]["cells"]
+    places = arrange([name for name, cell in cells.items() if cell["type"] in RAM], part)
+    for name, (column, row, number) in places.items():
+        cells[name]["attributes"]["BEL"] = f"X{column}/Y{row}/EBR{number}"
+    if places:
+        netlist.write_text(json.dumps(design))
+    return len(places)
+
+
+def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
+    """A place for each block RAM, by its name in the netlist."""
+    free = list(GRIDS.get(part, ()))
+    of_area: dict[int | None, list[str]] = defaultdict(list)
+    for name in names:
+        found = re.search(r"\barea(\d)", name)
+        of_area[int(found[1]) if found else None].append(name)
+    areas = sorted(area for area in of_area if area is not None)
+    if len(names) > len(free) or len(areas) not in _MIDDLES:
+        return {}
+    middles: dict[int | None, tuple[int, int]] = dict(zip(areas, _MIDDLES[len(areas)], strict=True))
+    middles[None] = _COMMON
+    # In turns, so that none gets only what others left.
+    taken: dict[int | None, list[tuple[int, int, int]]] = defaultdict(list)
+    while len(taken[None]) < len(of_area[None]) or any(
+        len(taken[area]) < len(of_area[area]) for area in areas
+    ):
+        for area, (x, y) in middles.items():
+            if len(taken[area]) < len(of_area[area]):
+                near = min(free, key=lambda at: (abs(at[0] - x) + abs(at[1] - y), at))
+                free.remove(near)
+                taken[area].append(near)
+    places = {}
+    for area, mine in of_area.items():
+        mine.sort(key=_kind)
+        at = sorted(taken[area], key=lambda at: (at[1], at[0]))
+        places.update(zip(mine, at, strict=True))
+    return places
+
+
+def _kind(name: str) -> tuple[int, str]:
+    for number, kind in enumerate(_ORDER):
+        if kind in name:
+            return number, name
+    return len(_ORDER), name
