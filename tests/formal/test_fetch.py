@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal
 
 from hdl.fetch import TupleFetch
 from hdl.layouts import CONTEXT_BITS

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hdl.boards.board import Board
 from hdl.boards.flow import picture
+from hdl.boards.flow.floorplan import GRIDS
 from hdl.boards.flow.placement import Placed, pack, place
 from hdl.boards.flow.report import Report
-from hdl.boards.flow.floorplan import GRIDS
 from hdl.boards.flow.synthesis import Size, mapping, memory_hints, size, synthesise
 from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
 from hdl.boards.identity import version
