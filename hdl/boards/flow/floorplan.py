@@ -70,7 +70,7 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
                 near = min(free, key=lambda at: (abs(at[0] - x) + abs(at[1] - y), at))
                 free.remove(near)
                 taken[area].append(near)
-    places = {}
+    places: dict[str, tuple[int, int, int]] = {}
     for area, mine in of_area.items():
         mine.sort(key=_kind)
         at = sorted(taken[area], key=lambda at: (at[1], at[0]))
