@@ -185,8 +185,8 @@ class Cluster:
         return found
 
     def blocks(self) -> list[Block]:
-        """Every block whose plan somebody alive remembers, with what its rows cost on their way as
-        the nodes on it added it up; in the order of time."""
+        """The latest blocks whose plan somebody alive remembers, with what their rows cost on their
+        way as the nodes on it added it up; in the order of time."""
         decisions: dict[BlockId, Block] = {}
         costs: dict[BlockId, float] = {}
         for number in self.processes:

@@ -30,6 +30,8 @@ from engine.multijoin.wire import Malformed, decode, encode
 
 Address: TypeAlias = tuple[str, int]
 LONGEST = 64 << 20
+REMEMBERED = 10_000
+"""Blocks whose order and cost a process can tell."""
 TICK = 0.02
 """Seconds between looks at the clock."""
 
@@ -93,9 +95,11 @@ class Host:
 
     def _note(self, delta: Delta | Announce, plan: Decided) -> None:
         self.decisions[plan.stream, plan.no] = block_of(self.plan.layout.join, delta, plan)
+        _forget(self.decisions)
 
     def _over(self, done: Done) -> None:
         self.spent[done.block] = done.spent
+        _forget(self.spent)
 
     async def run(self) -> None:
         host, port = self.plan.listen[self.number]
@@ -211,6 +215,12 @@ class Host:
         if node.sink is not None:
             found |= {"results": len(self.results), "incomplete": node.sink.incomplete}
         return found
+
+
+def _forget(told: dict[BlockId, Any]) -> None:
+    """The oldest of what is remembered for people; a process may run for long."""
+    while len(told) > REMEMBERED:
+        del told[next(iter(told))]
 
 
 def write_frame(writer: asyncio.StreamWriter, value: object) -> None:

@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pytest
@@ -27,6 +28,9 @@ from compiler.xsql.analyse import _MILLISECONDS
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
+from engine.multijoin.explain import Block
+from engine.multijoin.messages import Message
+from engine.multijoin.node import Layout
 from engine.pattern import explain as pattern_explain
 from hdl import device, isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
@@ -286,6 +290,16 @@ def test_commands_and_options_are_all_there() -> None:
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
     assert codes(row[1]) == [*STAGES, *pattern_explain.STAGES, SITES]
+
+
+def test_joins_across_sites_are_all_there() -> None:
+    sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("sites"), re.M | re.S))
+    options = [codes(row[0])[0] for row in table(sections["Layout"], "option")]
+    assert options == [field.name for field in dataclasses.fields(Layout)]
+    told = [codes(row[0])[0] for row in table(sections["Messages"], "message")]
+    assert sorted(told) == sorted(kind.__name__ for kind in get_args(Message))
+    members = [codes(row[0])[0] for row in table(sections["Record"], "member")]
+    assert members == [field.name for field in dataclasses.fields(Block)]
 
 
 # --- device -------------------------------------------------------------------

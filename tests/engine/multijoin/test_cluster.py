@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.multijoin import process
 from engine.multijoin.cluster import Cluster, ClusterError
+from engine.multijoin.messages import Delta, Done
 from engine.multijoin.model import BlockRows, Join, Row
 from engine.multijoin.node import Layout
 from engine.multijoin.process import Plan
@@ -120,6 +122,21 @@ def test_strangers_and_nonsense(tmp_path: Path) -> None:
         assert cluster.state(0)["idle"]
     with pytest.raises(ClusterError, match="does not answer"):
         cluster.state(0)
+
+
+def test_a_process_remembers_the_latest_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "REMEMBERED", 3)
+    whole = layout([1, 1, 1])
+    host = process.Host(Plan(whole, (("", 1),) * 5, (("", 1),) * 5, "t"), CENTRE)
+    assert host.node.centre is not None
+    for no in range(5):
+        delta = Delta(whole.first_epoch, 0, no, no, {(1,): 2}, 0, 0)
+        host.node.receive(0, delta, 0)
+        host._over(Done((0, no), no, 4.0))
+    assert [block.block for block in host.decisions.values()] == [2, 3, 4]
+    assert list(host.spent) == [(0, 2), (0, 3), (0, 4)]
 
 
 class Anything:
