@@ -1,7 +1,8 @@
 """FlinkCEP as another judge: `python -m tests.engine.pattern.flink_check --cases N`.
 
 The common subset: single events and groups under ANY SUBSETS, single events under NEXT and
-STRICT, absences between events by constants, no two events at one time; and MATCH_RECOGNIZE in
+STRICT, absences between events by constants and of another type than the event that ends the gap, no
+two events at one time; and MATCH_RECOGNIZE in
 SQL, where no row fits both a group and what follows it. Flink's own groups under NEXT leave at
 any time, so they are not compared. Needs Java 17,
 `javac` and Maven, which fetches Flink from Maven Central.
@@ -89,6 +90,13 @@ def pattern_case(number: int, chance: random.Random) -> Case:
             roles.append("none")
         roles.append("many" if strategy == "ANY SUBSETS" and chance.random() < 0.3 else "one")
     kinds = [chance.choice("ABC") for _ in roles]
+    for i, role in enumerate(roles):
+        if role == "none":
+            # An event that ends the gap is not in it; in Flink it forbids if it fits the absence.
+            follower = next(
+                kind for kind, r in zip(kinds[i:], roles[i:], strict=True) if r != "none"
+            )
+            kinds[i] = chance.choice([kind for kind in "ABC" if kind != follower])
     window = chance.choice((3, 5, 8, 20))
     conditions, where = [], []
     singles = [i for i, role in enumerate(roles) if role == "one"]

@@ -113,6 +113,8 @@ def test_trace_of_lists_is_the_worked_example() -> None:
     assert "search: D, C, B, A" in told or "search: B, C, D, A" in told
     for row in S_ROWS:
         assert f"match: {row}" in told
+    assert "A#1@2 fails a condition" in told  # 1050 > 1104 does not hold
+    assert "bind A#1@2" not in told
 
 
 def test_trace_of_lists_says_why_not() -> None:

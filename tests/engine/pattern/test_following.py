@@ -56,3 +56,11 @@ def test_as_the_definition_by_key(text: str) -> None:
         query = query_of(one)
         want = set(Oracle(query).matches(events))
         assert {m.ids for m in operate(query, events, "columns", (5, 30))} == want
+
+
+def test_the_next_event_is_of_the_same_key() -> None:
+    """Also where the keys follow each other in time."""
+    query = query_of("PATTERN A; B PARTITION BY k WITHIN 9 ms USING STRICT RETURN *")
+    for keys, found in (("pq", 0), ("pp", 1)):
+        events = [Event(i, i, "AB"[i], {"k": key}) for i, key in enumerate(keys)]
+        assert len(operate(query, events, "columns")) == found
