@@ -3,7 +3,7 @@
     python -m tests.hdl.mutants [--only NAME ...] [--cases N]
 
 Every fault is made in a copy of the sources, in which a small device is built and put before
-`tests.hdl.judge`. A fault that goes unnoticed survives, and that is a failure.
+`tests.hdl.judge`, or a component test. A fault that goes unnoticed survives, and that is a failure.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Fault:
     file: str
     line: str
     instead: str
+    by: str | None = None  # the component test that notices what no compiled program shows
 
 
 FAULTS = [
@@ -64,10 +65,10 @@ FAULTS = [
           "m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]",
           "m.d.sync += [first.eq(valids[1] & self._first), begun.eq(first)]"),
     Fault("operand of two instructions ago not passed on", "execution.py",
-          "just.writes & (just.r == choice.number)", "0"),
+          "just.writes & (just.r == choice.number)", "0", "test_execution.py"),
     Fault("operand of an instruction that is not run", "execution.py",
           "ready & does.writes & (does.r == choice.number)",
-          "does.writes & (does.r == choice.number)"),
+          "does.writes & (does.r == choice.number)", "test_execution.py"),
     Fault("equality compares the wrong way", "factors.py",
           "Condition.LE: below | equal", "Condition.LE: below"),
     Fault("stream not carried counts", "factors.py",
@@ -152,14 +153,20 @@ def verdict(fault: Fault, cases: int) -> str | None:
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         source = broken(fault, Path(folder) / "source")
         cache = str(Path(folder) / "cache")
+        if fault.by is None:
+            command = ["-c", JUDGE, str(cases)]
+        else:
+            command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/hdl/{fault.by}"]
         done = subprocess.run(
-            [sys.executable, "-c", JUDGE, str(cases)],
+            [sys.executable, *command],
             env={**os.environ, "PYTHONPATH": str(source), "SEUSTREAM_CACHE": cache},
             cwd=source,
             capture_output=True,
             text=True,
             check=False,
         )
+    if fault.by is not None and done.returncode == 1 and "AssertionError" in done.stdout:
+        return f"by {fault.by}"
     if done.returncode == _NOTICED:
         return done.stdout.strip()
     if done.returncode:
