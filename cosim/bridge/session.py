@@ -8,8 +8,9 @@
     read     by ranges of offsets, as often as one likes, until trimmed
 
 What the thread does (`cosim.bridge.runner`) depends on the records alone, so a session that is
-opened again over its journal gives every result its old offset. When results wait for their readers, the thread waits;
-when too much waits for the thread, commits do; and so in the end does the source of the rows.
+opened again over its journal gives every result its old offset. When results wait for their
+readers, the thread waits; when too much waits for the thread, commits do; and so in the end does
+the source of the rows.
 """
 
 from __future__ import annotations

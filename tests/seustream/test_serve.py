@@ -74,6 +74,9 @@ def test_what_serve_refuses(
     assert complaint in capfd.readouterr().err
 
 
+FED = ("--bridge", "grpc://x:1", "--source", "R=r.csv", "--source", "S=s.csv")
+
+
 def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "grpc://127.0.0.1:1"]) == 2
     assert "is the bridge running there?" in capfd.readouterr().err
@@ -90,6 +93,8 @@ def test_nobody_there(capfd: pytest.CaptureFixture[str]) -> None:
         (["--slack", "-1"], "--slack -1"),
         (["--lag", "-1"], "--lag -1"),
         (["--files-a-batch", "0"], "--files-a-batch 0"),
+        ([*FED, "-o", "out", "--late", "./out"], "--late ./out: results go there"),
+        ([*FED, "--format", "none", "--late", "late"], "--format none writes no files"),
     ],
 )
 def test_what_feed_refuses(
