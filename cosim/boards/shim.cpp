@@ -24,6 +24,18 @@ struct Board {
     uint32_t receiving = 0, bits = 0, receive_left = 0;
 #endif
 
+    // As a board that is switched on.
+    void begin() {
+        top.reset(new Vboard(&context));
+#if PINS
+        top->rx = 1;
+#else
+        top->rst = 1;
+        cycle();
+        top->rst = 0;
+#endif
+    }
+
     void cycle() {
 #if PINS
         if (send_left) {
@@ -82,15 +94,10 @@ extern "C" {
 Board *board_new(uint32_t divisor) {
     auto *board = new Board;
     board->context.randReset(0);
-    board->top.reset(new Vboard(&board->context));
 #if PINS
     board->divisor = divisor;
-    board->top->rx = 1;
-#else
-    board->top->rst = 1;
-    board->cycle();
-    board->top->rst = 0;
 #endif
+    board->begin();
     return board;
 }
 
@@ -110,17 +117,10 @@ void board_run(Board *board, uint64_t cycles) {
     while (cycles--) board->cycle();
 }
 
-// As a board that is switched off and on. What the line holds stays there.
+// Off and on. What the line holds stays there.
 void board_reset(Board *board) {
     board->top->final();
-    board->top.reset(new Vboard(&board->context));
-#if PINS
-    board->top->rx = 1;
-#else
-    board->top->rst = 1;
-    board->cycle();
-    board->top->rst = 0;
-#endif
+    board->begin();
 }
 
 uint64_t board_count(Board *board) { return board->out.size(); }

@@ -56,19 +56,20 @@ class Receiver(wiring.Component):
         first, end = Signal(PLACE_BITS), Signal(PLACE_BITS)  # places of what is kept
         address = len(write.addr)
         payload = self.payload.payload
-        room = Signal(PLACE_BITS)
+        room, had = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        m.d.sync += had.eq(room)  # a cycle ago: frames are further apart than that
         m.d.comb += [
             self.payload.ready.eq(1),
             room.eq(self.depth - (end - first)),
             # Beyond the room, what is not yet taken would be overwritten.
-            write.en.eq(self.payload.valid & (payload.place < room)),
+            write.en.eq(self.payload.valid & (payload.place < had)),
             write.addr.eq((end + payload.place)[:address]),
             write.data.eq(payload.byte),
             read.addr.eq(first[:address]),
             self.ack.eq(end),
             self.credit.eq(room),
         ]
-        with m.If(self.keep & (self.sequence == end) & (self.length <= room)):
+        with m.If(self.keep & (self.sequence == end) & (self.length <= had)):
             m.d.sync += end.eq(end + self.length)
 
         # A byte is read, then offered.

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.boards.protocol import MOST
 from hdl.boards.receiver import PLACE_BITS
 
+_LATE = 4
+"""Bytes that may come before it is known that there is no room."""
+
 
 class Sender(wiring.Component):
     """A ring of bytes that are not acknowledged yet. The framer takes the next of them, as many
     as the other side has room for; after `again` it begins with the first once more.
 
-    latency     4 cycles from a byte to `length`
+    latency     5 cycles from a byte to `length`
     throughput  a byte a cycle in
 
     bytes       the stream to send
     sequence, length   the next payload: its place, and how long it may be (0: there is none)
     taken       pulse: it is being sent as it is now
     place, byte a byte of the ring, a cycle after its place
-    told, ack, credit  the other side said so
+    told, ack, credit  pulse: the other side said so
     again       pulse: with it, go back to what was acknowledged
     empty       everything was acknowledged
     clear       forget everything; the next place is 0
@@ -56,10 +59,12 @@ class Sender(wiring.Component):
         # Places: acknowledged, next to send, end of what there is; and one too far.
         first, sent = Signal(PLACE_BITS), Signal(PLACE_BITS)
         end, limit = Signal(PLACE_BITS), Signal(PLACE_BITS)
-        kept = Signal(PLACE_BITS)
+        # How many are kept, and how many of them are on their way: a cycle late, as all that is
+        # compared here, for the clock's sake. Nothing of it changes two cycles in a row.
+        kept, gone = Signal(PLACE_BITS), Signal(PLACE_BITS)
+        m.d.sync += [kept.eq(end - first), gone.eq(sent - first)]
         m.d.comb += [
-            kept.eq(end - first),
-            self.bytes.ready.eq(kept < self.depth),
+            self.bytes.ready.eq(kept < self.depth - _LATE),
             self.empty.eq(kept == 0),
             write.en.eq(self.bytes.valid & self.bytes.ready),
             write.addr.eq(end[:address]),
@@ -72,35 +77,38 @@ class Sender(wiring.Component):
         with m.If(write.en):
             m.d.sync += end.eq(end + 1)
 
-        # Two steps, for there is time: what there is and may be sent, then the least of all.
+        # In steps, for there is time: what there is and may be sent, the least of it, a frame's.
         waiting, allowed, least = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
-        fresh = Signal(2)  # the steps have seen `sent` as it is
+        length = Signal(8)
+        fresh = Signal(3)  # the steps have seen `sent` as it is
         m.d.sync += [
             waiting.eq(end - sent),
             allowed.eq(limit - sent),
             least.eq(Mux(waiting < allowed, waiting, allowed)),
-            fresh.eq(fresh << 1 | 1),
+            length.eq(Mux(least > MOST, MOST, least)),
+            fresh.eq(Cat(1, fresh)),
         ]
-        m.d.comb += self.length.eq(Mux(fresh.all(), Mux(least > MOST, MOST, least), 0))
+        m.d.comb += self.length.eq(Mux(fresh.all(), length, 0))
         with m.If(self.taken):
             m.d.sync += [sent.eq(sent + self.length), fresh.eq(0)]
 
-        # What was heard, in two steps too; an acknowledgement of what was never sent is noise.
-        heard, heard_again = Signal(), Signal()
+        # What was heard, in steps too; an acknowledgement of what was never sent is noise.
+        heard, again = Signal(2), Signal(2)
         ack, far, more = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
+        known, past = Signal(), Signal()  # past: what is sent next was acknowledged meanwhile
         m.d.sync += [
-            heard.eq(self.told),
-            heard_again.eq(self.again),
-            ack.eq(self.ack),
-            far.eq(self.ack + self.credit),
+            heard.eq(Cat(self.told, heard)),
+            again.eq(Cat(self.again, again)),
             more.eq(self.ack - first),
+            known.eq(more <= kept),
+            past.eq(gone < more),
         ]
-        past = Signal()  # what is sent next was acknowledged meanwhile
-        m.d.comb += past.eq((sent - first)[:PLACE_BITS] < more)
-        with m.If(heard & (more <= kept)):
+        with m.If(self.told):
+            m.d.sync += [ack.eq(self.ack), far.eq(self.ack + self.credit)]
+        with m.If(heard[1] & known):
             m.d.sync += [first.eq(ack), limit.eq(far)]
-            with m.If(heard_again | past):
+            with m.If(again[1] | past):
                 m.d.sync += [sent.eq(ack), fresh.eq(0)]
         with m.If(self.clear):
-            m.d.sync += [s.eq(0) for s in (first, sent, end, limit, fresh, heard)]
+            m.d.sync += [s.eq(0) for s in (first, sent, end, limit, kept, fresh, heard)]
         return m

@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(error.report.to_text())
         raise
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for name in _copy(folder, arguments.output, FILES):
-        print(name)
+    for path in _copy(folder, arguments.output, FILES):
+        print(path)
     sys.stdout.write("\n" + report.to_text())
     print(f"\nload it: {board.programs} {arguments.output / FILES[0]}")
     return 0

