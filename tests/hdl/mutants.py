@@ -156,7 +156,15 @@ def verdict(fault: Fault, cases: int) -> str | None:
         if fault.by is None:
             command = ["-c", JUDGE, str(cases)]
         else:
-            command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"tests/hdl/{fault.by}"]
+            command = [
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                f"tests/hdl/{fault.by}",
+            ]
         done = subprocess.run(
             [sys.executable, *command],
             env={**os.environ, "PYTHONPATH": str(source), "SEUSTREAM_CACHE": cache},
