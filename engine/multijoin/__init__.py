@@ -12,6 +12,8 @@ should visit the other sites; only those rows travel.
     node       roles on one machine          store      a site's rows, in memory
     device_store   a site's rows on a device
     transport  a simulated network           ledger     what messages cost
+    shared, shared_network                   the same for several queries
+    weather    messages late, lost, repeated
     wire, process, cluster   nodes as processes over sockets
     explain    orders and costs, for people  queries, where   X-SQL queries
     adaptive_centre, adaptive_site, hub      planned joins or a hub, among nodes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import random
 from dataclasses import dataclass, field
 
 from engine.multijoin.ledger import Ledger
 from engine.multijoin.model import BlockRows, Tid
 from engine.multijoin.shared import Bundle, SharedLayout, SharedNode, charge
-from engine.multijoin.transport import CLEAR, Weather, message_is_for_centre
+from engine.multijoin.transport import message_is_for_centre
+from engine.multijoin.weather import CLEAR, Mail, Weather
 
 
 @dataclass
@@ -25,10 +23,8 @@ class SharedNetwork:
     results: list[tuple[int, tuple[Tid, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
         self.now, self.next_tick = 0.0, self.layout.retry / 2
-        self.count = itertools.count()
-        self.mail: list[tuple[float, int, int, int, Bundle]] = []
+        self.mail: Mail[Bundle] = Mail(self.weather, self.seed)
         self.down: dict[int, float] = {}
         self.lives: dict[int, int] = {}
         self.ledger = Ledger(len(self.layout.sites), deliver=self.layout.deliver)
@@ -63,8 +59,9 @@ class SharedNetwork:
 
     def step(self) -> None:
         """The next bundle or, if none is earlier, everybody's clock."""
-        if self.mail and self.mail[0][0] <= self.next_tick:
-            self.now, _, sender, to, bundle = heapq.heappop(self.mail)
+        arrived = self.mail.arrived(self.next_tick)
+        if arrived is not None:
+            self.now, sender, to, bundle = arrived
             if self.now < self.down.get(to, 0.0):
                 left = tuple(part for part in bundle.parts if not message_is_for_centre(part[1]))
                 bundle = Bundle(left)
@@ -80,10 +77,4 @@ class SharedNetwork:
     def _post(self, sender: int) -> None:
         for to, bundle in self.nodes[sender].drain():
             charge(self.ledger, self.layout, sender, to, bundle)
-            here, copies = sender == to, 1
-            if not here:
-                copies -= self.chance.random() < self.weather.loss
-                copies += self.chance.random() < self.weather.repeat
-            for _ in range(copies):
-                late = 0 if here else self.chance.randint(0, self.weather.delay)
-                heapq.heappush(self.mail, (self.now + late, next(self.count), sender, to, bundle))
+            self.mail.post(self.now, sender, to, bundle)

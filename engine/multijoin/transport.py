@@ -1,10 +1,7 @@
-"""A simulated network: delay, loss, duplication, partitions, crashes, all drawn from a seed."""
+"""A simulated network: partitions, crashes and the weather, all drawn from a seed."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -24,21 +21,10 @@ from engine.multijoin.messages import (
 from engine.multijoin.model import BlockRows, Result
 from engine.multijoin.node import Layout, Node
 from engine.multijoin.store import Store
+from engine.multijoin.weather import CLEAR, Mail, Weather
 
 Filter = Callable[[int, int, Message], bool]
 """Whether a message from one node to another gets through."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weather:
-    """How bad the network is: the longest delay, and the parts lost and repeated."""
-
-    delay: int = 0
-    loss: float = 0.0
-    repeat: float = 0.0
-
-
-CLEAR = Weather()
 
 
 @dataclass
@@ -55,11 +41,9 @@ class Network:
     stores: Callable[[int], Store | None] = lambda site: None
 
     def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
         self.now = 0.0
         self.costs = self.layout.costs
-        self.count = itertools.count()
-        self.mail: list[tuple[float, int, int, int, Message]] = []
+        self.mail: Mail[Message] = Mail(self.weather, self.seed)
         self.nodes = {
             number: Node(
                 self.layout,
@@ -119,8 +103,9 @@ class Network:
 
     def step(self) -> None:
         """The next message or, if none is earlier, everybody's clock."""
-        if self.mail and self.mail[0][0] <= self.next_tick:
-            self.now, _, sender, to, message = heapq.heappop(self.mail)
+        arrived = self.mail.arrived(self.next_tick)
+        if arrived is not None:
+            self.now, sender, to, message = arrived
             node = self.nodes[to]
             if self._is_down(to) and message_is_for_centre(message):
                 return
@@ -141,16 +126,8 @@ class Network:
         for to, message in self.nodes[sender].drain():
             assert self.ledger is not None
             self.ledger.charge(sender, to, message, self.costs)
-            here = sender == to
-            if not here and not self.passes(sender, to, message):
-                continue
-            copies = 1
-            if not here:
-                copies -= self.chance.random() < self.weather.loss
-                copies += self.chance.random() < self.weather.repeat
-            for _ in range(copies):
-                late = 0 if here else self.chance.randint(0, self.weather.delay)
-                heapq.heappush(self.mail, (self.now + late, next(self.count), sender, to, message))
+            if sender == to or self.passes(sender, to, message):
+                self.mail.post(self.now, sender, to, message)
 
 
 def message_is_for_centre(message: Message) -> bool:

@@ -11,7 +11,8 @@ from cosim.bridge.client import BridgeClient
 from engine.multijoin.device_store import DeviceStore
 from engine.multijoin.model import Join
 from engine.multijoin.node import Layout
-from engine.multijoin.transport import Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import Weather
 from tests.cosim.bridge.serving import bridge
 from tests.engine.multijoin.oracle import answer, random_blocks
 from tests.engine.multijoin.running import costs, feed, found

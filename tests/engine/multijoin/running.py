@@ -13,7 +13,8 @@ from engine.multijoin.model import BlockRows, Join, Row
 from engine.multijoin.node import Layout
 from engine.multijoin.site import Site
 from engine.multijoin.synopsis import Kind
-from engine.multijoin.transport import CLEAR, Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import CLEAR, Weather
 from tests.engine.multijoin.oracle import Combination, answer, random_blocks, random_windows
 
 
@@ -42,7 +43,7 @@ def feed(net: Network, blocks: Sequence[BlockRows], lockstep: bool = False) -> N
         if lockstep:
             net.run()
         else:
-            for _ in range(net.chance.randint(0, 12)):
+            for _ in range(net.mail.chance.randint(0, 12)):
                 if not net.idle:
                     net.step()
     net.run(most=60_000)
@@ -86,7 +87,7 @@ def stormy(
     net = network(Join.on_one_key(windows), seed, weather, **options)
     for one in blocks:
         net.submit(one)
-        for _ in range(net.chance.randint(0, 12)):
+        for _ in range(net.mail.chance.randint(0, 12)):
             if not net.idle:
                 net.step()
         if chance.random() < crash:

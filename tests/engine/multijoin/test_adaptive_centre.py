@@ -18,7 +18,8 @@ from engine.multijoin.node import Layout
 from engine.multijoin.planner import auto
 from engine.multijoin.setting import Setting, setting
 from engine.multijoin.synopsis import CountMin, Hashed, Kind
-from engine.multijoin.transport import CLEAR, Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import CLEAR, Weather
 from tests.engine.multijoin.oracle import answer, random_blocks, random_windows
 from tests.engine.multijoin.running import (
     INF,

@@ -16,7 +16,8 @@ from engine.multijoin.errors import BadQuery
 from engine.multijoin.model import Join, Stored, Stream, start
 from engine.multijoin.node import Layout
 from engine.multijoin.store import RowStore
-from engine.multijoin.transport import Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import Weather
 from hdl.config import CONFIGURATIONS
 from tests.engine.multijoin.oracle import answer, random_blocks
 from tests.engine.multijoin.running import costs, feed, found

@@ -10,7 +10,8 @@ import pytest
 from engine.multijoin.explain import BadRecord, facts, load, save, text, watch
 from engine.multijoin.model import Join
 from engine.multijoin.node import Layout
-from engine.multijoin.transport import Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import Weather
 from tests.engine.multijoin import animals
 from tests.engine.multijoin.oracle import random_blocks
 from tests.engine.multijoin.running import INF, block, feed, network

@@ -11,7 +11,7 @@ from compiler.plan.pipeline import compile_text
 from engine.multijoin.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from engine.multijoin.model import Join
 from engine.multijoin.queries import blocks_of, join_of
-from engine.multijoin.transport import Weather
+from engine.multijoin.weather import Weather
 from tests.engine.multijoin.running import feed, network
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(9)); CREATE STREAM T (f varchar(5));"

@@ -12,7 +12,7 @@ from engine.multijoin.errors import BadQuery
 from engine.multijoin.model import BlockRows, Join, Row, Stream, Tid
 from engine.multijoin.shared import SharedLayout, SharedNode, groups
 from engine.multijoin.shared_network import SharedNetwork
-from engine.multijoin.transport import CLEAR, Weather
+from engine.multijoin.weather import CLEAR, Weather
 from tests.engine.multijoin.oracle import answer
 from tests.engine.multijoin.running import INF, costs
 
@@ -98,10 +98,10 @@ def run(
         if weather == CLEAR:
             net.run()
         else:
-            for _ in range(net.chance.randint(0, 12)):
+            for _ in range(net.mail.chance.randint(0, 12)):
                 net.step()
-        if net.chance.random() < crash:
-            net.crash_centre(layout.centre, net.now + net.chance.choice([0, 50, 400]))
+        if net.mail.chance.random() < crash:
+            net.crash_centre(layout.centre, net.now + net.mail.chance.choice([0, 50, 400]))
     net.run()
     return net
 

@@ -12,7 +12,8 @@ from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import BlockGap, FeederBlocked, LateBlock
 from engine.multijoin.messages import Ack, Deliver, Probe
 from engine.multijoin.model import BlockRows, Join, Stored, start
-from engine.multijoin.transport import CLEAR, Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import CLEAR, Weather
 from tests.engine.multijoin.oracle import answer, random_blocks, random_windows
 from tests.engine.multijoin.running import (
     INF,

@@ -14,7 +14,8 @@ from engine.multijoin.model import Join
 from engine.multijoin.node import Layout
 from engine.multijoin.site import Site
 from engine.multijoin.synopsis import CountingBloom, CountMin, Hashed, Kind
-from engine.multijoin.transport import Network, Weather
+from engine.multijoin.transport import Network
+from engine.multijoin.weather import Weather
 from tests.engine.multijoin import animals
 from tests.engine.multijoin.oracle import answer, random_blocks, random_windows
 from tests.engine.multijoin.running import (
@@ -86,7 +87,7 @@ def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> No
             "between accept and plan": Plan,
             "during rebuild": Rebuild,
         }
-        if isinstance(message, wanted[moment]) and crashes < 2 and net.chance.random() < 0.2:
+        if isinstance(message, wanted[moment]) and crashes < 2 and net.mail.chance.random() < 0.2:
             crashes += 1
             net.crash_centre(to if moment == "before accept" else sender, net.now + 30)
             return False

@@ -10,7 +10,7 @@ import pytest
 from engine.multijoin.messages import Message
 from engine.multijoin.model import Join, Row, Stored
 from engine.multijoin.synopsis import CountMin
-from engine.multijoin.transport import Weather
+from engine.multijoin.weather import Weather
 from engine.multijoin.wire import Malformed, decode, encode
 from tests.engine.multijoin.oracle import random_blocks
 from tests.engine.multijoin.running import feed, network
