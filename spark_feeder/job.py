@@ -161,6 +161,8 @@ class Job:
     def finish(self, show: Callable[[Counts, float], None] | None = None) -> Counts:
         """Ends the streams: what has been read by now is all there is. Delivers the rest of the
         results and stops."""
+        while self.prefilter is not None and not self.prefilter.close(_BETWEEN):
+            self._restart(self.readers)  # the batch under way may wait for them
         for flow in self.writers:
             flow.query.stop()
         if self.prefilter is not None:

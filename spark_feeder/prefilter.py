@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -130,6 +131,9 @@ class Prefilter:
         }
         self.spark: SparkSession = next(iter(self.frames.values())).sparkSession
         self.state = self._state(self._last())
+        self._turn = threading.Lock()  # batches come in a thread of Spark's
+        self._half: int | None = None
+        self._closed = False
 
     @property
     def saved(self) -> dict[str, Saved]:
@@ -153,18 +157,39 @@ class Prefilter:
 
     def take(self, batch: DataFrame, number: int) -> None:
         """A micro-batch; for Spark's foreachBatch."""
-        # From the file: an attempt that failed may have changed what is in memory.
-        self.state = self._state(number - 1)
-        batch.persist()
+        with self._turn:
+            if self._closed:
+                raise FeedError(f"batch {number} came after the end of the streams")
+            # From the file: an attempt that failed may have changed what is in memory.
+            self.state = self._state(number - 1)
+            batch.persist()
+            try:
+                new = {name: of_stream(batch, name) for name in self.frames}
+                self._note(new)
+                self._half = number
+                self._decide(new, number, self._writer(batch))
+                self._half = None
+            finally:
+                batch.unpersist()
+
+    def close(self, patience: float) -> bool:
+        """No batch begins any more. Whether the one under way was over within so many seconds;
+        raises `FeedError` if it failed with some of it at the bridge, where its epoch is then taken."""
+        if not self._turn.acquire(timeout=patience):
+            return False
         try:
-            new = {name: of_stream(batch, name) for name in self.frames}
-            self._note(new)
-            self._decide(new, number, self._writer(batch))
+            if self._half is not None:
+                raise FeedError(
+                    f"batch {self._half} is half done", "let it be run again before the end"
+                )
+            self._closed = True
+            return True
         finally:
-            batch.unpersist()
+            self._turn.release()
 
     def finish(self) -> None:
         """Nothing more comes: what waits is decided."""
+        self.state = self._state(self._last())
         if self.state.ended or self.state.batch < 0:
             return
         self._ending.touch()

@@ -110,6 +110,8 @@ class Runner:
         check_config(compilation, self.device)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
+        # Here, not when it is carried out: then it is in the journal, and no session comes past it.
+        _check_queries(compilation, load.run)
         old = {stream.name: stream_schema(stream) for stream in self.live.driver.streams}
         for stream in compilation.streams:
             if stream.name in old and old[stream.name] != stream_schema(stream):
@@ -120,19 +122,7 @@ class Runner:
     def _live(self, compilation: Compilation) -> Live:
         check_config(compilation, self.device)
         run = self.load.run
-        if run.lag is not None and run.lag < 0:
-            raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
-        known = compilation.program.names
-        if not known:
-            raise BridgeError("refused", "there are no queries in it")
-        for name in compilation.program.apas:
-            raise BridgeError(
-                "refused",
-                f"stream {name}: APAS queries that X-SQL reads do not run behind a bridge",
-                "seustream run runs them; seustream query register runs one by itself",
-            )
-        if foreign := sorted(set(run.keep or ()) - set(known)):
-            raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
+        _check_queries(compilation, run)
         try:
             return Live(compilation, self.device, run.overflow, run.slack, self._take_late)
         except (CompileError, LoadRefused, ValueError, HostError) as error:
@@ -141,3 +131,20 @@ class Runner:
     def _take_late(self, stream: str, rows: pa.Table) -> None:
         if self.load.run.late:
             self._late.append((p.LATE + stream, rows))
+
+
+def _check_queries(compilation: Compilation, run: p.Run) -> None:
+    """Raises `BridgeError` (refused) for queries that cannot be run, or not so."""
+    if run.lag is not None and run.lag < 0:
+        raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
+    known = compilation.program.names
+    if not known:
+        raise BridgeError("refused", "there are no queries in it")
+    for name in compilation.program.apas:
+        raise BridgeError(
+            "refused",
+            f"stream {name}: APAS queries that X-SQL reads do not run behind a bridge",
+            "seustream run runs them; seustream query register runs one by itself",
+        )
+    if foreign := sorted(set(run.keep or ()) - set(known)):
+        raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim.link.errors import LinkError
 from cosim.verilated.bits import Words, words_of
 from hdl.boards.protocol import Opcode, Reply
 
@@ -30,8 +31,8 @@ def to_rows(payloads: list[bytes], bits: int) -> Words:
     return wide.view("<u4").astype(np.uint32)
 
 
-class Unknown(ValueError):
-    """An opcode no board sends."""
+class Unknown(LinkError):
+    """An opcode no board sends: the streams are no longer in step."""
 
 
 class Messages:
@@ -48,7 +49,10 @@ class Messages:
         while at < len(data):
             length = self._lengths.get(data[at])
             if length is None:
-                raise Unknown(f"opcode {data[at]}")
+                raise Unknown(
+                    f"the board sends a message of unknown kind {data[at]}",
+                    "run again: a new session begins with an empty board",
+                )
             if at + 1 + length > len(data):
                 break
             found.append((Reply(data[at]), data[at + 1 : at + 1 + length]))

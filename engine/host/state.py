@@ -11,7 +11,7 @@ whose text is the same keeps its groups, a derived stream of the same columns it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -136,8 +136,8 @@ def resume(driver: HostDriver, state: DriverState) -> None:
     driver.first_tick = state.first_tick
     driver.refill({name: stream.kept for name, stream in known.items()})
     driver.report = _report(driver, state.report)
-    for stage, before in zip(_stages(driver), state.stages, strict=False):
-        _resume_stage(stage, before)
+    for stage in _stages(driver):
+        _resume_stage(stage, _before(stage, state.stages))
     for pattern in _patterns(driver):
         kept = state.between.get(pattern.query.name)
         if kept is not None and kept.text == pattern.query.text:
@@ -155,6 +155,18 @@ def resume(driver: HostDriver, state: DriverState) -> None:
             driver.promise(name, stream.promise)
         if stream.ended:
             driver.end(name)
+
+
+def _before(stage: Stage, stages: Sequence[dict[str, StreamState]]) -> dict[str, StreamState]:
+    """What the stage was, wherever it stood: a swap may put stages before it, or take them away.
+    Each reads a derived stream that none before it can read, so of the same queries it is its own."""
+    names = {stream.name for stream in stage.streams}
+    derived = {stream.name for stream in stage.streams if stream.defined_by is not None}
+
+    def alike(one: dict[str, StreamState]) -> tuple[int, int, int]:
+        return len(derived & one.keys()), len(names & one.keys()), -len(one.keys() - names)
+
+    return max(stages, key=alike, default={})
 
 
 def _resume_stage(stage: Stage, before: dict[str, StreamState]) -> None:

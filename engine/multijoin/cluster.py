@@ -146,7 +146,8 @@ class Cluster:
             _send(control, command)
             return _receive(control)
         except OSError as error:
-            self._control.pop(number, None)
+            if (lost := self._control.pop(number, None)) is not None:
+                lost.close()
             raise ClusterError(f"node {number} does not answer: {error}") from None
 
     def submit(self, block: BlockRows) -> None:

@@ -4,7 +4,8 @@ before  SELECT * FROM R, S WHERE R.a = S.d AND R.b > 3 WINDOW RANGE 100
 after   R needs an S with d = a, S needs an R with a = d; no older than 100, no newer than 100
 
 An equality counts if the condition implies it. A query gives no need for a stream if nothing
-equates that stream's columns with another's; then the stream's tuples may all be in results.
+equates that stream's columns with another's; then the stream's tuples may all be in results. So
+may those that patterns and APAS queries read.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Needs:
 def needs(program: Program) -> Needs:
     """The needs of a query set, of a program with simplified conditions."""
     ways: dict[str, list[tuple[Partner, ...]]] = {}
-    whole: set[str] = set()
+    patterns = (*program.patterns, *program.between.values())
+    whole = {pattern.stream.name for pattern in patterns}
+    whole |= {name for compiled in program.apas.values() for name in compiled.network.sources}
     for query in program.queries:
         streams = [source.stream.name for source in query.sources]
         if query.aggregated or len(streams) == 1:

@@ -57,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is not None and value < least:
             raise UserError([f"--{name} {value:g}: want {least} or more"])
+    if arguments.output.exists() and not arguments.output.is_dir():
+        raise UserError([f"-o {arguments.output}: not a folder"])
     setting = Setting(board, config, arguments.clock, arguments.baud)
     build = Build(setting, constraints_of(board), cache())
     try:
@@ -69,11 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
         hint = f"--config {fits} fits" if fits else "no named configuration is known to fit"
         raise UserError([str(error)], hint=hint) from None
     except TimingFailed as error:
-        arguments.output.mkdir(parents=True, exist_ok=True)
         _copy(error.folder, arguments.output, FILES[1:])
         sys.stdout.write(error.report.to_text())
         raise
-    arguments.output.mkdir(parents=True, exist_ok=True)
     for path in _copy(folder, arguments.output, FILES):
         print(path)
     sys.stdout.write("\n" + report.to_text())
@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _copy(folder: Path, to: Path, names: tuple[str, ...]) -> list[Path]:
     try:
+        to.mkdir(parents=True, exist_ok=True)
         return [Path(shutil.copy(folder / name, to / name)) for name in names]
     except OSError as error:
         raise UserError([f"{error.filename}: {error.strerror}"]) from None

@@ -52,6 +52,18 @@ def test_what_is_refused(
     assert not list(Path().glob("*.bit"))
 
 
+def test_a_file_where_the_folder_is_to_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: Build, seeds: int, note: object) -> None:
+        raise AssertionError("the build began")
+
+    monkeypatch.setattr(Build, "run", run)
+    Path("taken").write_text("")
+    assert main(["bitstream", "--board", "ulx3s", "-o", "taken"]) == 2
+    assert "-o taken: not a folder" in capsys.readouterr().err
+
+
 def test_tools_that_are_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

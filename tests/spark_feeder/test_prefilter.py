@@ -153,3 +153,18 @@ def test_a_batch_run_again_does_what_it_did(spark: SparkSession, tmp_path: Path)
     with pytest.raises(FeedError, match=r"state-7.npz is missing"):
         next_life.take(batches[1], 8)
     assert math.isfinite(next_life.saved["R"].saved_bytes)
+
+    def torn(stream: str, frame: object, writer: str, epoch: int) -> None:
+        raise ConnectionError(stream)
+
+    # The streams may end between two batches only.
+    next_life.put = torn
+    with pytest.raises(ConnectionError, match="R"):
+        next_life.take(batches[1], 2)
+    with pytest.raises(FeedError, match="batch 2 is half done"):
+        next_life.close(0)
+    next_life.put = put
+    next_life.take(batches[1], 2)
+    assert next_life.close(0)
+    with pytest.raises(FeedError, match="batch 3 came after the end"):
+        next_life.take(batches[1], 3)

@@ -1,5 +1,5 @@
 """What the named configurations need, as builds found it: so that one that does not fit can be
-told what does, without an hour of synthesis. `python -m bench.boards` measures them anew."""
+told what does, without an hour of synthesis. `nox -s bitstream` measures them anew."""
 
 from __future__ import annotations
 

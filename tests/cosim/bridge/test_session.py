@@ -367,6 +367,24 @@ def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
     assert found["large"] <= wanted(compiled(), first)["large"]
 
 
+def test_a_swap_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
+    """It is refused before it is in the journal, from where it would end every session."""
+    rows, how = streams(200, 4), p.Run(keep=("pairs",))
+    apas = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
+    epochs = cut(rows, 2)
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.load(compiled(), how)
+        feed_epoch(client, 0, epochs[0])
+        with pytest.raises(BridgeError, match="there is no query pairs"):
+            client.swap(compiled(QUERIES.replace("pairs", "both")), how)
+        with pytest.raises(BridgeError, match="do not run behind a bridge"):
+            client.swap(compiled(QUERIES + apas), how)
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        feed_epoch(client, 1, epochs[1])
+        client.end()
+        assert results(client, ["pairs"])["pairs"] == wanted(compiled(), rows)["pairs"]
+
+
 def test_a_run_that_cannot_go_on_says_so(tmp_path: Path) -> None:
     text = QUERIES.replace("SELECT R.b, S.name", "SELECT R.b * 9223372036854775807 AS x, S.name")
     rows = {

@@ -13,6 +13,7 @@ import pytest
 from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation, compile_text
 from engine.host.driver import HostDriver
+from engine.host.stages import Stage
 from engine.host.state import resume, state_of
 from tests.engine.host.running import DEVICES
 from tests.system.differential import compile_case
@@ -151,3 +152,33 @@ def test_what_is_defined_anew_begins_anew() -> None:
     same = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
     resume(same, state_of(one))
     assert same.groupings["q"].live == members.num_rows
+
+
+def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
+    """The same stream is defined without the stage before: what reads it comes first now."""
+    data = rows(60, np.random.default_rng(2))
+    reader = "SELECT E.a, R.b FROM E, R WHERE E.a = R.a WINDOW RANGE 20;"
+    second = (
+        "CREATE STREAM D AS SELECT a, b FROM R WINDOW NOW;"
+        "CREATE STREAM E AS SELECT D.a FROM D, S WHERE D.a = S.d WINDOW RANGE 20;"
+    )
+    first = "CREATE STREAM E AS SELECT R.a FROM R, S WHERE R.a = S.d WINDOW RANGE 20;"
+
+    def driver(text: str) -> HostDriver:
+        compilation = compile_text(STREAMS + text)
+        return HostDriver(compilation, DEVICES["golden"](compilation.options.config))
+
+    def kept(stage: object) -> int:
+        assert isinstance(stage, Stage)
+        return stage.stores["E"].table.num_rows
+
+    before, after = driver(second + reader), driver(first + reader)
+    for name, table in data.items():
+        before.push(name, table)
+    for _ in before.advance():
+        pass
+    assert len(before.stages) == 2
+    assert len(after.stages) == 1
+    assert kept(before.stages[1]) > 0
+    resume(after, state_of(before))
+    assert kept(after.stages[0]) > 0

@@ -40,6 +40,17 @@ def test_what_is_needed_whole() -> None:
     assert set(of("SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 100, ROWS 4;")) == {"R"}
 
 
+def test_what_patterns_and_apas_read_is_needed_whole() -> None:
+    join = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 100;"
+    pattern = "PATTERN ANY x; ANY y FROM R WHERE y.a < x.a WITHIN 1 s RETURN x.a"
+    assert set(of(join)) == {"R", "S"}
+    assert set(of(f"{join} REGISTER QUERY falls AS {pattern};")) == {"S"}
+    between = f"CREATE STREAM falls AS {pattern}; SELECT * FROM falls WINDOW 1;"
+    assert set(of(join + between)) == {"S"}
+    apas = "CREATE STREAM most AS APAS $$ where window.range($S, 10) select most[top = agg.max($S.d)] $$;"
+    assert set(of(f"{join} {apas} SELECT top FROM most WINDOW 1;")) == {"R"}
+
+
 def test_an_equality_in_every_alternative_counts() -> None:
     ways = of(
         "SELECT * FROM R, S WHERE (R.a = S.d AND R.b = 1) OR (R.a = S.d AND R.b = 2) WINDOW RANGE 9;"
