@@ -86,7 +86,18 @@ def _code(source: Path) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [part for part in body if not _is_text(part)]
-    return source.name + ast.dump(tree)
+    return source.name + _dump(tree)
+
+
+def _dump(node: object) -> str:
+    """As `ast.dump`, but without members that are empty: which there are, and whether they are
+    shown, changes from one Python to the next."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_dump, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    members = [(name, value) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return f"{type(node).__name__}({','.join(f'{name}={_dump(value)}' for name, value in members)})"
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import zlib
+from pathlib import Path
 
 import pytest
 
+from hdl.boards import identity as identities
 from hdl.boards.identity import LENGTH, Identity, config_digest, version
 from hdl.boards.protocol import FLAG, MOST, Frame, Kind
 from hdl.config import CONFIGURATIONS
@@ -57,6 +59,21 @@ def test_identities() -> None:
     assert Identity.decode(b"\x09" + identity.encode()[1:]) is None
     with pytest.raises(ValueError, match="at most 15 letters"):
         Identity("a-board-with-a-long-name", 1, 2, 3).encode()
+
+
+def test_the_version_is_of_what_a_source_does(tmp_path: Path) -> None:
+    def code(text: str) -> str:
+        source = tmp_path / "one.py"
+        source.write_text(text)
+        return identities._code(source)
+
+    written = code("def f(a, b=1):\n    return a + b\n")
+    assert written == code('def f(a, b=1):  # why\n    "What."\n\n    return (a + b)\n')
+    assert written != code("def f(a, b=1):\n    return a - b\n")
+    assert written != code("def f(a, b=2):\n    return a + b\n")
+    # Members that a newer Python has, and leaves empty, say nothing.
+    assert "type_params" not in written
+    assert "[]" not in written
 
 
 def test_a_configuration_is_more_than_its_name() -> None:
