@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -66,6 +67,7 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timeType.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
@@ -77,6 +79,19 @@ def session(master: str = "local[2]", **conf: str) -> SparkSession:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("FATAL")
     return spark
+
+
+def _check_times(spark: SparkSession, columns: Mapping[str, pa.Schema]) -> None:
+    """A session that is not of `session` may not have Spark's type for times of day."""
+    if spark.conf.get("spark.sql.timeType.enabled", "false") == "true":
+        return
+    for name, schema in columns.items():
+        for column in schema:
+            if pa.types.is_time(column.type):
+                raise FeedError(
+                    f"{name}: {column.name} is a time of day, which this Spark session does not have",
+                    "set spark.sql.timeType.enabled=true, as spark_feeder.session does",
+                )
 
 
 def files(folder: str | Path, format: str = "parquet") -> Sink:
@@ -292,6 +307,7 @@ def run(
     trigger = Trigger(bounded, every)
     columns = answer_schemas(compilation.program)
     columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
+    _check_times(spark, columns)
 
     def options(writer: Any, **more: str | None) -> Any:
         given = {"bridge": ",".join(bridges), "tokenFile": token_file, "tlsCa": tls_ca, **more}

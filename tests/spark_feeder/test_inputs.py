@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from compiler.plan.pipeline import compile_text
 from spark_feeder.errors import FeedError
 from spark_feeder.inputs import Source, _items, read, rows_of
+from spark_feeder.job import _check_times
 from tests.cosim.bridge.serving import compiled
 
 R, S = compiled().streams
@@ -62,6 +64,25 @@ def test_files_and_their_times(spark: SparkSession, tmp_path: Path) -> None:
         query.trigger(availableNow=True).start().awaitTermination()
         rows = [tuple(row) for row in spark.table(f"m{number}").collect()]
         assert rows == [(millis, 2, 1)], path
+
+
+def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
+    (stream,) = compile_text("CREATE STREAM T (a time); SELECT a FROM T WINDOW 1;").streams
+    noon = datetime.time(12, 0, 0, 250_000)
+    rows = pa.table({"ts": [1, 2], "a": pa.array([noon, None], pa.time64("us"))})
+    (tmp_path / "T").mkdir()
+    pq.write_table(rows, tmp_path / "T" / "rows.parquet")
+    frame = read(spark, Source("parquet", str(tmp_path / "T")), stream)
+    assert dict(frame.dtypes)["a"].startswith("time")
+    # A session of somebody else's may be without.
+    spark.conf.set("spark.sql.timeType.enabled", "false")
+    try:
+        with pytest.raises(FeedError, match="T: a is a time of day") as caught:
+            _check_times(spark, {"T": rows.schema})
+        assert "timeType" in (caught.value.hint or "")
+        _check_times(spark, {"S": pa.schema({"a": pa.int64()})})
+    finally:
+        spark.conf.set("spark.sql.timeType.enabled", "true")
 
 
 def test_rate_and_kafka(spark: SparkSession) -> None:
