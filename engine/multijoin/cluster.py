@@ -9,6 +9,7 @@ with Cluster(layout, folder) as cluster:
 
 from __future__ import annotations
 
+import random
 import secrets
 import socket
 import subprocess
@@ -29,6 +30,10 @@ from engine.multijoin.wire import decode, encode
 
 PATIENCE = 60.0
 PAUSE = 0.02
+
+_PORTS = range(20_000, 32_000)
+"""Below those that systems hand out to whoever connects, of which one could be taken before a node is
+up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +225,22 @@ def _exactly(control: socket.socket, count: int) -> bytes:
 
 def free_ports(count: int) -> tuple[int, ...]:
     """Ports nobody listens on now; held together, so that they differ."""
-    held = [socket.socket() for _ in range(count)]
-    for one in held:
-        one.bind(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if len(held) == count:
+            break
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            one.close()
+        else:
+            held.append(one)
     ports = tuple(one.getsockname()[1] for one in held)
     for one in held:
         one.close()
+    if len(ports) < count:
+        raise ClusterError(f"{count} ports are wanted, {len(ports)} are free")
     return ports
 
 
