@@ -86,12 +86,12 @@ def measure() -> Measurement:
 
 def units(name: str, matcher: object, query: object, events: list) -> int:
     if name == "nfa":
-        return matcher.tests  # type: ignore[attr-defined]
+        return matcher.tests
     if name == "compact":
-        again = Compact(Meaning(query))  # type: ignore[arg-type]
+        again = Compact(Meaning(query))
         found = again.advance(events, BEGIN_OF_TIME, END_OF_STREAM)
         return sum(len(group) for match in found for group in match.groups)
-    return sum(matcher.levels)  # type: ignore[attr-defined]
+    return sum(matcher.levels)
 
 
 def median(run: Callable[[], float]) -> float:

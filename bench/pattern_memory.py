@@ -58,7 +58,7 @@ def measure() -> Measurement:
 
 
 def _numbered(label: str, query: object, numbering: Numbering, events: list[Event]) -> Row:
-    nfa = Nfa(Meaning(query), numbering)  # type: ignore[arg-type]
+    nfa = Nfa(Meaning(query), numbering)
     found = most = 0
     old = BEGIN_OF_TIME
     for event in events:
@@ -71,7 +71,7 @@ def _numbered(label: str, query: object, numbering: Numbering, events: list[Even
 
 
 def _delay(part: str, label: str, query: object, engine: str, events: list[Event]) -> Row:
-    operator = PatternOperator(query, engine)  # type: ignore[arg-type]
+    operator = PatternOperator(query, engine)
     delays, found = [], 0
     for event in events:
         operator.push(event)
