@@ -1,18 +1,21 @@
 """The fast path against FlinkCEP, Siddhi and Esper, in one run on the stock ticker.
 
 Each engine states the same queries in its own language (`bench/pattern_engines`), runs in a virtual
-machine of its own with one task, and must find the same number of matches. Figures are seconds of
-processor time of all its threads, without the start of the machine and the reading of the file.
-FlinkCEP takes minutes for all events: it gets that fiftieth of them whose number of matches is
-nearest to a fiftieth of all, is measured from the first of them on, and its count is checked on these.
-Every query is a run of its own, one engine after the other; `seustream bench engines:Q1,NEXT` measures
-some anew and keeps what the last run found of the others.
+machine of its own with one task, gets the events twice, and must find the same number of matches each
+time. Figures are seconds of processor time of all its threads for the second pass, when its code is
+compiled; the first pass is given beside it. Medians of BENCH_REPEATS runs; an engine that has taken
+a minute is not asked again, `runs` says how often each was.
+FlinkCEP would take hours for all events: it gets that fiftieth of them whose number of matches is
+nearest to a fiftieth of all, and its count is checked on these.
+One engine after the other answers each query; `seustream bench engines:Q1,NEXT` measures some anew
+and keeps what the last run found of the others.
 Needs Java 17, `javac`, and Maven, which fetches the engines from Maven Central.
 """
 
 from __future__ import annotations
 
 import shutil
+import statistics
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -47,7 +50,19 @@ STRICT = ("E x; A; E z", "x.price > 60 AND x.price > (1+10%)*a.price AND x.price
 PARTS = tuple(QUERIES)
 SHARE = {"esper": 1, "siddhi": 1, "flink": 50}
 """An engine gets one in so many of the events."""
-HEAD = ("query", "window", "engine", "cpu s", "events/s", "matches", "of events", "load")
+ENOUGH = 60.0  # seconds of processor time, after which an engine is not asked again
+HEAD = (
+    "query",
+    "window",
+    "engine",
+    "cpu s",
+    "first pass",
+    "events/s",
+    "matches",
+    "of events",
+    "runs",
+    "load",
+)
 Row = tuple[object, ...]
 
 
@@ -63,20 +78,20 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         for name in parts:
             rows += _one(patterns, name, classes, data)
     rows.sort(key=lambda row: PARTS.index(str(row[0])))
-    patterns.plot({f"{r[0]}, {r[2]}": float(str(r[4])) for r in rows}, "engines", TITLE)
+    patterns.plot({f"{r[0]}, {r[2]}": float(str(r[5])) for r in rows}, "engines", TITLE)
     return Measurement(
         HEAD,
         rows,
         _ratios(rows),
-        f"{patterns.EVENTS:,} events, ours the median of {patterns.REPEATS} runs, seconds of"
-        f" processor time, {patterns.processor()}",
+        f"{patterns.EVENTS:,} events, medians of up to {patterns.REPEATS} runs, seconds of"
+        f" processor time of a second pass, {patterns.processor()}",
     )
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:
     """How many more events a second the fast path takes, by query and engine."""
     found: dict[str, float] = {}
-    speeds = {(str(row[0]), str(row[2])): float(str(row[4])) for row in rows}
+    speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
     for (query, engine), speed in speeds.items():
         if engine != "fast path":
             found[f"{query}: fast path over {engine}"] = speeds[query, "fast path"] / speed
@@ -122,23 +137,25 @@ def _one(patterns: ModuleType, name: str, classes: Mapping[str, str], data: _Dat
     label = f"{minutes} min"
     query = _query(patterns, name)
     every = patterns.EVENTS
-    seconds, (found, _) = patterns.timed(lambda: patterns.fast(query, data.table))
-    rows: list[Row] = [
-        (name, label, "fast path", seconds, every / seconds, found, every, patterns.load())
-    ]
+    seconds, found = patterns.timed(lambda: patterns.fast(query, data.table))
+    begin = (name, label, "fast path")
+    runs = patterns.REPEATS
+    rows: list[Row] = [(*begin, seconds, "", every / seconds, found, every, runs, patterns.load())]
     for engine, share in SHARE.items():
         events = every // share
-        counts = [
-            patterns.fast(query, data.table.slice(k * events, events))[0] for k in range(share)
-        ]
+        counts = [patterns.fast(query, data.table.slice(k * events, events)) for k in range(share)]
         part = min(range(share), key=lambda k: abs(counts[k] - found / share))
         file = data.file(part * events, events)
-        matches, seconds = _java(engine, classes[engine], file, text, minutes)
-        if matches != counts[part]:
-            raise AssertionError(f"{engine}: {matches} matches of {name}, not {counts[part]}")
-        rows.append(
-            (name, label, engine, seconds, events / seconds, matches, events, patterns.load())
-        )
+        passes: list[tuple[float, float]] = []
+        while len(passes) < patterns.REPEATS and sum(map(sum, passes)) < ENOUGH:
+            counted, times = _java(engine, classes[engine], file, text, minutes)
+            if counted != (counts[part], counts[part]):
+                raise AssertionError(f"{engine}: {counted} matches of {name}, not {counts[part]}")
+            passes.append(times)
+        first, second = (statistics.median(times) for times in zip(*passes, strict=True))
+        speed, load = events / second, patterns.load()
+        begin = (name, label, engine)
+        rows.append((*begin, second, first, speed, counts[part], events, len(passes), load))
     return rows
 
 
@@ -156,13 +173,16 @@ def _compiled(engine: str, scratch: Path) -> str:
     return f"{classes}:{jars}/*"
 
 
-def _java(engine: str, classes: str, data: Path, query: str, minutes: int) -> tuple[int, float]:
+def _java(
+    engine: str, classes: str, data: Path, query: str, minutes: int
+) -> tuple[tuple[int, int], tuple[float, float]]:
+    """Matches and seconds of the first and the second pass."""
     opened = ["java.lang", "java.util"] if engine == "flink" else []
     call = ["java", "-XX:+UseSerialGC", "-Xmx4g"]
     call += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
     text = _run([*call, "-cp", classes, "Main", str(data), query, str(minutes * 60_000)])
-    words = next(line for line in text.splitlines() if line.startswith("matches ")).split()
-    return int(words[1]), float(words[5])
+    first, second = (line.split() for line in text.splitlines() if line.startswith("matches "))
+    return (int(first[1]), int(second[1])), (float(first[5]), float(second[5]))
 
 
 def _run(command: list[str]) -> str:

@@ -33,12 +33,14 @@ ROWS_AT_ONCE = 1 << 18
 
 @dataclass(slots=True)
 class PatternReport:
-    """What became of the patterns, by name; `late` by stream."""
+    """What became of the patterns, by name; by stream what was taken, what was late, and what had
+    no time a window could be added to."""
 
     results: dict[str, int] = field(default_factory=dict)
     engines: dict[str, str] = field(default_factory=dict)
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
 
 
 def run_patterns(
@@ -73,6 +75,8 @@ def run_patterns(
                 write(query.name, results)
         report.results.setdefault(query.name, 0)
         report.taken[query.stream.name] = operator.stats.taken
+        if operator.stats.bad_events:
+            report.untimed[query.stream.name] = operator.stats.bad_events
         if feeds is not None:
             rows[feeds] = pa.concat_tables([stream_schema(known[feeds]).empty_table(), *parts])
     return report

@@ -8,7 +8,6 @@ when something is wrong is a CSV file read a second time, to name lines.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import sys
 import warnings
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import NoneType
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -194,29 +193,22 @@ def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[Faults]) -> _C
     ]
 
 
-class _Ended(io.RawIOBase):
+def _ended(path: Path, width: int) -> pa.BufferReader:
     """A CSV file with one more row. If that row does not come out as it went in, a quote was
     opened before it and never closed; Arrow takes the rest of the file for one cell then, and
-    does not mind."""
+    does not mind.
 
-    def __init__(self, path: Path, width: int) -> None:
-        self._file = path.open("rb")
-        self._rest = b"\n" + b",".join([_LAST] * width) + b"\n"
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        if size < 0 or len(data) < size:
-            more = self._rest if size < 0 else self._rest[: size - len(data)]
-            self._rest = self._rest[len(more) :]
-            data += more
-        return data
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    The bytes are Arrow's own. Its threads may hold what they read a moment longer than the call
+    takes, and one that lets go of an object of Python's while the interpreter ends is ended with
+    it, which aborts the process."""
+    more = b"\n" + b",".join([_LAST] * width) + b"\n"
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        whole = pa.allocate_buffer(size + len(more))
+        with memoryview(whole).cast("B") as view:
+            end = file.readinto(view[:size])
+            view[end : end + len(more)] = more
+    return pa.BufferReader(whole.slice(0, end + len(more)))
 
 
 _LAST = b"\x1e"
@@ -233,9 +225,9 @@ def _csv_text(
     """The cells of some columns as text, an empty unquoted one as NULL; None if a quote is never
     closed."""
     names = [str(place) for place in range(width)]
-    with _Ended(path, width) as file:
+    with _ended(path, width) as file:
         table = pa_csv.read_csv(
-            cast("IO[Any]", file),
+            file,
             read_options=pa_csv.ReadOptions(
                 column_names=names, skip_rows=skip, block_size=block, use_threads=bad_row is None
             ),

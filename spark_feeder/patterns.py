@@ -13,6 +13,7 @@ Needs Spark 4.1 or later with the RocksDB state store, which `settings` names.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ from engine.pattern.output import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
 
 settings = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -95,11 +98,15 @@ def _processor(query: ir.Query, inside: list[str]) -> Any:
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Any:  # noqa: N802, N803
             operator = self._operator()
+            before = operator.stats.bad_events
             given = dict(zip(query.partition, key, strict=True))
             for row in rows:
                 attrs = {name.lower(): row[name] for name in inside} | given
                 kind = None if query.type_column is None else attrs[query.type_column]
                 operator.push(Event(row["_ts"], 0, kind, attrs))
+            untimed = operator.stats.bad_events - before
+            if untimed:
+                log.warning("query %s, key %s: %d rows without a time", query.name, key, untimed)
             yield from self._advance(operator, timerValues)
 
         def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803

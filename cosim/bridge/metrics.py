@@ -33,6 +33,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "epochs_total": ("counter", "epochs committed", ()),
     "rows_total": ("counter", "rows processed, by stream", ("stream",)),
     "late_total": ("counter", "late rows, by stream", ("stream",)),
+    "untimed_total": ("counter", "rows without a time patterns can use, by stream", ("stream",)),
     "results_total": ("counter", "results, by query", ("query",)),
     "results_kept": ("gauge", "results that wait for readers, by query", ("query",)),
     "rows_waiting": ("gauge", "rows committed and not yet processed", ()),
@@ -127,6 +128,7 @@ def _of_session(session: Session) -> Samples:
             found.append(("rows_total", name, report.taken.get(stream.name, 0)))
             found.append(("late_total", name, report.late.get(stream.name, 0)))
             found.append(("rows_held", name, waiting[stream.name]))
+        found += [("untimed_total", (name,), count) for name, count in report.untimed.items()]
         for what in ("taken", "pairs", "circulated", "delivered", "handed_over"):
             found.append((f"device_{what}_total", (), getattr(status, what)))
         slots = session.compilation.slot_names

@@ -90,10 +90,12 @@ class Report:
     """What a run did, for people. All count tuples or results.
 
     in_software are rows a device cannot take (NULL or out of range in a compared column);
-    repeats and residual are device results that were dropped, and why."""
+    untimed are those a pattern cannot, for want of a time it could add its window to; repeats and
+    residual are device results that were dropped, and why."""
 
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
     in_software: dict[str, int] = field(default_factory=dict)
     overflow: dict[str, Overflow] = field(default_factory=dict)
@@ -207,6 +209,7 @@ class HostDriver:
         for number, stage in enumerate(self.stages):
             stage.stop()
             yield from self._pass_on(stage.advance(), number + 1)
+            self.report.untimed |= stage.untimed
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they
@@ -232,6 +235,7 @@ class HostDriver:
             if reached is not None:
                 stage.boundary(reached)
             yield from self._pass_on(stage.advance(), number + 1)
+            self.report.untimed |= stage.untimed
             reached = stage.reached
 
     def _pass_on(self, answers: Iterator[Answer], number: int) -> Iterator[Answer]:

@@ -9,7 +9,7 @@ through the stages before, no derived tuple before that time can come any more.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +108,11 @@ class Stage:
         """No result of this stage before this time can come any more."""
         return None if self.merger.bound is None else self.merger.bound[0]
 
+    @property
+    def untimed(self) -> Mapping[str, int]:
+        """By stream, rows without a usable time: here any time is."""
+        return {}
+
     def push(self, stream: str, rows: pa.Table) -> None:
         """Rows of a base stream, in the total order."""
         if stream in self.schemas and rows.num_rows:
@@ -195,6 +200,12 @@ class PatternStage:
         """No match before this time can come any more."""
         found = self.operator.output_watermark
         return None if found == BEGIN_OF_TIME else found + 1
+
+    @property
+    def untimed(self) -> Mapping[str, int]:
+        """By stream, rows without a time that a window could be added to: no events."""
+        count = self.operator.stats.bad_events
+        return {self.query.stream.name: count} if count else {}
 
     def push(self, stream: str, rows: pa.Table) -> None:
         """Rows of a base stream."""

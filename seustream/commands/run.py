@@ -405,7 +405,15 @@ def _about(report: PatternReport, arguments: argparse.Namespace) -> list[str]:
             f"warning: stream {stream}: {_tuples(count, 'late ')} of patterns, {kept};"
             " --slack MS accepts them, --late DIR keeps them"
         )
-    return lines
+    return lines + _untimed(report.untimed)
+
+
+def _untimed(counts: Mapping[str, int]) -> list[str]:
+    return [
+        f"warning: stream {stream}: {_tuples(count)} not taken by patterns: no time, or one beyond"
+        " ±2^61 ms, which no window can be added to"
+        for stream, count in counts.items()
+    ]
 
 
 def _summary(
@@ -426,6 +434,7 @@ def _summary(
             f"warning: stream {stream}: {_tuples(count, 'late ')}, {kept};"
             " --slack MS accepts them, --late DIR keeps them"
         )
+    lines += _untimed({s: n for s, n in report.untimed.items() if s not in patterns.untimed})
     for stream, count in report.in_software.items():
         lines.append(
             f"note: stream {stream}: {_tuples(count)} joined in software"

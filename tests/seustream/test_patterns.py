@@ -276,3 +276,20 @@ def test_trace_of_lists_by_key(capfd: pytest.CaptureFixture[str]) -> None:
     assert shown.endswith("── matches\n   A#0@1 | C#2@3\n")
     assert run(text, "--input", "t=t.csv", "--trace", "q0", "--engine", "columns") == 2
     assert "there is no trace of engine columns" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_time_no_window_can_be_added_to_is_told(
+    capsys: pytest.CaptureFixture[str], between: bool
+) -> None:
+    """Alone, and as a stage whose results a query reads."""
+    Path("t.csv").write_text(f"ts,type,x\n1,A,1\n2,B,2\n{1 << 61},B,3\n")
+    if between:
+        text = "CREATE STREAM p AS PATTERN A; B WITHIN 1 s RETURN b.x;"
+        text += "REGISTER QUERY q AS SELECT x FROM p WINDOW RANGE 1 hour;"
+    else:
+        text = "REGISTER QUERY q AS PATTERN A; B WITHIN 1 s RETURN b.x;"
+    assert run(TICKS + text, "--input", "t=t.csv") == 0
+    assert Path("out/q.csv").read_text().split("\n")[1].startswith("2")
+    told = capsys.readouterr().err
+    assert told.count("warning: stream t: 1 tuple not taken by patterns") == 1

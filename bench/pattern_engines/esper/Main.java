@@ -55,14 +55,11 @@ public final class Main {
         statement.addListener((fresh, old, s, r) -> matches += fresh.length);
         EPEventService service = runtime.getEventService();
         service.clockExternal();
-        long cpu = Events.cpu();
-        long clock = System.nanoTime();
-        for (int i = 0; i < events.ts.length; i++) {
-            service.advanceTime(events.ts[i]);
+        events.twice(window, () -> matches, (i, ts) -> {
+            service.advanceTime(ts);
             service.sendEventObjectArray(
                     new Object[] {events.symbol[i], events.price[i]}, "Tick");
-        }
-        Events.report(matches, System.nanoTime() - clock, Events.cpu() - cpu);
+        });
         System.exit(0);
     }
 }

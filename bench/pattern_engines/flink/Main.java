@@ -18,7 +18,8 @@ import java.util.Map;
 /** followedByAny is skip-till-any-match; one task slot, heap state. */
 public final class Main {
     static Events events;
-    static final AtomicLong matches = new AtomicLong();
+    static long shift;
+    static final AtomicLong[] matches = {new AtomicLong(), new AtomicLong()};
 
     /** An event as Flink serialises it best: a plain object. */
     public static class Tick {
@@ -29,18 +30,28 @@ public final class Main {
         public Tick() {}
     }
 
-    static long cpu;
-    static long clock;
+    // When the matcher saw the first event of each pass. The second was read ahead, at our cost.
+    static final long[] cpu = new long[3];
+    static final long[] clock = new long[3];
+
+    static void saw(int pass) {
+        if (cpu[pass] == 0) {
+            cpu[pass] = Events.cpu();
+            clock[pass] = System.nanoTime();
+        }
+    }
+
+    static int pass(Tick tick) {
+        return tick.ts < shift ? 0 : 1;
+    }
 
     static Tick tick(long index) {
-        if (index == 0) { // what Flink needs to start is no part of it
-            cpu = Events.cpu();
-            clock = System.nanoTime();
-        }
+        int size = events.ts.length;
+        int place = (int) (index % size);
         Tick tick = new Tick();
-        tick.ts = events.ts[(int) index];
-        tick.symbol = events.symbol[(int) index];
-        tick.price = events.price[(int) index];
+        tick.ts = events.ts[place] + (index < size ? 0 : shift);
+        tick.symbol = events.symbol[place];
+        tick.price = events.price[place];
         return tick;
     }
 
@@ -61,6 +72,7 @@ public final class Main {
         return new IterativeCondition<Tick>() {
             @Override
             public boolean filter(Tick tick, Context<Tick> context) throws Exception {
+                saw(pass(tick));
                 if (tick.symbol != kind || tick.price <= floor) {
                     return false;
                 }
@@ -84,10 +96,11 @@ public final class Main {
         events = Events.read(arguments[0]);
         Query query = new Query(arguments[1]);
         long window = Long.parseLong(arguments[2]);
+        shift = events.shift(window);
         StreamExecutionEnvironment env = StreamExecutionEnvironment.createLocalEnvironment(1);
         env.getConfig().enableObjectReuse();
         DataGeneratorSource<Tick> source = new DataGeneratorSource<>(
-                Main::tick, events.ts.length, RateLimiterStrategy.noOp(),
+                Main::tick, 2L * events.ts.length, RateLimiterStrategy.noOp(),
                 TypeInformation.of(Tick.class));
         DataStream<Tick> ticks = env.fromSource(source,
                 WatermarkStrategy.<Tick>forMonotonousTimestamps()
@@ -106,12 +119,16 @@ public final class Main {
             @Override
             public void processMatch(
                     Map<String, List<Tick>> match, Context context, Collector<Integer> out) {
-                matches.incrementAndGet();
+                matches[pass(match.get("a").get(0))].incrementAndGet();
                 out.collect(1);
             }
         }).sinkTo(new DiscardingSink<>());
         env.execute();
-        Events.report(matches.get(), System.nanoTime() - clock, Events.cpu() - cpu);
+        saw(2);
+        for (int pass = 0; pass < 2; pass++) {
+            Events.report(matches[pass].get(), clock[pass + 1] - clock[pass],
+                    cpu[pass + 1] - cpu[pass]);
+        }
         System.exit(0);
     }
 }

@@ -34,12 +34,8 @@ public final class Main {
         });
         InputHandler handler = runtime.getInputHandler("Ticks");
         runtime.start();
-        long cpu = Events.cpu();
-        long clock = System.nanoTime();
-        for (int i = 0; i < events.ts.length; i++) {
-            handler.send(events.ts[i], new Object[] {events.symbol[i], events.price[i], events.ts[i]});
-        }
-        Events.report(matches, System.nanoTime() - clock, Events.cpu() - cpu);
+        events.twice(window, () -> matches, (i, ts) ->
+                handler.send(ts, new Object[] {events.symbol[i], events.price[i], ts}));
         System.exit(0);
     }
 }

@@ -187,8 +187,11 @@ def test_a_pattern_promises_what_it_can() -> None:
     query = compile_pattern("PATTERN ANY x; !ANY y FROM S WITHIN 5 ms RETURN x.a", known)
     stage = PatternStage(Stream("P", (Column("a", INT),), "…"), query)
     assert stage.reached is None
+    assert stage.untimed == {}
     stage.push("R", pa.table({"ts": [1]}))
     stage.push("S", pa.table({"ts": [3], "a": pa.array([7], pa.int32()), "d": [1]}))
+    stage.push("S", pa.table({"ts": [-1 << 62], "a": pa.array([7], pa.int32()), "d": [1]}))
+    assert stage.untimed == {"S": 1}
     stage.boundary(8)
     assert list(stage.advance()) == []
     assert stage.reached == 8

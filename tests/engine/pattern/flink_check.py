@@ -3,8 +3,9 @@
 The common subset: single events and groups under ANY SUBSETS, single events under NEXT and
 STRICT, absences between events by constants and of another type than the event that ends the gap, no
 two events at one time; and MATCH_RECOGNIZE in
-SQL, where no row fits both a group and what follows it. Flink's own groups under NEXT leave at
-any time, so they are not compared. Needs Java 17,
+SQL, where no row fits both a group and what follows it. Flink gives out a match of SQL when no run
+from an earlier row is left, and the end of a stream ends none; so a last row, without a value, does.
+Flink's own groups under NEXT leave at any time, so they are not compared. Needs Java 17,
 `javac` and Maven, which fetches Flink from Maven Central.
 """
 
@@ -151,12 +152,16 @@ def recognize_case(number: int, chance: random.Random) -> Case:
         f" DEFINE {', '.join(defines)})"
     )
     events = events_of(chance)
+    last = events[-1]
+    nothing = {"type": "A", "id": last.seq + 1, "x": None}
+    events.append(Event(last.ts + 1, last.seq + 1, "A", nothing))
     lines = [f"SQL {number}", text, *_rows(events), "END"]
     return Case(number, text, lines, events, rows=True)
 
 
 def _rows(events: list[Event]) -> list[str]:
-    return [f"V {event.ts} {event.type} {event.attrs['x']}" for event in events]
+    values = [(event, event.attrs["x"]) for event in events]
+    return [f"V {event.ts} {event.type} {'-' if x is None else x}" for event, x in values]
 
 
 # --- both sides ---------------------------------------------------------------

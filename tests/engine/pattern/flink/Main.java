@@ -26,7 +26,7 @@ import org.apache.flink.util.CloseableIterator;
  *
  * <p>A case: "CASE id window strategy" (or "SQL id" and the query on the next line), elements "E
  * kind role" in order (role one, many or none), conditions "C element op element plus" (an element
- * of -1 is nothing: the number alone), events "V ts kind x", and "END".
+ * of -1 is nothing: the number alone), events "V ts kind x", where an x of - is NULL, and "END".
  */
 public final class Main {
     /** One event. */
@@ -34,7 +34,7 @@ public final class Main {
         public long ts;
         public int id;
         public String kind;
-        public int x;
+        public Integer x;
 
         public Tick() {}
     }
@@ -151,7 +151,7 @@ public final class Main {
                     tick.ts = Long.parseLong(words[1]);
                     tick.id = ticks.size();
                     tick.kind = words[2];
-                    tick.x = Integer.parseInt(words[3]);
+                    tick.x = words[3].equals("-") ? null : Integer.valueOf(words[3]);
                     ticks.add(tick);
                     break;
                 default:
