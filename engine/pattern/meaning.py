@@ -52,6 +52,7 @@ class Meaning:
                 (negated,) = (i for i in conjunct.refs if query.elements[i].negated)
                 self.forbidding[negated].append(condition)
         self._zeros = (0,) * self.size
+        self._waits = query.waits
 
     def _condition(self, conjunct: ir.Conjunct) -> Condition:
         elements = self.query.elements
@@ -153,7 +154,7 @@ class Meaning:
 
     def determined(self, first: int, last: int) -> int:
         """D: when a match between these times is certain."""
-        if not self.query.waits:
+        if not self._waits:
             return last
         return END_OF_STREAM if self.query.window is None else first + self.query.window
 

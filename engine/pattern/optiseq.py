@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode
+from compiler.pattern.ir import Class
 from engine.pattern.errors import PatternBudgetExceeded
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
-from engine.pattern.meaning import EventList, Meaning
+from engine.pattern.meaning import Condition, EventList, Meaning
 from engine.pattern.planner import Order, OrderChooser, check_order
 from engine.pattern.sampling import sample_step
 
@@ -61,7 +61,9 @@ class OptiSeq:
         self._pairs = meaning.of(Class.PAIR)
         self._whole = meaning.of(Class.FIRST, Class.STEP, Class.GROUP)
         self._members = meaning.of(Class.MEMBER)
+        self._loops = [i for i in query.positives if query.elements[i].kleene]
         self._order: Order = ()
+        self._due: list[list[Condition]] = []
         self._bounds: list[tuple[int, int]] = []
         self._epoch = (0, 0)
         self._found: list[Match] = []
@@ -104,6 +106,7 @@ class OptiSeq:
         self._epoch = (old, new)
         self._bounds = self._determining(old, new)
         self.levels = [0] * (len(self._anchors) - 1)
+        self._due = self._conditions_by_step()
         start = self._order[0]
         element = self._anchors[start]
         low, high = self._bounds[start]
@@ -115,6 +118,16 @@ class OptiSeq:
             if self._holds(groups, element, 0):
                 self._verify(groups, start, start, 1)
         groups[element] = ()
+
+    def _conditions_by_step(self) -> list[list[Condition]]:
+        """The conditions that each anchor of the order completes."""
+        found, bound = [], set()
+        for place in self._order:
+            element = self._anchors[place]
+            bound.add(element)
+            refs = [(c, set(c.conjunct.refs)) for c in self._pairs]
+            found.append([c for c, names in refs if element in names and names <= bound])
+        return found
 
     def _determining(self, old: int, new: int) -> list[tuple[int, int]]:
         """For each anchor the times it may have, from and without. The one that determines D is
@@ -217,8 +230,8 @@ class OptiSeq:
         return begin
 
     def _holds(self, groups: Groups, element: int, depth: int) -> bool:
-        """The same, and told."""
-        found = self._settled(groups, element)
+        """Whether the conditions hold that this anchor completes; told."""
+        found = all(self.meaning.once(condition, groups) for condition in self._due[depth])
         if self._on_step is not None:
             self._tell("bind" if found else "fail", depth, repr(groups[element][0]))
         return found
@@ -227,21 +240,11 @@ class OptiSeq:
         if self._on_step is not None:
             self._on_step(Step(kind, depth, text))
 
-    def _settled(self, groups: Groups, element: int) -> bool:
-        """Whether the conditions hold that this anchor completes."""
-        return all(
-            self.meaning.once(condition, groups)
-            for condition in self._pairs
-            if element in condition.conjunct.refs
-            and all(groups[i] for i in condition.conjunct.refs)
-        )
-
     # --- groups and absences --------------------------------------------------
 
     def _complete(self, groups: Groups) -> None:
-        filled = self._maximal(groups) if self._query.grouped else self._subsets(groups)
         old, new = self._epoch
-        for whole in filled:
+        for whole in self._filled(groups):
             if not all(self.meaning.throughout(c, whole) for c in self._whole):
                 self._reject(whole, "a condition on its groups does not hold")
                 continue
@@ -252,7 +255,8 @@ class OptiSeq:
             if self.meaning.forbidden(whole, self.lists):
                 self._reject(whole, "an event forbids it")
                 continue
-            self._tell("match", len(self._order), show(whole))
+            if self._on_step is not None:
+                self._tell("match", len(self._order), show(whole))
             self._found.append(Match(tuple(map(tuple, whole)), determined))
             if self._max_matches is not None and len(self._found) > self._max_matches:
                 raise PatternBudgetExceeded(
@@ -264,13 +268,17 @@ class OptiSeq:
         if self._on_step is not None:
             self._tell("reject", len(self._order), f"{show(whole)}: {why}")
 
+    def _filled(self, groups: Groups) -> Iterable[Groups]:
+        """The anchors with their groups."""
+        if not self._loops:
+            return (groups,)
+        return self._maximal(groups) if self._query.grouped else self._subsets(groups)
+
     def _maximal(self, groups: Groups) -> Iterator[Groups]:
         """GROUP: every Kleene element takes all that fits its gap."""
         whole = list(groups)
-        for element in self._query.positives:
+        for element in self._loops:
             of = self._query.elements[element]
-            if not of.kleene:
-                continue
             begin, end = self._gap(element, groups)
             members = self._fitting(element, groups, begin, end)
             if len(members) < (of.least or 1) or (of.most is not None and len(members) > of.most):
@@ -311,8 +319,7 @@ class OptiSeq:
 
     def _subsets(self, groups: Groups) -> Iterator[Groups]:
         """SUBSETS: every choice of members, each group strictly after the one before."""
-        loops = [i for i in self._query.positives if self._query.elements[i].kleene]
-        fitting = {i: self._fitting(i, groups, *self._gap(i, groups)) for i in loops}
+        fitting = {i: self._fitting(i, groups, *self._gap(i, groups)) for i in self._loops}
 
         def fill(whole: Groups, rest: list[int], after: int) -> Iterator[Groups]:
             if not rest:
@@ -328,8 +335,7 @@ class OptiSeq:
                     chosen[element] = members
                     yield from fill(chosen, others, members[-1].ts)
 
-        if self._query.mode is Mode.SUBSETS or not loops:
-            yield from fill(list(groups), loops, BEGIN_OF_TIME)
+        yield from fill(list(groups), self._loops, BEGIN_OF_TIME)
 
 
 def show(groups: Sequence[Sequence[Event]]) -> str:
