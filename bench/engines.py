@@ -26,6 +26,7 @@ import numpy as np
 
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
+from seustream.chart import lines
 from seustream.commands.bench import Measurement, folder, measured_before, sibling
 from seustream.errors import UserError
 
@@ -78,14 +79,42 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         for name in parts:
             rows += _one(patterns, name, classes, data)
     rows.sort(key=lambda row: PARTS.index(str(row[0])))
-    patterns.plot({f"{r[0]}, {r[2]}": float(str(r[5])) for r in rows}, "engines", TITLE)
     return Measurement(
         HEAD,
         rows,
         _ratios(rows),
         f"{patterns.EVENTS:,} events, medians of up to {patterns.REPEATS} runs, seconds of"
         f" processor time of a second pass, {patterns.processor()}",
+        charts=_charts(patterns, rows),
     )
+
+
+def _charts(patterns: ModuleType, rows: Sequence[Row]) -> dict[str, str]:
+    """All, and speed by length and by window."""
+    speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
+    labels = {f"{query}, {engine}": speed for (query, engine), speed in speeds.items()}
+    found = {"all": patterns.bars(labels, TITLE)}
+    for name, title, across, x, queries in (
+        (
+            "length",
+            "By length",
+            "events in sequence, 2 min",
+            (3, 4, 5, 6),
+            ("L3", "Q1", "L5", "L6"),
+        ),
+        (
+            "window",
+            "By window",
+            "minutes, four events",
+            (1, 2, 3, 4, 5),
+            ("Q1-1", "Q1", "Q1-3", "Q1-4", "Q1-5"),
+        ),
+    ):
+        engines = ("fast path", *SHARE)
+        if all((query, engine) in speeds for query in queries for engine in engines):
+            series = {engine: [speeds[query, engine] for query in queries] for engine in engines}
+            found[name] = lines(title, across, "events a second", x, series, True)
+    return found
 
 
 def _ratios(rows: Sequence[Row]) -> dict[str, float]:

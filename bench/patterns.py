@@ -33,6 +33,7 @@ from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa
 from engine.pattern.operator import PatternOperator
 from engine.pattern.optiseq import OptiSeq
+from seustream.chart import lines
 from seustream.commands.bench import Measurement, folder, measured_before
 
 TITLE = "patterns: the experiments of the OptiSeq paper (half an hour)"
@@ -109,12 +110,12 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
         for matcher in MATCHERS.values()
     ]
     rows.sort(key=lambda row: order.index((str(row[0]), str(row[1]), str(row[2]))))
-    plot({f"{r[1]}, {r[2]}": float(str(r[4])) for r in rows}, "patterns", TITLE)
     return Measurement(
         HEAD,
         rows,
         _gains(rows),
         f"{EVENTS:,} events, seconds of processor time, medians, {processor()}",
+        charts=_charts(rows),
     )
 
 
@@ -235,6 +236,27 @@ def _gains(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
+def _charts(rows: Sequence[Row]) -> dict[str, str]:
+    """An experiment each, of those that every matcher has been through."""
+    seconds = {row[:3]: float(str(row[3])) for row in rows}
+    found = {}
+    if any(row[0] == "one" for row in rows):
+        speeds = {f"{row[1]}, {row[2]}": float(str(row[4])) for row in rows if row[0] == "one"}
+        found["one"] = bars(speeds, "Experiment one: three queries")
+    for part, title, across, x in (
+        ("two", "Experiment two: length", "events in sequence, 2 min", (3, 4, 5, 6)),
+        ("three", "Experiment three: window", "minutes, four events", (1, 2, 3, 4, 5)),
+    ):
+        cases = [(part, f"{name} {minutes} min") for name, minutes in EXPERIMENTS[part]]
+        if all((*case, matcher) in seconds for case in cases for matcher in MATCHERS.values()):
+            series = {
+                matcher.partition(" (")[0]: [seconds[*case, matcher] for case in cases]
+                for matcher in MATCHERS.values()
+            }
+            found[part] = lines(title, across, "seconds of processor time", x, series, True)
+    return found
+
+
 # --- around -------------------------------------------------------------------
 
 
@@ -261,8 +283,8 @@ def load() -> str:
     return f"{os.getloadavg()[1]:.1f}"
 
 
-def plot(speeds: Mapping[str, float], name: str, title: str) -> None:
-    """Events a second of every engine and query, as bars on a logarithmic scale."""
+def bars(speeds: Mapping[str, float], title: str) -> str:
+    """Events a second of every engine and query, on a logarithmic scale."""
     from compiler.explain.picture.draw import document, rectangle, text
 
     body = [text(20, 26, "events a second (logarithmic)", "title")]
@@ -274,6 +296,4 @@ def plot(speeds: Mapping[str, float], name: str, title: str) -> None:
         kind = "result" if "fast path" in label else "box"
         body.append(rectangle(280, y - 7, max(width, 1), 14, kind, 2))
         body.append(text(288 + max(width, 1), y, f"{speed:,.0f}", "small"))
-    picture = document(780, 70 + 22 * len(speeds), title, body)
-    (folder() / "results").mkdir(exist_ok=True)
-    (folder() / "results" / f"{name}.svg").write_text(picture + "\n", encoding="utf-8")
+    return document(780, 70 + 22 * len(speeds), title, body) + "\n"

@@ -191,11 +191,10 @@ def _types(elements: Sequence[tree.Element]) -> dict[str, list[int]]:
 
 def conditions(
     where: tree.Expression | None, scope: Scope, context: Context
-) -> tuple[tuple[ir.Conjunct, ...], bool]:
-    """WHERE split at its ANDs; and whether a condition without variables makes the result
-    empty."""
+) -> tuple[tuple[ir.Conjunct, ...], str]:
+    """WHERE split at its ANDs; and a condition without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
-    empty = False
+    empty = ""
     binder = Binder(scope, context.problems)
     for part in _split(where):
         before = len(context.problems.found)
@@ -204,7 +203,8 @@ def conditions(
             continue
         refs = references(expression)
         if not refs:
-            empty = empty or not holds(expression)
+            if not holds(expression):
+                empty = empty or context.text(part.span)
             continue
         cls = classify(expression, scope.elements, part.span, context.problems)
         if cls is not None:

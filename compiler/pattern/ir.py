@@ -248,7 +248,7 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Query:
     """A pattern query. `window` is in milliseconds, None without bound; `mode` matters under
-    ANY only. `empty` is set where a condition without variables is not true. `rows` marks
+    ANY only. `empty` is the condition without variables that is never true, if there is one. `rows` marks
     MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
     and `skip_to` is the element of SKIP TO. `previous` are the attributes of the previous row
     the events carry as `prev.NAME`."""
@@ -269,7 +269,7 @@ class Query:
     rows: bool = False
     skip_to: int | None = None
     previous: tuple[str, ...] = ()
-    empty: bool = False
+    empty: str = ""
 
     @property
     def positives(self) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ def facts(query: ir.Query, seen: Sample | None = None) -> Facts:
         "mode": query.mode.value if query.kleene and query.strategy is Strategy.ANY else None,
         "skip": query.skip.value,
         "partition": list(query.partition),
+        "never": query.empty,
         "engine": choice.engine,
         "why": choice.why,
         "can": candidates(query),
@@ -118,6 +119,8 @@ def _overview(of: Facts) -> list[str]:
         *hanging("reads    ", of["stream"] + _by(of["partition"])),
         *hanging("returns  ", ", ".join(of["columns"])),
     ]
+    if of["never"]:
+        lines += hanging("no match: ", f"{of['never']} is never true")
     others = [name for name in of["can"] if name != of["engine"]]
     if others and not of["costs_us"]:
         text = f"{', '.join(others)}, where an epoch's sample shows that it costs far less"

@@ -131,6 +131,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     inputs = _inputs(c, arguments.input)
     _check_places(c, arguments, [path for _, path in inputs])
+    for query in (*c.program.patterns, *c.program.between.values()):
+        if query.empty:
+            where = f"pattern {query.name}: {query.empty} is never true, so it has no matches"
+            print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
     if not c.program.queries:

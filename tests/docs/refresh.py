@@ -1,7 +1,7 @@
 """Brings what the pages show up to date: `python -m tests.docs.refresh`.
 
-Runs every page, rewrites the `text` blocks that differ (not those with `…`), and draws the
-pictures anew. What changed is for a person to read: `git diff docs`.
+Runs every page, rewrites the `text` blocks that differ (not those with `…`) and the tables of
+measured figures, and draws the pictures anew. What changed is for a person to read: `git diff docs`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from compiler.plan.pipeline import Options, compile_text
 from compiler.plan.types import DOUBLE, VARCHAR
 from engine.pattern.picture import picture as pattern_picture
 from tests.docs.blocks import ROOT, run_page
+from tests.docs.figures import filled
 
 PICTURES = {
     "routes": ("cost", None),
@@ -51,7 +52,7 @@ def main() -> None:
     pages = [docs / "tutorial.md", *(docs / "how-to").glob("*.md")]
     for path in (*pages, *(docs / "explanation").glob("*.md")):
         with tempfile.TemporaryDirectory() as directory:
-            path.write_text(run_page(path, Path(directory)), encoding="utf-8")
+            path.write_text(filled(run_page(path, Path(directory))), encoding="utf-8")
         print(path.relative_to(ROOT))
 
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.docs.blocks import ROOT, agrees, blocks, execute, outputs, sandbox
+from tests.docs.figures import filled, results
 from tests.docs.refresh import PATTERNS, PICTURES, picture
 
 DOCS = ROOT / "docs"
@@ -136,3 +137,16 @@ def test_published_ranges_are_as_measured() -> None:
     assert len(published) == 4
     for remark in published:
         assert remark in shown
+
+
+def test_tables_of_figures_are_as_measured() -> None:
+    page = (DOCS / "explanation" / "pattern-speed.md").read_text(encoding="utf-8")
+    assert "| --- |" in page
+    assert filled(page) == page, "python -m tests.docs.refresh"
+
+
+def test_the_page_on_speed_claims_what_was_measured() -> None:
+    ratios = results("engines")["ratios"]
+    best = [ratio for name, ratio in ratios.items() if name.endswith("over the best")]
+    assert len(best) == 12
+    assert min(best) >= 10

@@ -293,3 +293,20 @@ def test_a_time_no_window_can_be_added_to_is_told(
     assert Path("out/q.csv").read_text().split("\n")[1].startswith("2")
     told = capsys.readouterr().err
     assert told.count("warning: stream t: 1 tuple not taken by patterns") == 1
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_condition_that_is_never_true_is_warned_of(
+    capsys: pytest.CaptureFixture[str], between: bool
+) -> None:
+    text = "PATTERN A; B WHERE b.x > 0 AND 1 > 2 WITHIN 1 s RETURN b.x;"
+    if between:
+        text = f"CREATE STREAM p AS {text} REGISTER QUERY q AS SELECT x FROM p WINDOW RANGE 1 hour;"
+    else:
+        text = f"REGISTER QUERY q AS {text}"
+    assert run(TICKS + text, "--input", "t=t.csv") == 0
+    assert len(Path("out/q.csv").read_text().splitlines()) == 1
+    told = capsys.readouterr().err
+    assert told.count(": 1 > 2 is never true, so it has no matches") == 1
+    assert main(["explain", "q.xsql"]) == 0
+    assert between or "no match: 1 > 2 is never true" in capsys.readouterr().out

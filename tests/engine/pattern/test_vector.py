@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
+from pathlib import Path
 
 import pytest
 
@@ -100,6 +102,27 @@ def test_50_matches_and_probes(
         assert len(found) == matches
         chosen = "".join(names[place] for place in search.order)
         assert (sum(search.levels), chosen) == want
+
+
+def test_50_all_experiments_have_been_measured_so() -> None:
+    """The last run of the benchmark on all events: the automaton tests what is probed from the
+    left, and every matcher finds the same."""
+    path = Path(__file__).resolve().parents[3] / "bench" / "results" / "patterns.json"
+    rows = [tuple(row) for row in json.loads(path.read_text("utf-8"))["rows"]]
+    experiments = {
+        "one": ((Q1, "Q1", 2), (Q2, "Q2", 2), (Q3, "Q3", 2)),
+        "two": ((L3, "L3", 2), (Q1, "L4", 2), (L5, "L5", 2), (L6, "L6", 2)),
+        "three": tuple((Q1, "Q1", minutes) for minutes in (1, 2, 3, 4, 5)),
+    }
+    counts = {(of, minutes): rest for of, minutes, *rest in COUNTS}
+    for part, cases in experiments.items():
+        for of, name, minutes in cases:
+            mine = [row[2:] for row in rows if row[:2] == (part, f"{name} {minutes} min")]
+            matches, left = counts[of, minutes][:2]
+            assert [row[3] for row in mine] == [matches] * 4
+            tests = {row[0]: row[4] for row in mine}
+            assert tests["NFA^b (for SASE)"] == tests["pending lists (for Siddhi)"] == left
+            assert tests["OptiSeq as printed"] < 1.05 * counts[of, minutes][2][0]  # by epochs
 
 
 def test_52_rows_in_memory_are_limited() -> None:

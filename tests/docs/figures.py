@@ -1,0 +1,82 @@
+"""Tables of measured figures as the page on the speed of patterns shows them, between a line
+`<!-- NAME -->` and the next `<!-- end -->`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.docs.blocks import ROOT
+
+_PLACE = re.compile(r"(<!-- (\w+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
+ENGINES = {"fast path": "fast path", "esper": "Esper 8", "siddhi": "Siddhi 5", "flink": "FlinkCEP"}
+MATCHERS = {
+    "NFA^b (for SASE)": "NFA^b",
+    "pending lists (for Siddhi)": "pending lists",
+    "OptiSeq as printed": "OptiSeq",
+    "fast path": "fast path",
+}
+
+
+def filled(page: str) -> str:
+    """The page with its tables as the results have them now."""
+    return _PLACE.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
+
+
+def results(name: str) -> dict[str, Any]:
+    """A benchmark's last run, its rows by the names of their columns."""
+    found = json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text("utf-8"))
+    found["rows"] = [dict(zip(found["head"], row, strict=True)) for row in found["rows"]]
+    return found
+
+
+def engines() -> str:
+    found = results("engines")
+    rows = {(row["query"], row["engine"]): row for row in found["rows"]}
+    lines = []
+    for query in dict.fromkeys(query for query, _ in rows):
+        mine = [rows[query, engine] for engine in ENGINES]
+        best = found["ratios"][f"{query}: fast path over the best"]
+        speeds = [f"{row['events/s']:,.0f}" for row in mine]
+        first = mine[0]
+        cells = [query.partition("-")[0], first["window"], f"{first['matches']:,}", *speeds]
+        lines.append([*cells, f"{best:.0f} ×"])
+    return _table(("query", "window", "matches", *ENGINES.values(), "over the best"), lines)
+
+
+def matchers() -> str:
+    rows = {(row["part"], row["query"], row["engine"]): row for row in results("patterns")["rows"]}
+    lines = []
+    for part, query in dict.fromkeys((part, query) for part, query, _ in rows):
+        mine = [rows[part, query, matcher] for matcher in MATCHERS]
+        nfa, pending, optiseq, fast = (row["cpu s"] for row in mine)
+        name, _, window = query.partition(" ")
+        tests = [f"{row['tests']:,}" for row in (mine[0], mine[2])]
+        times = [f"{seconds:.2f}" for seconds in (nfa, pending, optiseq)] + [f"{fast:.3f}"]
+        gains = [f"{100 * (1 - optiseq / other):.0f} %" for other in (nfa, pending)]
+        lines.append([part, name, window, *tests, *times, *gains])
+    head = ("experiment", "query", "window", "tests, NFA^b", "tests, OptiSeq")
+    gains = ("OptiSeq's gain over NFA^b", "over pending lists")
+    return _table((*head, *(f"{name}, s" for name in MATCHERS.values()), *gains), lines)
+
+
+def runs_of() -> str:
+    """How often everything was run, where it was not the same for all."""
+    found = []
+    for name in ("patterns", "engines"):
+        counts: dict[int, list[str]] = {}
+        for row in results(name)["rows"]:
+            counts.setdefault(row["runs"], []).append(f"{row['query']} {row['engine']}")
+        most = max(counts, key=lambda n: len(counts[n]))
+        others = [f"{' and '.join(who)}: {n}" for n, who in counts.items() if n != most]
+        found.append(f"- `{name}`: {most}" + (f"; {'; '.join(others)}" if others else ""))
+    return "\n".join(found) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
+    lines = [head, ["---" if n < 3 else "---:" for n in range(len(head))], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+TABLES = {"engines": engines, "matchers": matchers, "runs": runs_of}
