@@ -43,7 +43,9 @@ Key = tuple[Any, ...]
 _FARTHEST = 1 << 61
 """Times beyond this, in any direction, are no times: windows could not be added to them."""
 
-MAX_MATCHES = 50_000_000
+MAX_ROWS = 50_000_000
+"""Matches of an epoch in columns; as objects they take ten times the memory."""
+MAX_MATCHES = 5_000_000
 MAX_RUNS = 1_000_000
 
 
@@ -71,7 +73,8 @@ class Stats:
 class PatternOperator:
     """A query on a stream. `engine` is auto, columns, optiseq, nfa or compact; `late` drop or
     error; an epoch (the time between two calls of `advance`) of more than `max_matches` matches
-    or `max_runs` runs raises `PatternBudgetExceeded`."""
+    (MAX_ROWS in columns and MAX_MATCHES elsewhere, if not given) or `max_runs` runs raises
+    `PatternBudgetExceeded`."""
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class PatternOperator:
         engine: str = "auto",
         late: str = "drop",
         order: str | Order = "cost",
-        max_matches: int = MAX_MATCHES,
+        max_matches: int | None = None,
         max_runs: int = MAX_RUNS,
     ) -> None:
         if late not in ("drop", "error"):
@@ -90,7 +93,9 @@ class PatternOperator:
         self.watermark = BEGIN_OF_TIME
         self._late = late
         self._order = order
-        self._max_matches, self._max_runs = max_matches, max_runs
+        self._max_rows = MAX_ROWS if max_matches is None else max_matches
+        self._max_matches = MAX_MATCHES if max_matches is None else max_matches
+        self._max_runs = max_runs
         self._meaning = Meaning(query)
         self._needed = needed(query)
         self._arrived = 0
@@ -304,7 +309,7 @@ class PatternOperator:
         return OptiSeq(self._meaning, self._order, max_matches=self._max_matches)
 
     def _new_columns(self) -> ColumnSearch:
-        return ColumnSearch(self._meaning, self._order, max_matches=self._max_matches)
+        return ColumnSearch(self._meaning, self._order, max_matches=self._max_rows)
 
     # --- skipping -------------------------------------------------------------
 

@@ -62,16 +62,24 @@ def matchers() -> str:
 
 
 def runs_of() -> str:
-    """How often everything was run, where it was not the same for all."""
+    """How often everything was run, and what less often."""
     found = []
-    for name in ("patterns", "engines"):
-        counts: dict[int, list[str]] = {}
-        for row in results(name)["rows"]:
-            counts.setdefault(row["runs"], []).append(f"{row['query']} {row['engine']}")
-        most = max(counts, key=lambda n: len(counts[n]))
-        others = [f"{' and '.join(who)}: {n}" for n, who in counts.items() if n != most]
-        found.append(f"- `{name}`: {most}" + (f"; {'; '.join(others)}" if others else ""))
+    for name, known in (("patterns", MATCHERS), ("engines", ENGINES)):
+        rows = results(name)["rows"]
+        for engine, shown in known.items():
+            runs = {_case(row): row["runs"] for row in rows if row["engine"] == engine}
+            most = max(runs.values())
+            fewer: dict[int, list[str]] = {}
+            for case, count in runs.items():
+                if count < most and case not in fewer.setdefault(count, []):
+                    fewer[count].append(case)
+            others = [f"{count} for {', '.join(cases)}" for count, cases in fewer.items()]
+            found.append(f"- `{name}`, {shown}: " + "; ".join([str(most), *others]))
     return "\n".join(found) + "\n"
+
+
+def _case(row: dict[str, Any]) -> str:
+    return str(row["query"]).partition("-")[0] + (f" {row['window']}" if "window" in row else "")
 
 
 def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
