@@ -136,10 +136,10 @@ def _measured(
     return (part, label, name, seconds, speed, matches, tests, REPEATS, load())
 
 
-def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]:
     """The median of some runs, and what the last of them found."""
     times, found = [], None
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begun = time.process_time()
         found = run()
         times.append(time.process_time() - begun)
