@@ -227,7 +227,7 @@ class Wjasip(wiring.Component):
         m.submodules.leaving = turns = RoundRobin(len(areas))
         chosen, free = Signal(len(areas)), Signal()
         m.d.comb += [
-            free.eq(~self.handed_over.valid | self.handed_over.ready),
+            free.eq(~self.handed_over.valid),
             turns.requests.eq(Cat(area.leaving.valid for area in areas) & ~chosen),
             turns.enable.eq(free | ~chosen.any()),
         ]
