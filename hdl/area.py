@@ -8,12 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import DeviceConfig
 from hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
-from hdl.execution import ExecutionUnit, write_signature
+from hdl.execution import ExecutionUnit
 from hdl.index import EqualityIndex
 from hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
 from hdl.loader import ProbeLoader
 from hdl.probe_fifo import ProbeFifo
 from hdl.scan import Scanner
+from hdl.table_bus import write_signature
 from hdl.window import RangeKind, WindowBuffer
 
 _TALLIES = 4

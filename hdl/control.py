@@ -20,8 +20,9 @@ from hdl.control_words import (
     Target,
     Verdict,
 )
-from hdl.execution import FIELDS, PATTERNS, write_signature
+from hdl.decoding import FIELDS, PATTERNS
 from hdl.layouts import Layouts
+from hdl.table_bus import write_signature
 
 COMMAND = data.StructLayout(
     {

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from hdl.config import DeviceConfig
 from hdl.control_words import KIND_SHIFT, Target
 from hdl.device import WindowKind
-from hdl.execution import write_signature
 from hdl.layouts import CONTEXT_BITS, QUERY_BITS, TAG_BITS, Layouts
 from hdl.probe_fifo import IN_FLIGHT
+from hdl.table_bus import write_signature
 
 _QUERIES = 1 << QUERY_BITS
 _AHEAD = 4

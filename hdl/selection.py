@@ -9,9 +9,9 @@ from amaranth.utils import ceil_log2
 
 from hdl.config import DeviceConfig
 from hdl.control_words import SelectionEntry, Target
-from hdl.execution import write_signature
 from hdl.factors import decide
 from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from hdl.table_bus import write_signature
 
 
 def entry_layout(config: DeviceConfig) -> data.StructLayout:

@@ -11,7 +11,6 @@ from hdl.area import JoinArea
 from hdl.config import DeviceConfig
 from hdl.control import COMMAND, RESPONSE, ControlUnit
 from hdl.control_words import Target
-from hdl.execution import write_signature
 from hdl.fetch import TupleFetch
 from hdl.layouts import STREAM_BITS, Layouts
 from hdl.output import Output
@@ -19,6 +18,7 @@ from hdl.replay import Replay
 from hdl.router import Router
 from hdl.selection import SelectionUnit
 from hdl.sequencer import Sequencer
+from hdl.table_bus import write_signature
 
 
 class Wjasip(wiring.Component):
