@@ -93,6 +93,9 @@ class ExecutionUnit(wiring.Component):
         self._current = Signal(probe_layout(self.config))
         self._half = Signal()
         m.d.sync += self._half.eq(self.half)  # changes only when nothing is executed
+        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        self._half_read = Signal(init=1)
+        m.d.sync += self._half_read.eq(self.half)
         self._program = program = ProgramStore(m, self, self._half)
         self._read = program.instructions.read_port()
         self._destination = program.destinations.read_port()
@@ -149,7 +152,7 @@ class ExecutionUnit(wiring.Component):
         read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         instruction = Signal(program.word)
         m.d.comb += address.eq(Mux(begin, program.start, pc))
-        m.d.comb += [self._read.addr.eq(Cat(address, self._half)), self._read.en.eq(go)]
+        m.d.comb += [self._read.addr.eq(Cat(address, self._half_read)), self._read.en.eq(go)]
         with m.If(go):
             m.d.sync += [
                 pc.eq(address + 1),
@@ -226,15 +229,14 @@ class ExecutionUnit(wiring.Component):
                     choice.group.bit_select(choice.number[_GROUP_BITS:], 1),
                 ),
             )
-        again = probes.resumed & (slot == probes.resumed_slot) & (at < probes.resumed_pc)
+        here = Signal()  # of the slot where the probe was left, before its first instruction
+        m.d.sync += here.eq(probes.resumed & (slot == probes.resumed_slot))
         m.d.comb += [
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
             next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
             next_does.conjunction.eq(is_[isa.And]),
             next_does.cmp.eq(is_[isa.Cmp]),
             next_does.join.eq(is_[isa.Join]),
-            # What a probe that is taken up again had joined before it was left.
-            next_does.again.eq(again),
             next_does.tag.eq(view[isa.Join].tag),
             next_does.jumps.eq(
                 is_[isa.Jmp]
@@ -257,6 +259,8 @@ class ExecutionUnit(wiring.Component):
                 does.eq(chosen.does),
                 does.a.eq(operands["a"]),
                 does.b.eq(operands["b"]),
+                # What a probe that is taken up again had joined before it was left.
+                does.again.eq(here & (chosen.does.at < probes.resumed_pc)),
                 ready.eq(chosen_valid),
             ]
 
@@ -292,7 +296,7 @@ class ExecutionUnit(wiring.Component):
 
         # A joined tuple: where it goes, then a request that waits for the router.
         m.d.comb += [
-            self._destination.addr.eq(Cat(does.tag, self._half)),
+            self._destination.addr.eq(Cat(does.tag, self._half_read)),
             self._destination.en.eq(go),
         ]
         with m.If(joins & go):
