@@ -146,7 +146,7 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product: every X-SQL type of up to 32 bits is exact in the device.
         DeviceConfig(),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8),
+        DeviceConfig(name="thesis", attribute_width=8, comparators=8),
         # The smallest: the thesis's own way of executing, one comparison at a time.
         DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
         # Small enough to fill, wrap and overflow within a short test.
