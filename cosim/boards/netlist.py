@@ -17,10 +17,10 @@ from hdl.boards.board import Board
 from hdl.boards.flow.bitstream import Build
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import Setting
-from hdl.boards.uart import LEAST_DIVISOR
+from hdl.boards.uart import LEAST_CYCLES
 from hdl.config import DeviceConfig
 
-DIVISOR = LEAST_DIVISOR
+DIVISOR = LEAST_CYCLES
 _MODELS = ("common_sim.vh", "ccu2c_sim.vh")
 _HERE = Path(__file__).parent
 

@@ -59,7 +59,7 @@ class SimulatedLine:
     clock  cycles a second
     """
 
-    def __init__(self, board: SimulatedBoard, clock: float = 60_000, chunk: int = 400) -> None:
+    def __init__(self, board: SimulatedBoard, clock: float = 20_000, chunk: int = 400) -> None:
         self.board, self._clock, self._chunk = board, clock, chunk
 
     def now(self) -> float:

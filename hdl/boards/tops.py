@@ -6,29 +6,32 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
 
-from hdl.boards.board import Board, BoardRefused
+from hdl.boards.board import Board, SettingRefused
 from hdl.boards.identity import Identity
 from hdl.boards.leds import Led, StatusLeds
 from hdl.boards.linked import LinkedWjasip
 from hdl.boards.pll import Ecp5Pll, PllParameters
 from hdl.boards.reset import ClockGate, ResetButton
-from hdl.boards.uart import DIVISOR_BITS, LEAST_DIVISOR, UartReceiver, UartTransmitter
+from hdl.boards.uart import (
+    DIVISOR_BITS,
+    LEAST_CYCLES,
+    PARTS,
+    UartReceiver,
+    UartTransmitter,
+)
 from hdl.config import DeviceConfig
-
-_TOLERANCE = 0.015
-"""How far a baud rate may be off, relatively; half a bit in ten is lost at 0.05."""
 
 
 def divisor(clock: float, baud: int) -> int:
-    """Cycles a bit; the clock in MHz."""
-    cycles = round(clock * 1e6 / baud)
-    off = abs(clock * 1e6 / baud / cycles - 1) if cycles else 1.0
-    if not LEAST_DIVISOR <= cycles < 1 << DIVISOR_BITS or off > _TOLERANCE:
-        raise BoardRefused(
-            f"{baud} baud at {clock:g} MHz: {cycles} cycles a bit, {off:.1%} off;"
-            f" want {LEAST_DIVISOR} or more, and at most {_TOLERANCE:.1%}"
+    """Parts of a cycle a bit; the clock in MHz."""
+    cycles = clock * 1e6 / baud
+    most = (1 << DIVISOR_BITS) // PARTS - 1
+    if not LEAST_CYCLES <= cycles <= most:
+        raise SettingRefused(
+            f"{baud} baud at {clock:g} MHz: {cycles:.2f} cycles a bit;"
+            f" want {LEAST_CYCLES} to {most}"
         )
-    return cycles
+    return round(cycles * PARTS)
 
 
 @dataclass(frozen=True, slots=True)

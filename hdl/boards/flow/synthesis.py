@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hdl.boards.board import Part
 from hdl.boards.flow.floorplan import plan
+from hdl.boards.flow.names import plain
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import BoardTop, Setting
 
@@ -79,7 +80,8 @@ def rtlil(setting: Setting) -> str:
     collects = gc.isenabled()
     gc.disable()  # elaboration makes millions of objects and drops none: half the time
     try:
-        return str(back.convert(top, name="top", ports=top.ports, emit_src=False))
+        text = back.convert(top, name="top", ports=top.ports, emit_src=False)
+        return plain(str(text))
     finally:
         if collects:
             gc.enable()
