@@ -51,7 +51,7 @@ class DeviceConfig:
     lanes: int = 8
     indexes: int = 2
     comparisons: int = 256
-    comparators: int = 8
+    comparators: int = 4
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
 

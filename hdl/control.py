@@ -20,8 +20,9 @@ from hdl.control_words import (
     Target,
     Verdict,
 )
-from hdl.execution import FIELDS, PATTERNS, write_signature
+from hdl.decoding import FIELDS, PATTERNS
 from hdl.layouts import Layouts
+from hdl.table_bus import write_signature
 
 COMMAND = data.StructLayout(
     {
@@ -109,6 +110,8 @@ class ControlUnit(wiring.Component):
         clearing = Signal()
         m.d.sync += [self.clear.eq(0), self.forget.eq(0)]
         read = Array(self._counters)[command.address[:5]]
+        beyond = Signal()
+        m.d.sync += beyond.eq(command.address >= len(self._counters))
         with m.FSM():
             with m.State("COMMAND"):
                 with m.If(busy & looked.all()):
@@ -154,7 +157,7 @@ class ControlUnit(wiring.Component):
                             m.d.comb += done.eq(1)
                         with m.Case(Operation.READ):
                             m.d.comb += done.eq(1)
-                            with m.If(command.address >= len(self._counters)):
+                            with m.If(beyond):
                                 m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
             with m.State("DRAIN"):
                 # Seen quiet while already paused: nothing can have come in since.
@@ -317,7 +320,7 @@ class ControlUnit(wiring.Component):
         most = Signal(ADDRESS_BITS)
         scratch = isa.SCRATCH_REGISTERS[: config.scratch_registers]
         found = Signal(Verdict)
-        m.d.comb += found.eq(Verdict.UNDEFINED_WORD)
+        m.d.sync += found.eq(Verdict.UNDEFINED_WORD)
         m.d.sync += [
             count.eq(Mux(address == 0, 0, compares)),
             most.eq(Mux(address == 0, 0, furthest)),
@@ -329,21 +332,21 @@ class ControlUnit(wiring.Component):
                 with m.Case(PATTERNS[kind]):
                     r = view[kind].r
                     good = (r >= scratch.start) & (r < scratch.stop)
-                    m.d.comb += found.eq(Mux(good, Verdict.OK, Verdict.BAD_REGISTER))
+                    m.d.sync += found.eq(Mux(good, Verdict.OK, Verdict.BAD_REGISTER))
             for kind in (isa.Jmpct, isa.Jmp):
                 with m.Case(PATTERNS[kind]):
                     m.d.comb += target.eq(view[kind].address)
                     forward = view[kind].address > address
-                    m.d.comb += found.eq(Mux(forward, Verdict.OK, Verdict.BAD_JUMP))
+                    m.d.sync += found.eq(Mux(forward, Verdict.OK, Verdict.BAD_JUMP))
             with m.Case(PATTERNS[isa.Cmp]):
-                m.d.comb += found.eq(Verdict.OK)
+                m.d.sync += found.eq(Verdict.OK)
                 with m.If(view[isa.Cmp].r >= config.factors):
-                    m.d.comb += found.eq(Verdict.BAD_REGISTER)
+                    m.d.sync += found.eq(Verdict.BAD_REGISTER)
                 with m.Elif(count >= config.factors):
-                    m.d.comb += found.eq(Verdict.TOO_MANY_COMPARES)
+                    m.d.sync += found.eq(Verdict.TOO_MANY_COMPARES)
             for kind in (isa.Join, isa.Jmpli, isa.Nop):
                 with m.Case(PATTERNS[kind]):
-                    m.d.comb += found.eq(Verdict.OK)
+                    m.d.sync += found.eq(Verdict.OK)
         with m.If(~in_order | (address >= config.instructions)):
             m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
         with m.Elif(found != Verdict.OK):

@@ -106,7 +106,6 @@ class WindowBuffer(wiring.Component):
         self._head = Signal(self.layouts.pointer_bits)
         self._tail = Signal(self.layouts.pointer_bits)
         self._stored_now = Signal(self.layouts.pointer_bits)
-        m.d.comb += self._stored_now.eq(self._head - self._tail)
         m.d.comb += [self.first.eq(self._tail), self.end.eq(self._head)]
         m.d.comb += self.occupancy.eq(self._stored_now)
         self._memories(m)
@@ -148,10 +147,13 @@ class WindowBuffer(wiring.Component):
             shape=unsigned(SELECTIONS), depth=depth, init=[]
         )
         write, read = selections.write_port(), selections.read_port()
-        m.d.comb += [
+        # Written a cycle after: no probe comes to a new tuple so soon.
+        m.d.sync += [
             write.addr.eq(Mux(self.rewrite, self.rewrite_slot, slot)),
             write.data.eq(Mux(self.rewrite, self.rewrite_bits, self.bits)),
             write.en.eq(self.store | self.rewrite),
+        ]
+        m.d.comb += [
             read.addr.eq(self.hit),
             read.en.eq(self.hit_take),
             self.hit_bits.eq(read.data),
@@ -290,10 +292,14 @@ class WindowBuffer(wiring.Component):
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
-        m.d.sync += self._tail.eq(self._tail + left)
-        m.d.sync += self._head.eq(self._head + self.store)
+        m.d.sync += [
+            self._tail.eq(self._tail + left),
+            self._head.eq(self._head + self.store),
+            # The distance of the two, kept by itself: a difference would come late.
+            self._stored_now.eq(self._stored_now + self.store - left),
+        ]
         with m.If(self.clear):
-            m.d.sync += [self._head.eq(0), self._tail.eq(0), left.eq(0)]
+            m.d.sync += [self._head.eq(0), self._tail.eq(0), self._stored_now.eq(0), left.eq(0)]
 
     def _prefetch(self, m: Module, oldest: list[Signal], known: Signal, left: Signal) -> None:
         """Keeps `oldest` filled, one read at a time."""

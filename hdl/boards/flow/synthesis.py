@@ -32,7 +32,7 @@ SEPARATE = (
 # Lie apart on the chip: what each keeps of something common must not become one register for all.
 APART = ("area[0-9]", "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
-SHALLOW = ("raws", "tallies", "windows*")
+SHALLOW = ("raws", "tallies")
 
 
 @dataclass(frozen=True, slots=True)
