@@ -77,7 +77,7 @@ class Session:
         self._wait = self._shortest
         self._heard = self._moved = self._now()
         self._asks_at = self._heard + self._wait
-        self._asked = self._heard
+        self._silent = True  # nothing was heard since it asked
 
     # --- sessions -------------------------------------------------------------
 
@@ -155,8 +155,7 @@ class Session:
                 self._most = longer(self._most)
         elif self._now() >= self._asks_at:
             self._check_silence("it fell silent")
-            heard = self._heard > self._asked
-            self._wait = self._shortest if heard else self._waits_longer()
+            self._wait = self._waits_longer() if self._silent else self._shortest
             if self._sent:
                 self._most = shorter(self._most)
             self._sent = 0
@@ -168,8 +167,8 @@ class Session:
         return moved
 
     def _ask(self) -> None:
-        self._asked = self._now()
-        self._asks_at = self._asked + self._wait
+        self._asks_at = self._now() + self._wait
+        self._silent = True
         self.resent += 1
         self._send(Kind.ASK)
 
@@ -214,7 +213,7 @@ class Session:
         if frame is None:
             self.refused += bool(between)
         elif frame.session == self._number:
-            self._heard = self._now()
+            self._heard, self._silent = self._now(), False
             if frame.kind == Kind.OPENED:
                 self._identity = frame.payload
                 self._credit(frame)
