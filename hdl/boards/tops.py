@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, Re
 from hdl.boards.board import Board, SettingRefused
 from hdl.boards.identity import Identity
 from hdl.boards.leds import Led, StatusLeds
-from hdl.boards.linked import LinkedWjasip
+from hdl.boards.linked import Linked, LinkedWjasip
 from hdl.boards.pll import Ecp5Pll, PllParameters
 from hdl.boards.reset import ClockGate, ResetButton
 from hdl.boards.uart import (
@@ -66,10 +66,13 @@ class BoardTop(Elaboratable):
     """oscillator -> PLL -> gate -> clock;  pins <-> UART <-> link, host port, processor
 
     clk, rx, tx, leds, button, and the pins that must be held high: as in `constraints`
+
+    `linked` is what stands behind the UART, if not a processor: a test has less.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, linked: Linked | None = None) -> None:
         self.setting = setting
+        self._linked = linked
         self.board = board = setting.board
         self.clk = Signal()
         self.rx = Signal(init=1)
@@ -96,7 +99,7 @@ class BoardTop(Elaboratable):
             gate.locked.eq(pll.locked),
             ClockSignal().eq(gate.clock),
         ]
-        linked = LinkedWjasip(self.setting.config, self.setting.identity)
+        linked: Linked = self._linked or LinkedWjasip(self.setting.config, self.setting.identity)
         m.submodules.receiver = receiver = UartReceiver()
         m.submodules.transmitter = transmitter = UartTransmitter()
         m.submodules.leds = status = StatusLeds(self.setting.clock)

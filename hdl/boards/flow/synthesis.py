@@ -99,7 +99,9 @@ def synthesise(setting: Setting, folder: Path) -> Size:
     (folder / "script.ys").write_text("\n".join(script) + "\n")
     status, last = run("yosys", ["-q", "-l", "yosys.log", "-s", "script.ys"], folder)
     if status:
-        raise BitstreamFailed("synthesis failed:\n" + "\n".join(last[-10:]))
+        # Of what it did not expect itself yosys says nothing aloud.
+        said = ("".join(last).strip() and last) or (folder / "yosys.log").read_text().splitlines()
+        raise BitstreamFailed("synthesis failed:\n" + "\n".join(said[-10:]))
     plan(folder / "top.json", setting.board.part.option)
     return size(folder)
 
