@@ -40,7 +40,7 @@ class WindowBuffer(wiring.Component):
     check, wanted    pulse; whether a tuple is to be stored here, held
     settled          low from the cycle after `check` until all dead are gone and, if wanted,
                      there is room for one more
-    store            pulse, with `tuple` and `bits`; only when settled
+    store            pulse, with `tuple` and `bits`; only when settled; to be read two cycles later
     written          where it is stored, valid with `store`
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
@@ -49,7 +49,7 @@ class WindowBuffer(wiring.Component):
     fetch, fetching, fetched   whole tuple at a slot, now; between, the window reads for itself
     row, tuples      attributes of the tuples of a row of the banks, unless `fetching`
     hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
-    rewrite          new selection bits for a stored tuple
+    rewrite          new selection bits for a stored tuple, to be read two cycles later
     ticks, kind, rows   retention, held
     clear            pulse: empty
     first, end, occupancy   tail, head and their distance
