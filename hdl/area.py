@@ -7,13 +7,14 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.config import DeviceConfig
-from hdl.control_words import Target
-from hdl.execution import ExecutionUnit, write_signature
+from hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
+from hdl.execution import ExecutionUnit
 from hdl.index import EqualityIndex
 from hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
 from hdl.loader import ProbeLoader
 from hdl.probe_fifo import ProbeFifo
 from hdl.scan import Scanner
+from hdl.table_bus import write_signature
 from hdl.window import RangeKind, WindowBuffer
 
 _TALLIES = 4
@@ -99,6 +100,9 @@ class JoinArea(wiring.Component):
         m.d.sync += self._half.eq(self.half)
         for name in write_signature().members:
             m.d.sync += getattr(self._bus, name).eq(getattr(self.write, name))
+        # ... and a cycle later for registers that are tables.
+        self._address, self._data = Signal(ADDRESS_BITS), Signal(DATA_BITS)
+        m.d.sync += [self._address.eq(self._bus.address), self._data.eq(self._bus.data)]
         late = ("busy", "oldest", "rewrite", "rewrite_slot", "rewrite_bits")
         for name, member in self._through.items():
             inner, outer = getattr(window, name), getattr(self, name)
@@ -210,23 +214,28 @@ class JoinArea(wiring.Component):
 
     def _retention(self, m: Module) -> None:
         """How long the window keeps a tuple; two halves, as all tables."""
-        bus = self._bus
-        mine = bus.valid & (bus.unit == self.number)
+        to_range, to_rows = self._mine(m, Target.RANGE), self._mine(m, Target.ROWS)
         for half in range(2):
             kind = Signal(RangeKind, name=f"kind_{half}")
             ticks = Signal(self.layouts.timestamp, name=f"ticks_{half}")
             rows = Signal(self.layouts.sequence, name=f"rows_{half}")
-            with m.If(mine & (self._half != half)):
-                with m.If(bus.target == Target.RANGE):
-                    m.d.sync += [ticks.eq(bus.data), kind.eq(bus.address[:2])]
-                with m.If(bus.target == Target.ROWS):
-                    m.d.sync += rows.eq(bus.data)
+            with m.If(self._half != half):
+                with m.If(to_range):
+                    m.d.sync += [ticks.eq(self._data), kind.eq(self._address[:2])]
+                with m.If(to_rows):
+                    m.d.sync += rows.eq(self._data)
             with m.If(self._half == half):
                 m.d.sync += [
                     self.window.kind.eq(kind),
                     self.window.ticks.eq(ticks),
                     self.window.rows.eq(rows),
                 ]
+
+    def _mine(self, m: Module, target: Target) -> Signal:
+        """A word for a table of this area that is made of registers, with `_address`, `_data`."""
+        bus, mine = self._bus, Signal(name=f"to_{target.name.lower()}")
+        m.d.sync += mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == target))
+        return mine
 
     def _plans(self, m: Module, loader: ProbeLoader) -> None:
         bus = self._bus
@@ -245,7 +254,7 @@ class JoinArea(wiring.Component):
 
     def _indexes(self, m: Module, scanner: Scanner) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""
-        bus = self._bus
+        to_index = self._mine(m, Target.INDEX)
         insert, slot = Signal(), Signal(self.layouts.slot_bits)
         m.d.sync += [
             insert.eq(self.store | self.window.rewrite),
@@ -259,9 +268,8 @@ class JoinArea(wiring.Component):
             )
             for half in range(2):
                 loaded = Signal(attribute.shape(), name=f"indexed_{number}_{half}")
-                mine = bus.valid & (bus.unit == self.number) & (bus.target == Target.INDEX)
-                with m.If(mine & (bus.address == number) & (self._half != half)):
-                    m.d.sync += loaded.eq(bus.data[: attribute.shape().size])
+                with m.If(to_index & (self._address == number) & (self._half != half)):
+                    m.d.sync += loaded.eq(self._data[: attribute.shape().size])
                 with m.If(self._half == half):
                     m.d.sync += attribute.eq(loaded)
             m.d.sync += index.key.eq(self.keys[attribute.number])

@@ -20,8 +20,9 @@ from hdl.control_words import (
     Target,
     Verdict,
 )
-from hdl.execution import FIELDS, PATTERNS, write_signature
+from hdl.decoding import FIELDS, PATTERNS
 from hdl.layouts import Layouts
+from hdl.table_bus import write_signature
 
 COMMAND = data.StructLayout(
     {
@@ -109,6 +110,8 @@ class ControlUnit(wiring.Component):
         clearing = Signal()
         m.d.sync += [self.clear.eq(0), self.forget.eq(0)]
         read = Array(self._counters)[command.address[:5]]
+        beyond = Signal()
+        m.d.sync += beyond.eq(command.address >= len(self._counters))
         with m.FSM():
             with m.State("COMMAND"):
                 with m.If(busy & looked.all()):
@@ -154,7 +157,7 @@ class ControlUnit(wiring.Component):
                             m.d.comb += done.eq(1)
                         with m.Case(Operation.READ):
                             m.d.comb += done.eq(1)
-                            with m.If(command.address >= len(self._counters)):
+                            with m.If(beyond):
                                 m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
             with m.State("DRAIN"):
                 # Seen quiet while already paused: nothing can have come in since.
@@ -257,7 +260,25 @@ class ControlUnit(wiring.Component):
         furthest = Array(Signal(ADDRESS_BITS, name=f"furthest_{s}") for s in range(n))
         compares = Array(Signal(range(config.factors + 2), name=f"cmps_{s}") for s in range(n))
 
+        # Addresses are looked at in two steps: the order of entries, then all the rest.
         address, unit = command.address, command.unit
+        in_order, beyond = Signal(), Signal()
+        m.d.sync += in_order.eq((address == 0) | (address == expected[Target.SELECTION][unit]))
+        reaches = {
+            Target.SELECTION: ~in_order | (address >= config.comparisons),
+            Target.PROBE_PLAN: address >= config.tags,
+            Target.DESTINATION: address >= config.tags,
+            Target.QUERIES: address >= config.tags,
+            Target.WINDOW: (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2),
+            Target.RANGE: address > 2,
+            Target.INDEX: address >= config.indexes,
+            Target.RAW_ROUTE: address != 0,
+            Target.ROWS: address != 0,
+        }
+        with m.Switch(command.target):
+            for table, too_far in reaches.items():
+                with m.Case(table):
+                    m.d.sync += beyond.eq(too_far)
         with m.If(unit >= n):
             refuse(Verdict.BAD_TARGET)
         with m.Else():
@@ -267,31 +288,14 @@ class ControlUnit(wiring.Component):
                         m, command, writing, verdict, expected[Target.INSTRUCTION][unit],
                         furthest[unit], compares[unit], programs,
                     )  # fmt: skip
-                with m.Case(Target.SELECTION):
-                    in_order = (address == 0) | (address == expected[Target.SELECTION][unit])
-                    with m.If(~in_order | (address >= config.comparisons)):
+                with m.Case(*reaches):
+                    with m.If(beyond):
                         refuse(Verdict.BAD_ADDRESS)
-                    with m.If(writing):
+                    with m.If(writing & (command.target == Target.SELECTION)):
                         m.d.sync += expected[Target.SELECTION][unit].eq(address + 1)
                         m.d.sync += selections.eq(
                             Mux(command.data[0], selections | unit_is, selections & ~unit_is)
                         )
-                with m.Case(Target.PROBE_PLAN, Target.DESTINATION, Target.QUERIES):
-                    with m.If(address >= config.tags):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.WINDOW):
-                    over = (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2)
-                    with m.If(over):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.RANGE):
-                    with m.If(address > 2):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.INDEX):
-                    with m.If(address >= config.indexes):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.RAW_ROUTE, Target.ROWS):
-                    with m.If(address != 0):
-                        refuse(Verdict.BAD_ADDRESS)
                 with m.Default():
                     refuse(Verdict.BAD_TARGET)
 
@@ -317,7 +321,7 @@ class ControlUnit(wiring.Component):
         most = Signal(ADDRESS_BITS)
         scratch = isa.SCRATCH_REGISTERS[: config.scratch_registers]
         found = Signal(Verdict)
-        m.d.comb += found.eq(Verdict.UNDEFINED_WORD)
+        m.d.sync += found.eq(Verdict.UNDEFINED_WORD)
         m.d.sync += [
             count.eq(Mux(address == 0, 0, compares)),
             most.eq(Mux(address == 0, 0, furthest)),
@@ -329,21 +333,21 @@ class ControlUnit(wiring.Component):
                 with m.Case(PATTERNS[kind]):
                     r = view[kind].r
                     good = (r >= scratch.start) & (r < scratch.stop)
-                    m.d.comb += found.eq(Mux(good, Verdict.OK, Verdict.BAD_REGISTER))
+                    m.d.sync += found.eq(Mux(good, Verdict.OK, Verdict.BAD_REGISTER))
             for kind in (isa.Jmpct, isa.Jmp):
                 with m.Case(PATTERNS[kind]):
                     m.d.comb += target.eq(view[kind].address)
                     forward = view[kind].address > address
-                    m.d.comb += found.eq(Mux(forward, Verdict.OK, Verdict.BAD_JUMP))
+                    m.d.sync += found.eq(Mux(forward, Verdict.OK, Verdict.BAD_JUMP))
             with m.Case(PATTERNS[isa.Cmp]):
-                m.d.comb += found.eq(Verdict.OK)
+                m.d.sync += found.eq(Verdict.OK)
                 with m.If(view[isa.Cmp].r >= config.factors):
-                    m.d.comb += found.eq(Verdict.BAD_REGISTER)
+                    m.d.sync += found.eq(Verdict.BAD_REGISTER)
                 with m.Elif(count >= config.factors):
-                    m.d.comb += found.eq(Verdict.TOO_MANY_COMPARES)
+                    m.d.sync += found.eq(Verdict.TOO_MANY_COMPARES)
             for kind in (isa.Join, isa.Jmpli, isa.Nop):
                 with m.Case(PATTERNS[kind]):
-                    m.d.comb += found.eq(Verdict.OK)
+                    m.d.sync += found.eq(Verdict.OK)
         with m.If(~in_order | (address >= config.instructions)):
             m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
         with m.Elif(found != Verdict.OK):

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from hdl import isa
 from hdl.config import DeviceConfig
-from hdl.control_words import ADDRESS_BITS, Target
+from hdl.control_words import ADDRESS_BITS
+from hdl.decoding import FIELDS, PATTERNS
 from hdl.factors import FACTOR, decide
 from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from hdl.probe_queue import ProbeQueue, probe_layout
+from hdl.program_store import ProgramStore
 from hdl.scan import pair_layout
+from hdl.table_bus import write_signature
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 _SCRATCH = len(isa.SCRATCH_REGISTERS)
-_PROBE_BITS = len(isa.PROBE_SELECTION_REGISTERS)
 _GROUP = 16
 _GROUP_BITS = 4
-
-
-def _opcode(kind: type[isa.Instruction]) -> str:
-    """The pattern of an instruction's word: its fixed bits, and dashes for its members."""
-    return "".join(p if isinstance(p, str) else "-" * p[1] for p in kind.LAYOUT)
-
-
-def _fields(kind: type[isa.Instruction]) -> data.FlexibleLayout:
-    """Where an instruction's members are in its word."""
-    fields, position = {}, isa.WORD_BITS
-    for part in kind.LAYOUT:
-        width = len(part) if isinstance(part, str) else part[1]
-        position -= width
-        if not isinstance(part, str):
-            fields[part[0]] = data.Field(unsigned(width), position)
-    return data.FlexibleLayout(isa.WORD_BITS, fields)
-
-
-PATTERNS = {kind: _opcode(kind) for kind in isa.INSTRUCTIONS}
-FIELDS = {kind: _fields(kind) for kind in isa.INSTRUCTIONS}
 
 
 class ExecutionUnit(wiring.Component):
@@ -71,19 +53,12 @@ class ExecutionUnit(wiring.Component):
     def __init__(self, config: DeviceConfig, number: int) -> None:
         self.config, self.number = config, number
         self.layouts = layouts = Layouts(config)
-        self.probe = data.StructLayout(
-            {
-                "reference": layouts.reference,
-                "level": layouts.level_bits,
-                "bits": _PROBE_BITS,
-            }
-        )
         super().__init__(
             {
                 "write": In(write_signature()),
                 "half": In(1),
                 "enter": In(1),
-                "entering": In(self.probe),
+                "entering": In(probe_layout(config)),
                 "may_enter": Out(1),
                 "pairs": In(stream.Signature(pair_layout(config))),
                 "hit": Out(layouts.slot_bits),
@@ -115,176 +90,18 @@ class ExecutionUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self._emitting = Signal(self._emitting_layout)
+        self._current = Signal(probe_layout(self.config))
         self._half = Signal()
         m.d.sync += self._half.eq(self.half)  # changes only when nothing is executed
-        self._program(m)
-        self._probes(m)
+        # For block RAM, which lies elsewhere. Begun otherwise it stays a register of its own.
+        self._half_read = Signal(init=1)
+        m.d.sync += self._half_read.eq(self.half)
+        self._program = program = ProgramStore(m, self, self._half)
+        self._read = program.instructions.read_port()
+        self._destination = program.destinations.read_port()
+        self._probes = ProbeQueue(m, self, self._current, self._emitting)
         self._execute(m)
         return m
-
-    # --- the program --------------------------------------------------------------
-
-    def _program(self, m: Module) -> None:
-        """Instruction memory, each half with what is known of it: where the CMPs are."""
-        config = self.config
-        factor_bits = ceil_log2(max(2, config.factors))
-        self._word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits, "join": 1})
-        self._last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
-        start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
-        used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
-        factors = Array(
-            Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
-        )
-        # Per register, the factor of the last leading CMP that writes it.
-        self._source = Array(
-            Signal(data.ArrayLayout(data.StructLayout({"factor": factor_bits, "known": 1}), _FACTORS),
-                   name=f"sources_{h}")
-            for h in range(2)
-        )  # fmt: skip
-        m.submodules.instructions = instructions = memory.Memory(
-            shape=self._word, depth=2 << ADDRESS_BITS, init=[]
-        )
-        write = instructions.write_port()
-        self._read = instructions.read_port()
-        other = ~self._half
-        bus = self.write
-        # First what word it is, then what follows from it.
-        mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
-        word, address = Signal(isa.WORD_BITS), Signal(ADDRESS_BITS)
-        m.d.sync += [
-            mine.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.INSTRUCTION)),
-            begins.eq(bus.address == 0),
-            is_cmp.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])),
-            is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
-            word.eq(bus.data[: isa.WORD_BITS]),
-            address.eq(bus.address),
-        ]
-        used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
-        number, after = Signal.like(used_so_far), Signal.like(used_so_far)
-        still = Signal()
-        # ... one more, so that no table waits for a sum.
-        stored = Signal(
-            data.StructLayout(
-                {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
-                 "word": isa.WORD_BITS, "address": ADDRESS_BITS}
-            )
-        )  # fmt: skip
-        m.d.comb += [
-            number.eq(Mux(begins, 0, used_so_far)),
-            after.eq(number + is_cmp),
-            still.eq(begins | leading_so_far),
-        ]
-        with m.If(mine):
-            m.d.sync += [used_so_far.eq(after), leading_so_far.eq(still & is_cmp)]
-        m.d.sync += [
-            stored.mine.eq(mine),
-            stored.begins.eq(begins),
-            stored.cmp.eq(is_cmp),
-            stored.join.eq(is_join),
-            stored.still.eq(still),
-            stored.number.eq(number),
-            stored.word.eq(word),
-            stored.address.eq(address),
-        ]
-        cmp = data.View(FIELDS[isa.Cmp], stored.word)
-        m.d.comb += [
-            write.addr.eq(Cat(stored.address, other)),
-            write.data.word.eq(stored.word),
-            write.data.factor.eq(stored.number),
-            write.data.join.eq(stored.join),
-            write.en.eq(stored.mine),
-        ]
-        with m.If(stored.mine):
-            with m.If(stored.begins):
-                m.d.sync += self._source[other].eq(0)
-            m.d.sync += [
-                self._last[other].eq(stored.address),
-                used[other].eq(stored.number + stored.cmp),
-            ]
-            with m.If(stored.still):
-                # Without lanes the unit compares by itself, from the beginning.
-                m.d.sync += start[other].eq(stored.address if config.lanes else 0)
-            with m.If(stored.cmp):
-                m.d.sync += factors[other][stored.number].eq(
-                    Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
-                        cmp.condition, cmp.r[:4])
-                )  # fmt: skip
-                with m.If(stored.still):
-                    m.d.sync += self._source[other][cmp.r[:4]].eq(
-                        Cat(stored.number[:factor_bits], 1)
-                    )
-        # In use from registers: the halves are exchanged when nothing is executed.
-        self._start, self._sources = Signal(ADDRESS_BITS), Signal(self._source[0].shape())
-        m.d.sync += [
-            self.factors.eq(factors[self._half]),
-            self.used.eq(used[self._half]),
-            self._start.eq(start[self._half]),
-            self._sources.eq(self._source[self._half]),
-        ]
-
-        # Where each route tag leads.
-        m.submodules.destinations = destinations = memory.Memory(
-            shape=self.layouts.destination, depth=2 << TAG_BITS, init=[]
-        )
-        write = destinations.write_port()
-        self._destination = destinations.read_port()
-        m.d.comb += [
-            write.addr.eq(Cat(bus.address[:TAG_BITS], other)),
-            write.data.eq(bus.data[: len(write.data.as_value())]),
-            write.en.eq(bus.valid & (bus.target == Target.DESTINATION)),
-        ]
-
-    # --- the probes ---------------------------------------------------------------
-
-    def _probes(self, m: Module) -> None:
-        """The probe whose pairs come, and those after it; where a probe of each level was
-        left."""
-        layouts = self.layouts
-        queue = Array(Signal(self.probe, name=f"probe_{i}") for i in range(4))
-        first, end = Signal(3), Signal(3)
-        with m.If(self.enter):
-            m.d.sync += [queue[end[:2]].eq(self.entering), end.eq(end + 1)]
-        with m.If(self.commit):
-            m.d.sync += first.eq(first + 1)
-        with m.If(self.rewind):
-            m.d.sync += [first.eq(0), end.eq(0)]
-        # One less than there is room for: `enter` may be on its way.
-        m.d.sync += self.may_enter.eq((end - first)[:3] < 3)
-        m.d.comb += self.busy.eq(end != first)
-        # The first of the queue, two cycles after `commit`: none needs to know it earlier.
-        self._current = Signal(self.probe)
-        m.d.sync += self._current.eq(queue[first[:2]])
-        m.d.comb += [
-            self.level.eq(self._current.level),
-            self.context.eq(self._current.reference.context),
-        ]
-        resumes = Array(Signal(name=f"resume_{n}") for n in range(layouts.levels))
-        slots = Array(Signal(layouts.slot_bits, name=f"slot_{n}") for n in range(layouts.levels))
-        pcs = Array(Signal(ADDRESS_BITS, name=f"pc_{n}") for n in range(layouts.levels))
-        # Of each level, whether the probe that was left has yet to be taken up again.
-        pending = Array(Signal(name=f"pending_{n}") for n in range(layouts.levels))
-        with m.If(self.resumed):
-            m.d.sync += pending[self.resume_level].eq(0)
-        with m.If(self.rewind):
-            m.d.sync += [
-                pending[n].eq(resumes[n] | (n == self._current.level))
-                for n in range(layouts.levels)
-            ]
-        m.d.comb += [
-            self.resume.eq(pending[self.resume_level]),
-            self.resume_slot.eq(slots[self.resume_level]),
-        ]
-        level = self._current.level
-        with m.If(self.commit):
-            m.d.sync += resumes[level].eq(0)
-        with m.If(self.rewind):
-            m.d.sync += [
-                resumes[level].eq(1),
-                slots[level].eq(self._emitting.slot),
-                pcs[level].eq(self._emitting.pc),
-            ]
-        self._resumed_slot, self._resumed_pc = slots[level], pcs[level]
-        self._resumed = resumes[level]
 
     @property
     def _emitting_layout(self) -> data.StructLayout:
@@ -292,12 +109,10 @@ class ExecutionUnit(wiring.Component):
             {"tag": TAG_BITS, "slot": self.layouts.slot_bits, "pc": ADDRESS_BITS}
         )
 
-    # --- execution ----------------------------------------------------------------
-
     def _execute(self, m: Module) -> None:
-        layouts, probe = self.layouts, self._current
+        layouts, program, probes, probe = self.layouts, self._program, self._probes, self._current
         last = Signal(ADDRESS_BITS)
-        m.d.sync += last.eq(self._last[self._half])
+        m.d.sync += last.eq(program.last[self._half])
 
         # The pair that comes next, its selection bits read, and one more that may wait, so
         # that the scanner hears from a register whether there is room.
@@ -335,9 +150,9 @@ class ExecutionUnit(wiring.Component):
         address = Signal(ADDRESS_BITS)
         read_valid, valid = Signal(), Signal()
         read_pc, at = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        instruction = Signal(self._word)
-        m.d.comb += address.eq(Mux(begin, self._start, pc))
-        m.d.comb += [self._read.addr.eq(Cat(address, self._half)), self._read.en.eq(go)]
+        instruction = Signal(program.word)
+        m.d.comb += address.eq(Mux(begin, program.start, pc))
+        m.d.comb += [self._read.addr.eq(Cat(address, self._half_read)), self._read.en.eq(go)]
         with m.If(go):
             m.d.sync += [
                 pc.eq(address + 1),
@@ -350,6 +165,7 @@ class ExecutionUnit(wiring.Component):
 
         emitted = Signal(self._emitting_layout)  # a JOIN, looking up its destination
         looking = Signal()
+        joining = Signal()  # looks up, or waits for the router; its own register, for it stops all
         with m.If(~running & waits & ~pair.end):
             m.d.comb += [begin.eq(1), taken.eq(1)]
             m.d.sync += [
@@ -361,7 +177,7 @@ class ExecutionUnit(wiring.Component):
                 scratch.eq(0),
             ]
             for register in range(_FACTORS):
-                source = self._sources[register]
+                source = program.sources[register]
                 m.d.sync += factors[register].eq(
                     source.known & pair.held.bit_select(source.factor, 1)
                     if self.config.lanes
@@ -369,7 +185,7 @@ class ExecutionUnit(wiring.Component):
                 )
         m.d.sync += self.commit.eq(0)
         ends = ~running & waits & pair.end
-        with m.If(ends & ~looking & ~self.emit & ~self.rewind & ~self.commit):
+        with m.If(ends & ~joining & ~self.rewind & ~self.commit):
             m.d.comb += taken.eq(1)
             m.d.sync += self.commit.eq(1)
 
@@ -414,15 +230,14 @@ class ExecutionUnit(wiring.Component):
                     choice.group.bit_select(choice.number[_GROUP_BITS:], 1),
                 ),
             )
-        again = self._resumed & (slot == self._resumed_slot) & (at < self._resumed_pc)
+        here = Signal()  # of the slot where the probe was left, before its first instruction
+        m.d.sync += here.eq(probes.resumed & (slot == probes.resumed_slot))
         m.d.comb += [
             next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
             next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
             next_does.conjunction.eq(is_[isa.And]),
             next_does.cmp.eq(is_[isa.Cmp]),
             next_does.join.eq(is_[isa.Join]),
-            # What a probe that is taken up again had joined before it was left.
-            next_does.again.eq(again),
             next_does.tag.eq(view[isa.Join].tag),
             next_does.jumps.eq(
                 is_[isa.Jmp]
@@ -445,6 +260,8 @@ class ExecutionUnit(wiring.Component):
                 does.eq(chosen.does),
                 does.a.eq(operands["a"]),
                 does.b.eq(operands["b"]),
+                # What a probe that is taken up again had joined before it was left.
+                does.again.eq(here & (chosen.does.at < probes.resumed_pc)),
                 ready.eq(chosen_valid),
             ]
 
@@ -469,7 +286,7 @@ class ExecutionUnit(wiring.Component):
             joins.eq(ready & does.join & does.a & ~does.again),
         ]
         # Any JOIN waits for the one before.
-        waiting = ready & does.join & (looking | self.emit)
+        waiting = ready & does.join & joining
         m.d.comb += go.eq(~waiting)
         with m.If(acts & jump):
             m.d.sync += pc.eq(does.target)
@@ -480,22 +297,26 @@ class ExecutionUnit(wiring.Component):
 
         # A joined tuple: where it goes, then a request that waits for the router.
         m.d.comb += [
-            self._destination.addr.eq(Cat(does.tag, self._half)),
+            self._destination.addr.eq(Cat(does.tag, self._half_read)),
             self._destination.en.eq(go),
         ]
-        with m.If(joins & go):
-            m.d.sync += looking.eq(1)
+        looks_next, emits_next, gives_up = Signal(), Signal(), Signal()
+        m.d.comb += [
+            looks_next.eq(joins & go & ~self.rewind),
+            emits_next.eq((self.emit | looking) & ~self.granted & ~gives_up & ~self.rewind),
+        ]
+        m.d.sync += [
+            looking.eq(looks_next),
+            self.emit.eq(emits_next),
+            joining.eq(looks_next | emits_next),
+        ]
         with m.If(go):
             m.d.sync += [emitted.tag.eq(does.tag), emitted.slot.eq(slot), emitted.pc.eq(does.at)]
         with m.If(looking):
             m.d.sync += [
-                looking.eq(0),
-                self.emit.eq(1),
                 self._emitting.eq(emitted),
                 self.destination.eq(self._destination.data),
             ]
-        with m.If(self.granted):
-            m.d.sync += self.emit.eq(0)
         joined = self.emitted
         m.d.comb += [
             joined.eq(probe.reference),
@@ -515,9 +336,8 @@ class ExecutionUnit(wiring.Component):
         with m.Else():
             m.d.sync += stuck.eq(0)
         # From a register, for it reaches far; the request is withdrawn meanwhile.
-        m.d.sync += self.rewind.eq(0)
-        with m.If(stuck.all() & self.emit & ~self.roomy & ~self.granted):
-            m.d.sync += [self.rewind.eq(1), self.emit.eq(0)]
+        m.d.comb += gives_up.eq(stuck.all() & self.emit & ~self.roomy & ~self.granted)
+        m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):
             m.d.sync += [
                 waits.eq(0),
@@ -527,8 +347,6 @@ class ExecutionUnit(wiring.Component):
                 valid.eq(0),
                 chosen_valid.eq(0),
                 ready.eq(0),
-                self.emit.eq(0),
-                looking.eq(0),
                 stuck.eq(0),
             ]
 
@@ -600,11 +418,3 @@ def _chosen_layout(config: DeviceConfig) -> data.StructLayout:
     values of the registers of every group that it may be."""
     operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
     return data.StructLayout({"does": _does_layout(config), "a": operand, "b": operand})
-
-
-def write_signature() -> wiring.Signature:
-    """A word for a table, checked and addressed, for whoever it is for."""
-    return wiring.Signature(
-        {"valid": Out(1), "target": Out(4), "unit": Out(2), "address": Out(ADDRESS_BITS),
-         "data": Out(64)}
-    )  # fmt: skip

@@ -43,7 +43,7 @@ def decide(condition: Value, below: Value, equal: Value) -> Value:
 class FactorArray(wiring.Component):
     """`lanes` rows of comparators, as many a lane as are built (`comparators_a_lane`).
 
-    latency     2 cycles: compare; decide
+    latency     3 cycles: pick the attribute; compare; decide
     throughput  `lanes` pairs a cycle
 
     tuples      the window tuples of a row
@@ -71,11 +71,18 @@ class FactorArray(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count = self.config.comparators_a_lane
-        carried = Signal(count, reset_less=True)
-        m.d.sync += carried.eq(self.carried)
-        conditions = Signal(data.ArrayLayout(3, count), reset_less=True)
+        operands = Signal(self.operands.shape(), reset_less=True)
+        carried = [Signal(count, name=f"carried_{i}", reset_less=True) for i in range(2)]
+        conditions = [
+            Signal(data.ArrayLayout(3, count), name=f"conditions_{i}", reset_less=True)
+            for i in range(2)
+        ]
         m.d.sync += [
-            conditions[number].eq(self.factors[number].condition) for number in range(count)
+            operands.eq(self.operands),
+            carried[0].eq(self.carried),
+            carried[1].eq(carried[0]),
+            conditions[0].eq(Cat(factor.condition for factor in self.factors)),
+            conditions[1].eq(conditions[0]),
         ]
         for lane in range(self.config.lanes):
             outcomes = []
@@ -83,13 +90,15 @@ class FactorArray(wiring.Component):
                 factor = self.factors[number]
                 below = Signal(name=f"below_{lane}_{number}", reset_less=True)
                 equal = Signal(name=f"equal_{lane}_{number}", reset_less=True)
-                stored = Signal(self.config.attribute_width, name=f"stored_{lane}_{number}")
-                m.d.comb += stored.eq(self.tuples[lane][factor.window_attribute])
-                m.d.sync += below.eq(self.operands[number] < stored)
-                m.d.sync += equal.eq(self.operands[number] == stored)
-                condition = conditions[number]
+                stored = Signal(
+                    self.config.attribute_width, name=f"stored_{lane}_{number}", reset_less=True
+                )
+                m.d.sync += stored.eq(self.tuples[lane][factor.window_attribute])
+                m.d.sync += below.eq(operands[number] < stored)
+                m.d.sync += equal.eq(operands[number] == stored)
+                condition = conditions[1][number]
                 always = condition == Condition.TRUE
-                outcomes.append(decide(condition, below, equal) & (carried[number] | always))
+                outcomes.append(decide(condition, below, equal) & (carried[1][number] | always))
             held = Signal(count, name=f"held_{lane}", reset_less=True)
             m.d.sync += held.eq(Cat(outcomes))
             m.d.comb += self.held[lane].eq(held)

@@ -16,7 +16,7 @@ class TupleFetch(wiring.Component):
     from is kept here, with the clock and the sequence numbers of its arrival, whether a
     window stores it or not.
 
-    latency     6 cycles from the request to the response
+    latency     7 cycles from the request to the response
     throughput  1 tuple a cycle
 
     requests     streams of references; the last one asks for stored tuples as they are
@@ -52,14 +52,12 @@ class TupleFetch(wiring.Component):
         m.submodules.raws = raws = memory.Memory(shape=layouts.context, depth=CONTEXTS, init=[])
         write, read = raws.write_port(), raws.read_port()
 
-        # Stages: turn, to the windows, address, memory, data, whose.
+        # Stages: request, turn, to the windows, address, memory, data, whose.
         references = [Signal(layouts.reference, name=f"reference{i}") for i in range(5)]
         wanted = [Signal(self.requesters, name=f"wanted{i}") for i in range(5)]
-        chosen = Signal(self.requesters)
-        m.d.comb += [
-            arbiter.enable.eq(1),
-            arbiter.requests.eq(Cat(self.requests[i].valid & ~chosen[i] for i in who)),
-        ]
+        asks, chosen = Signal(self.requesters), Signal(self.requesters)
+        m.d.sync += asks.eq(Cat(request.valid & ~request.ready for request in self.requests))
+        m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(asks & ~chosen)]
         m.d.sync += [chosen.eq(arbiter.granted), wanted[0].eq(chosen)]
         for i in who:
             m.d.comb += self.requests[i].ready.eq(chosen[i])
@@ -88,9 +86,10 @@ class TupleFetch(wiring.Component):
             fetched.now.eq(raw.component.timestamp),
             fetched.counters.eq(raw.counters),
         ]
-        as_stored = wanted[3][-1]
+        as_stored = wanted[2][-1]
         for number in range(self.config.streams):
-            own = (raw.stream == number) & ~as_stored
+            own = Signal(name=f"own_{number}")
+            m.d.sync += own.eq((read.data.stream == number) & ~as_stored)
             m.d.sync += fetched.components[number].eq(
                 Mux(own, raw.component, self.components[number])
             )

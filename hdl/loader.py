@@ -92,7 +92,7 @@ class ProbeLoader(wiring.Component):
             with m.If(self.available[number]):
                 m.d.comb += highest.eq(number)
         m.d.comb += [
-            self.level.eq(highest),
+            self.level.eq(level_after),
             self.context.eq(reference.context),
             self.tag.eq(reference.tag),
             self.request.payload.eq(reference),
@@ -123,10 +123,12 @@ class ProbeLoader(wiring.Component):
         move, kept = Signal(), Signal()
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(self.available.any()):
-                    m.d.comb += self.take.eq(1)
-                    m.d.sync += level_after.eq(highest)
-                    m.next = "READ"
+                m.d.sync += level_after.eq(highest)
+                with m.If(self.available.any() & ~self.flush):
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += self.take.eq(1)
+                m.next = "READ"
                 with m.If(self.flush):
                     m.next = "IDLE"
             with m.State("READ"):

@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from hdl.config import DeviceConfig
 from hdl.control_words import KIND_SHIFT, Target
 from hdl.device import WindowKind
-from hdl.execution import write_signature
 from hdl.layouts import CONTEXT_BITS, QUERY_BITS, TAG_BITS, Layouts
 from hdl.probe_fifo import IN_FLIGHT
+from hdl.table_bus import write_signature
 
 _QUERIES = 1 << QUERY_BITS
 _AHEAD = 4
@@ -131,12 +131,16 @@ class Output(wiring.Component):
         m.d.sync += [arrived.eq(self.response), came.eq(arrived)]
         m.d.sync += [whole.eq(fetched), queries.eq(route.data)]
         m.d.comb += [ready.w_en.eq(came), ready.w_data.eq(Cat(whole, queries))]
-        # The first of them, and whether its turn has come, from registers.
-        have = Signal()
-        m.d.comb += ready.r_en.eq(take)
-        m.d.sync += have.eq(ready.r_rdy & ~take)
+        # Whether the turn of the first of them has come, and what it satisfies first is known.
+        # What is taken leaves the FIFO a cycle later.
+        known, satisfied = Signal(3), Signal(_QUERIES)
+        m.d.sync += [
+            ready.r_en.eq(take),
+            known.eq(Mux(take | ready.r_en, 0, Cat(ready.r_rdy, known))),
+            satisfied.eq(ready.r_data[work.size :]),
+        ]
         following = data.View(work, ready.r_data[: work.size])
-        self._check(m, work, following, have, take, ready.r_data[work.size :])
+        self._check(m, work, following, known[-1], take, satisfied)
         return m
 
     def _check(
@@ -170,13 +174,15 @@ class Output(wiring.Component):
                 read.addr.eq(Cat(query, self.half)),
                 read.en.eq(1),
             ]
+            window = Signal(row, name=f"window_{s}", reset_less=True)
+            m.d.sync += window.eq(read.data)
             fit = Signal(name=f"fit_{s}")
             m.d.comb += fit.eq(1)
-            with m.Switch(read.data.kind):
+            with m.Switch(window.kind):
                 with m.Case(WindowKind.RANGE):
-                    m.d.comb += fit.eq(current.ages[s] <= read.data.size)
+                    m.d.comb += fit.eq(current.ages[s] <= window.size)
                 with m.Case(WindowKind.ROWS):
-                    m.d.comb += fit.eq(current.ranks[s] < read.data.size)
+                    m.d.comb += fit.eq(current.ranks[s] < window.size)
             m.d.sync += fits[s].eq(fit | ~current.carries[s])
 
         # The greatest age, two by two; known when the first result is.
@@ -198,11 +204,14 @@ class Output(wiring.Component):
             self.context.eq(current.context),
         ]
         m.d.sync += result.oldest.eq(current.now - ages[0])
-        # The lowest of those left is known a cycle before it is picked.
+        # The lowest of those left, then its number, are known when it is picked.
         one, first = Signal(_QUERIES), Signal(_QUERIES)
+        number, first_number = Signal(QUERY_BITS), Signal(QUERY_BITS)
         m.d.sync += [
             first.eq(queries & (~queries + 1)[:_QUERIES]),
+            first_number.eq(_number(first)),
             one.eq(left & (~left + 1)[:_QUERIES]),
+            number.eq(_number(one)),
         ]
         done = Signal()
         m.d.comb += self.commit.eq(done)
@@ -212,21 +221,21 @@ class Output(wiring.Component):
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += take.eq(have)
+                m.d.sync += [
+                    current.eq(fetched),
+                    left.eq(queries & ~first),
+                    query.eq(first_number),
+                ]
                 with m.If(have):
-                    m.d.sync += [current.eq(fetched), left.eq(queries), one.eq(first)]
-                    m.d.sync += spent.eq(nothing)
-                    m.next = "PICK"
-            with m.State("PICK"):
-                number = Signal(QUERY_BITS)
-                for bit in range(QUERY_BITS):
-                    ones = [one[i] for i in range(_QUERIES) if i >> bit & 1]
-                    m.d.comb += number[bit].eq(Cat(ones).any())
-                m.d.sync += [query.eq(number), left.eq(left & ~one)]
-                m.next = "READ"
-                with m.If(spent):
-                    m.d.comb += done.eq(1)
-                    m.next = "IDLE"
+                    m.next = "READ"
+                    with m.If(nothing):
+                        m.next = "NOTHING"
+            with m.State("NOTHING"):
+                m.d.comb += done.eq(1)
+                m.next = "IDLE"
             with m.State("READ"):
+                m.next = "MEMORY"
+            with m.State("MEMORY"):
                 m.next = "CHECK"
             with m.State("CHECK"):
                 m.next = "DELIVER"
@@ -234,11 +243,18 @@ class Output(wiring.Component):
                 m.d.comb += self.results.valid.eq(fits.all())
                 with m.If(~self.results.valid | self.results.ready):
                     m.d.comb += self.delivered.eq(self.results.valid)
+                    m.d.sync += [query.eq(number), left.eq(left & ~one)]
+                    m.next = "READ"
                     with m.If(spent):
                         m.d.comb += done.eq(1)
                         m.next = "IDLE"
-                    with m.Else():
-                        m.next = "PICK"
+
+
+def _number(one: Signal) -> Value:
+    """Of the bit that is 1."""
+    return Cat(
+        Cat(one[i] for i in range(_QUERIES) if i >> bit & 1).any() for bit in range(QUERY_BITS)
+    )
 
 
 def _greater(a: Signal, b: Signal) -> Signal:

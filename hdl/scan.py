@@ -13,7 +13,7 @@ from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
-_ROWS_IN_FLIGHT = 10
+_ROWS_IN_FLIGHT = 11
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -38,8 +38,8 @@ class Scanner(wiring.Component):
     the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
     pairs leave one by one.
 
-    latency     9 cycles from a row's address to its first pair
-    throughput  `lanes` pairs a cycle while none is of interest, a candidate each 3 cycles;
+    latency     10 cycles from a row's address to its first pair
+    throughput  `lanes` pairs a cycle while none is of interest, a candidate each 4 cycles;
                 1 pair of interest a cycle; 2 cycles between probes
 
     staged      the next probe
@@ -150,6 +150,7 @@ class Scanner(wiring.Component):
         offset = Signal(slot_bits)
         before = Signal(pointer)
         visible = Signal(pointer)  # candidates so far
+        ends, inside, found = Signal(), Signal(), Signal()  # what is known of it
 
         with m.FSM():
             with m.State("IDLE"):
@@ -220,6 +221,13 @@ class Scanner(wiring.Component):
                     m.next = "LOOK"
                 with m.State("LOOK"):
                     m.d.sync += [slot.eq(self.answer), offset.eq(self.answer - tail)]
+                    m.next = "JUDGE"
+                with m.State("JUDGE"):
+                    m.d.sync += [
+                        ends.eq(offset >= before),
+                        inside.eq(offset < count),
+                        found.eq((offset < count) & (~seeking | (slot == wanted))),
+                    ]
                     m.next = "CANDIDATE"
                 with m.State("CANDIDATE"):
                     m.d.comb += [
@@ -228,17 +236,14 @@ class Scanner(wiring.Component):
                         self._issued.mask.eq((1 << slot[:bank_bits])[: self.banks]),
                         self._issued.whole.eq(whole),
                     ]
-                    with m.If(offset >= before):
+                    with m.If(ends):
                         m.next = "NOTHING"
                     with m.Elif(self._may_issue):
-                        found = (offset < count) & (~seeking | (slot == wanted))
                         m.d.comb += self._valid.eq(found)
                         with m.If(whole | ~found):
-                            with m.If(offset < count):
-                                m.d.sync += visible.eq(visible + 1)
+                            m.d.sync += [visible.eq(visible + inside), before.eq(offset)]
                             with m.If(found):
                                 m.d.sync += seeking.eq(0)
-                            m.d.sync += before.eq(offset)
                             m.d.comb += self.ask.eq(1)
                             m.next = "WAIT"
             with m.State("NOTHING"):
@@ -260,8 +265,9 @@ class Scanner(wiring.Component):
         probe = self.staged.payload
         m.d.comb += self.row.eq(self._issued.row)
 
-        # Stages: row, address, memory, tuples, compare, decide. Without lanes it ends with tuples.
-        depth = 5 if lanes else 3
+        # Stages: row, address, memory, tuples, pick, compare, decide. Without lanes it ends with
+        # tuples.
+        depth = 6 if lanes else 3
         infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
         valids = [Signal(name=f"valid{i}") for i in range(depth + 1)]
         m.d.comb += [infos[0].eq(self._issued), valids[0].eq(self._valid)]
@@ -286,7 +292,7 @@ class Scanner(wiring.Component):
         whole, push = Signal(), Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
-            plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(4)]
+            plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(5)]
             first, begun = Signal(), Signal()
             m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]
             with m.If(self.begin):
@@ -299,10 +305,10 @@ class Scanner(wiring.Component):
                 m.d.sync += plans[0].eq(probe.plan)
             with m.If(begun):
                 m.d.sync += plans[1].eq(plans[0])
-            m.d.sync += [plans[2].eq(plans[1]), plans[3].eq(plans[2])]
+            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 4)]
             m.d.comb += array.tuples.eq(self.tuples)
             held = self._gather(m, array, info, valid)
-            plan = plans[3]
+            plan = plans[4]
             mask = Cat(
                 info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
                 for lane in range(lanes)

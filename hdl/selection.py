@@ -9,9 +9,9 @@ from amaranth.utils import ceil_log2
 
 from hdl.config import DeviceConfig
 from hdl.control_words import SelectionEntry, Target
-from hdl.execution import write_signature
 from hdl.factors import decide
 from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from hdl.table_bus import write_signature
 
 
 def entry_layout(config: DeviceConfig) -> data.StructLayout:
@@ -133,22 +133,26 @@ class SelectionUnit(wiring.Component):
         ]
 
         m.d.sync += [self.known.eq(0), self.bits.eq(collected)]
+        # What leaves is written whenever there is a place for it, and counts when it is said to.
         result = self.selected.payload
-        with m.If(self.selected.ready):
-            m.d.sync += self.selected.valid.eq(0)
+        free, nothing = Signal(), Signal()
+        m.d.comb += free.eq(~self.selected.valid | self.selected.ready)
+        with m.If(free):
+            m.d.sync += [
+                self.selected.valid.eq(0),
+                result.raw.eq(raw),
+                result.bits.eq(Mux(nothing, 0, collected)),
+                result.admitted.eq(~nothing & lets_in),
+            ]
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.comb += [at.eq(0), which.eq(Mux(self.again, self.stream, door.stream))]
+                m.d.sync += [raw.eq(door), replayed.eq(self.again)]
                 with m.If(self.again):
-                    m.d.sync += [
-                        raw.stream.eq(self.stream),
-                        raw.attributes.eq(self.attributes),
-                        replayed.eq(1),
-                    ]
+                    m.d.sync += [raw.stream.eq(self.stream), raw.attributes.eq(self.attributes)]
                     m.next = "ENTER"
                 with m.Elif(waits):
                     m.d.comb += enters.eq(1)
-                    m.d.sync += [raw.eq(door), replayed.eq(0)]
                     with m.If(door.admit & ~door.filler):
                         m.next = "ENTER"
                     with m.Else():
@@ -164,13 +168,8 @@ class SelectionUnit(wiring.Component):
                 with m.If(ends & replayed):
                     m.d.sync += self.known.eq(1)
                     m.next = "IDLE"
-                with m.Elif(ends & (~self.selected.valid | self.selected.ready)):
-                    m.d.sync += [
-                        self.selected.valid.eq(1),
-                        result.raw.eq(raw),
-                        result.bits.eq(collected),
-                        result.admitted.eq(lets_in),
-                    ]
+                with m.Elif(ends & free):
+                    m.d.sync += self.selected.valid.eq(1)
                     m.next = "IDLE"
                 with m.Elif(ends):
                     # The entry must not move on while the result waits.
@@ -181,13 +180,9 @@ class SelectionUnit(wiring.Component):
                         started.eq(started),
                     ]
             with m.State("TICK"):
-                with m.If(~self.selected.valid | self.selected.ready):
-                    m.d.sync += [
-                        self.selected.valid.eq(1),
-                        result.raw.eq(raw),
-                        result.bits.eq(0),
-                        result.admitted.eq(0),
-                    ]
+                m.d.comb += nothing.eq(1)
+                with m.If(free):
+                    m.d.sync += self.selected.valid.eq(1)
                     m.next = "IDLE"
         m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~waits & ~self.selected.valid)
         return m

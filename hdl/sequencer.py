@@ -132,9 +132,11 @@ class Sequencer(wiring.Component):
                     for s in range(n):
                         with m.If(self.groups[s] == group):
                             m.d.sync += self.counters[s].eq(arriving.raw.sequence)
-                    m.next = "SETTLE"
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.next = "SETTLE"
             with m.State("SETTLE"):
-                with m.If(ready & ~self.check):
+                with m.If(ready):
                     with m.If(~tuple_.admitted):
                         m.next = "WAIT"
                     with m.Elif(~leads.as_value().any()):
@@ -171,26 +173,27 @@ class Sequencer(wiring.Component):
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + config.streams)  # fmt: skip
-        # Done is counted two cycles late, after what a probe sent last; that only keeps a
-        # context longer.
+        # Done is counted two cycles later than sent, after what a probe sent last; that only keeps
+        # a context longer.
+        sent, sent_context = Signal.like(self.sent), Signal.like(self.sent_context)
+        m.d.sync += [sent.eq(self.sent), sent_context.eq(self.sent_context)]
         done, done_contexts = self.done, self.done_contexts
-        for stage in range(2):
+        for stage in range(3):
             later = Signal.like(done, name=f"done{stage}")
             later_contexts = Signal.like(done_contexts, name=f"done_contexts{stage}")
             m.d.sync += [later.eq(done), later_contexts.eq(done_contexts)]
             done, done_contexts = later, later_contexts
-        oldest_done = Signal()
+        finished = Signal(CONTEXTS)
         for number in range(CONTEXTS):
             count = Signal(ceil_log2(most) + 2, name=f"in_flight_{number}")
-            more = Mux(self.sent_context == number, self.sent, 0)
+            more = Mux(sent_context == number, sent, 0)
             less = sum(done[i] & (done_contexts[i] == number) for i in range(config.streams + 1))
             m.d.sync += count.eq(count + more - less)
-            with m.If((self.sent != 0) & (self.sent_context == number)):
+            with m.If((sent != 0) & (sent_context == number)):
                 m.d.sync += unsent[number].eq(0)
-            with m.If(self.oldest == number):
-                m.d.comb += oldest_done.eq(~unsent[number] & (count == 0))
+            m.d.sync += finished[number].eq(active[number] & ~unsent[number] & (count == 0))
         m.d.comb += self.busy.eq(active.bit_select(self.oldest, 1))
-        with m.If(self.busy & oldest_done):
+        with m.If(self.busy & finished.bit_select(self.oldest, 1)):
             m.d.sync += [
                 active.bit_select(self.oldest, 1).eq(0),
                 self.oldest.eq(self.oldest + 1),

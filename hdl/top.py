@@ -11,7 +11,6 @@ from hdl.area import JoinArea
 from hdl.config import DeviceConfig
 from hdl.control import COMMAND, RESPONSE, ControlUnit
 from hdl.control_words import Target
-from hdl.execution import write_signature
 from hdl.fetch import TupleFetch
 from hdl.layouts import STREAM_BITS, Layouts
 from hdl.output import Output
@@ -19,6 +18,7 @@ from hdl.replay import Replay
 from hdl.router import Router
 from hdl.selection import SelectionUnit
 from hdl.sequencer import Sequencer
+from hdl.table_bus import write_signature
 
 
 class Wjasip(wiring.Component):
@@ -227,7 +227,7 @@ class Wjasip(wiring.Component):
         m.submodules.leaving = turns = RoundRobin(len(areas))
         chosen, free = Signal(len(areas)), Signal()
         m.d.comb += [
-            free.eq(~self.handed_over.valid | self.handed_over.ready),
+            free.eq(~self.handed_over.valid),
             turns.requests.eq(Cat(area.leaving.valid for area in areas) & ~chosen),
             turns.enable.eq(free | ~chosen.any()),
         ]

@@ -134,8 +134,9 @@ def small(**members: int) -> DeviceConfig:
     return config
 
 
-def altered(component: type, *replaced: tuple[str, str]) -> type:
-    """The component as its file would make it with some pieces of text replaced."""
+def altered(component: Callable, *replaced: tuple[str, str], **named: object) -> Callable:
+    """The component as its file would make it with some pieces of text replaced, and with some
+    names in it, of constants or of the parts it is made of, for something else."""
     module = inspect.getmodule(component)
     assert module is not None
     source = inspect.getsource(module)
@@ -145,6 +146,10 @@ def altered(component: type, *replaced: tuple[str, str]) -> type:
         source = source.replace(old, new)
     made = types.ModuleType(module.__name__)
     exec(compile(source, str(module.__file__), "exec"), made.__dict__)
+    for name in named:
+        if not hasattr(made, name):
+            raise LookupError(f"no {name!r} in {module.__name__}")
+    made.__dict__.update(named)
     return getattr(made, component.__name__)
 
 

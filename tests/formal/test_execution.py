@@ -16,8 +16,12 @@ from amaranth.lib import data
 from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.control_words import Target
-from hdl.execution import FIELDS, PATTERNS, ExecutionUnit
+from hdl.decoding import FIELDS, PATTERNS
+from hdl.execution import ExecutionUnit
 from hdl.factors import decide
+from hdl.probe_queue import ProbeQueue
+from hdl.program_store import ProgramStore
+from hdl.table_bus import write_signature
 from tests.formal.harness import (
     Case,
     Specification,
@@ -46,12 +50,15 @@ PROGRAMS = {
         isa.Join(16, 0),
     ),
 }
-SMALL = (
-    # 8 instructions and 2 route tags, so that the memories are small.
-    ("import ADDRESS_BITS, Target", "import Target"),
-    ("import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts",
-     "import CONTEXT_BITS, SELECTIONS, Layouts\n\nADDRESS_BITS, TAG_BITS = 3, 1\n"),
-)  # fmt: skip
+# 8 instructions and 2 route tags, so that the memories are small.
+ADDRESS, TAG = {"ADDRESS_BITS": 3}, {"TAG_BITS": 1}
+SMALL = {
+    **ADDRESS,
+    **TAG,
+    "ProgramStore": altered(ProgramStore, **ADDRESS, **TAG),
+    "ProbeQueue": altered(ProbeQueue, **ADDRESS),
+    "write_signature": altered(write_signature, **ADDRESS),
+}
 
 
 class Program:
@@ -159,7 +166,7 @@ class ExecutionIsTheProgram(Specification):
     ) -> None:
         super().__init__()
         self.program, self.lanes, self.alone = program, lanes, alone
-        self.make = altered(ExecutionUnit, *SMALL, *((fault,) if fault else ()))
+        self.make = altered(ExecutionUnit, *((fault,) if fault else ()), **SMALL)
 
     def describe(self, m: Module) -> None:
         config = small(streams=3, depth=2, lanes=self.lanes, factors=2, attribute_width=1)
@@ -379,8 +386,8 @@ def runs(
 
 
 OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
-REPEATS = ("(at < self._resumed_pc)", "0")
-FORGETS = ("(at < self._resumed_pc)", "(at <= self._resumed_pc)")
+REPEATS = ("(at < probes.resumed_pc)", "0")
+FORGETS = ("(at < probes.resumed_pc)", "(at <= probes.resumed_pc)")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         view, plan = (0, 0), plans[0]
         hold = 0
         frozen: dict | None = None
-        available = 0
+        available = told_now = 0
         for _ in range(40_000):
             if made < 40 and chance.random() >= idle:
                 level = chance.randrange(levels)
@@ -121,10 +121,11 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert now == frozen, "changed while they were needed"
             if serial and hold and frozen is not None:
                 assert bench.get("attributes") == frozen, "changed while they were needed"
-            told = available
+            told, told_now = told_now, available
             available = sum((len(queues[k]) > taken[k]) << k for k in range(levels))
             if bench.bits("take"):
                 level = bench.bits("level")
+                # The level is chosen a cycle before.
                 assert level == told.bit_length() - 1, "not of the highest level"
                 seen["taken in a flush"] += flush
                 assert len(last) < 3, "takes a probe, but has enough"

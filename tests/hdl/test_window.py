@@ -73,6 +73,7 @@ class _Reader(Agent):
         self.fetches: deque = deque([None] * 3)
         self.rows: deque = deque([[]] * 3)
         self.hit: int | None = None
+        self.bits: dict[int, int] = {}
         self.views: deque = deque([None] * 1)
         self.seen: Counter = Counter()
 
@@ -115,9 +116,12 @@ class _Reader(Agent):
         if self.hit is not None:
             assert bench.bits("hit_bits") == self.hit
             self.seen["hit"] += 1
+        # Bits are in the memory a cycle after they came.
         if self.take:
+            bits = self.bits.get(self.hit_slot)
             there = ring.at(self.hit_slot)
-            self.hit = there["bits"] if there else None
+            self.hit = bits if there and there["bits"] == bits else None
+        self.bits = {i % ring.depth: ring.tuples[i]["bits"] for i in ring.kept}
 
         view = self.views.popleft()
         if view is not None and view in ring.contexts:

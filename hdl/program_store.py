@@ -1,0 +1,137 @@
+"""Program store: an area's program, what is known of it, and where its route tags lead."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.utils import ceil_log2
+
+from hdl import isa
+from hdl.control_words import ADDRESS_BITS, Target
+from hdl.decoding import FIELDS, PATTERNS
+from hdl.factors import FACTOR
+from hdl.layouts import TAG_BITS
+
+_FACTORS = len(isa.FACTOR_REGISTERS)
+
+
+class ProgramStore:
+    """Takes an area's program and all destinations from the table bus into the half that is not
+    in use, and works out of each program where its CMPs are. A part of the execution unit: in
+    its module (`m`), at its ports.
+
+    latency     3 cycles from a word of the program to its place, 1 from a destination
+    throughput  a word a cycle, those of a program in order; whatever is read, every cycle
+
+    write, factors, used      ports of the unit
+    half           which half is in use
+    instructions, destinations   memories of both halves, for a reader's port
+    word           layout of `instructions`: the word, of a CMP its factor, whether it is a JOIN
+    last           by half, the address of the last instruction
+    start          after the leading run of CMPs (without lanes: 0)
+    sources        per factor register, the factor of the last leading CMP that writes it
+    """
+
+    def __init__(self, m: Module, unit: wiring.Component, half: Signal) -> None:
+        config = unit.config
+        factor_bits = ceil_log2(max(2, config.factors))
+        self.word = data.StructLayout({"word": isa.WORD_BITS, "factor": factor_bits, "join": 1})
+        self.last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
+        start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
+        used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
+        factors = Array(
+            Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
+        )
+        sources = Array(
+            Signal(data.ArrayLayout(data.StructLayout({"factor": factor_bits, "known": 1}), _FACTORS),
+                   name=f"sources_{h}")
+            for h in range(2)
+        )  # fmt: skip
+        m.submodules.instructions = self.instructions = instructions = memory.Memory(
+            shape=self.word, depth=2 << ADDRESS_BITS, init=[]
+        )
+        write = instructions.write_port()
+        other = ~half
+        bus = unit.write
+        # First what word it is, then what follows from it.
+        mine, begins, is_cmp, is_join = Signal(), Signal(), Signal(), Signal()
+        word, address = Signal(isa.WORD_BITS), Signal(ADDRESS_BITS)
+        m.d.sync += [
+            mine.eq(bus.valid & (bus.unit == unit.number) & (bus.target == Target.INSTRUCTION)),
+            begins.eq(bus.address == 0),
+            is_cmp.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])),
+            is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
+            word.eq(bus.data[: isa.WORD_BITS]),
+            address.eq(bus.address),
+        ]
+        used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
+        number, after = Signal.like(used_so_far), Signal.like(used_so_far)
+        still = Signal()
+        # ... one more, so that no table waits for a sum.
+        stored = Signal(
+            data.StructLayout(
+                {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
+                 "word": isa.WORD_BITS, "address": ADDRESS_BITS}
+            )
+        )  # fmt: skip
+        m.d.comb += [
+            number.eq(Mux(begins, 0, used_so_far)),
+            after.eq(number + is_cmp),
+            still.eq(begins | leading_so_far),
+        ]
+        with m.If(mine):
+            m.d.sync += [used_so_far.eq(after), leading_so_far.eq(still & is_cmp)]
+        m.d.sync += [
+            stored.mine.eq(mine),
+            stored.begins.eq(begins),
+            stored.cmp.eq(is_cmp),
+            stored.join.eq(is_join),
+            stored.still.eq(still),
+            stored.number.eq(number),
+            stored.word.eq(word),
+            stored.address.eq(address),
+        ]
+        cmp = data.View(FIELDS[isa.Cmp], stored.word)
+        m.d.comb += [
+            write.addr.eq(Cat(stored.address, other)),
+            write.data.word.eq(stored.word),
+            write.data.factor.eq(stored.number),
+            write.data.join.eq(stored.join),
+            write.en.eq(stored.mine),
+        ]
+        with m.If(stored.mine):
+            with m.If(stored.begins):
+                m.d.sync += sources[other].eq(0)
+            m.d.sync += [
+                self.last[other].eq(stored.address),
+                used[other].eq(stored.number + stored.cmp),
+            ]
+            with m.If(stored.still):
+                # Without lanes the unit compares by itself, from the beginning.
+                m.d.sync += start[other].eq(stored.address if config.lanes else 0)
+            with m.If(stored.cmp):
+                m.d.sync += factors[other][stored.number].eq(
+                    Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
+                        cmp.condition, cmp.r[:4])
+                )  # fmt: skip
+                with m.If(stored.still):
+                    m.d.sync += sources[other][cmp.r[:4]].eq(Cat(stored.number[:factor_bits], 1))
+        # In use from registers: the halves are exchanged when nothing is executed.
+        self.start, self.sources = Signal(ADDRESS_BITS), Signal(sources[0].shape())
+        m.d.sync += [
+            unit.factors.eq(factors[half]),
+            unit.used.eq(used[half]),
+            self.start.eq(start[half]),
+            self.sources.eq(sources[half]),
+        ]
+
+        # Where each route tag leads.
+        m.submodules.destinations = self.destinations = destinations = memory.Memory(
+            shape=unit.layouts.destination, depth=2 << TAG_BITS, init=[]
+        )
+        write = destinations.write_port()
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:TAG_BITS], other)),
+            write.data.eq(bus.data[: len(write.data.as_value())]),
+            write.en.eq(bus.valid & (bus.target == Target.DESTINATION)),
+        ]

@@ -1,0 +1,16 @@
+"""Table bus: by which the control unit writes the tables of all others."""
+
+from __future__ import annotations
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from hdl.control_words import ADDRESS_BITS
+
+
+def write_signature() -> wiring.Signature:
+    """A word for a table, checked and addressed, for whoever it is for."""
+    return wiring.Signature(
+        {"valid": Out(1), "target": Out(4), "unit": Out(2), "address": Out(ADDRESS_BITS),
+         "data": Out(64)}
+    )  # fmt: skip

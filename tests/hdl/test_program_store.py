@@ -1,0 +1,163 @@
+"""ProgramStore on random programs: every word and what is known of it, in both halves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import cocotb
+import pytest
+from amaranth.hdl import Cat, Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl import isa
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, Operation, Target
+from hdl.factors import FACTOR
+from hdl.layouts import TAG_BITS, Layouts
+from hdl.program_store import ProgramStore
+from hdl.table_bus import write_signature
+from tests.hdl.bench import Bench, Load, simulate
+from tests.hdl.programs import random_program
+
+_NUMBER = 1
+_FACTOR_BITS = 4
+_CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4)
+CASES = {
+    "lanes": lambda: Alone(_CONFIG),
+    "serial": lambda: Alone(dataclasses.replace(_CONFIG, lanes=0, indexes=0)),
+}
+
+
+class Alone(wiring.Component):
+    """The store without the rest of the unit; an address and a route tag are read."""
+
+    def __init__(self, config: DeviceConfig) -> None:
+        self.config, self.number = config, _NUMBER
+        self.layouts = layouts = Layouts(config)
+        source = data.StructLayout({"factor": _FACTOR_BITS, "known": 1})
+        super().__init__(
+            {
+                "write": In(write_signature()),
+                "half": In(1),
+                "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
+                "used": Out(range(config.factors + 1)),
+                "last": Out(ADDRESS_BITS),
+                "start": Out(ADDRESS_BITS),
+                "sources": Out(data.ArrayLayout(source, len(isa.FACTOR_REGISTERS))),
+                "address": In(ADDRESS_BITS),
+                "instruction": Out(
+                    data.StructLayout({"word": isa.WORD_BITS, "factor": _FACTOR_BITS, "join": 1})
+                ),
+                "tag": In(TAG_BITS),
+                "destination": Out(layouts.destination),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        store = ProgramStore(m, self, self.half)
+        words, leads = store.instructions.read_port(), store.destinations.read_port()
+        m.d.comb += [
+            self.last.eq(store.last[self.half]),
+            self.start.eq(store.start),
+            self.sources.eq(store.sources),
+            words.addr.eq(Cat(self.address, self.half)),
+            self.instruction.eq(words.data),
+            leads.addr.eq(Cat(self.tag, self.half)),
+            self.destination.eq(leads.data),
+        ]
+        return m
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_program_store(case: str) -> None:
+    simulate(__name__, CASES, case)
+
+
+@cocotb.test()
+async def every_word_and_what_is_known_of_it(dut: object) -> None:
+    bench = Bench(dut, CASES)
+    chance, config = bench.chance, bench.component.config
+    await bench.reset()
+    load = Load(bench)
+    seen: Counter = Counter()
+    before: tuple | None = None
+    for _ in range(40):
+        program = random_program(chance, chance.choice([2, 6, 15, 30]), config.factors)
+        leads = [{"areas": chance.randrange(16), "output": chance.getrandbits(1)} for _ in range(8)]
+        await load.words(_commands(program, leads))
+        # Not for this area; must change nothing.
+        bench.set("write.unit", 2)
+        if before:
+            await _exchange(bench, load)
+            await _check(bench, *before, seen)
+            await _exchange(bench, load)
+        await _check(bench, program, leads, seen)
+        before = program, leads
+        bench.set("write.target", Target.INSTRUCTION)
+        bench.set("write.valid", 1)
+        await bench.tick()
+        bench.set("write.valid", 0)
+    assert seen["CMP after others"]
+    assert seen["register written twice"]
+
+
+async def _exchange(bench: Bench, load: Load) -> None:
+    load.half ^= 1
+    bench.set("half", load.half)
+
+
+def _commands(program: list[isa.Instruction], leads: list[dict]) -> list[Command]:
+    end = len(program) - 1
+    return [
+        Command(
+            Operation.WRITE, Target.INSTRUCTION, _NUMBER, at, i.encode() | LAST_WORD * (at == end)
+        )
+        for at, i in enumerate(program)
+    ] + [
+        Command(Operation.WRITE, Target.DESTINATION, 0, tag, lead["areas"] | lead["output"] << 4)
+        for tag, lead in enumerate(leads)
+    ]
+
+
+async def _check(
+    bench: Bench, program: list[isa.Instruction], leads: list[dict], seen: Counter
+) -> None:
+    for _ in range(5):
+        await bench.tick()
+    cmps = [at for at, i in enumerate(program) if isinstance(i, isa.Cmp)]
+    leading = next(at for at, i in enumerate(program) if not isinstance(i, isa.Cmp))
+    for at, instruction in enumerate(program):
+        bench.set("address", at)
+        await bench.tick()
+        await bench.settle()
+        read = bench.get("instruction")
+        assert read["word"] == instruction.encode()
+        assert read["join"] == isinstance(instruction, isa.Join)
+        assert at not in cmps or read["factor"] == cmps.index(at)
+        await bench.clock()
+    for tag, lead in enumerate(leads):
+        bench.set("tag", tag)
+        await bench.tick()
+        await bench.settle()
+        assert bench.get("destination") == lead
+        await bench.clock()
+    await bench.settle()
+    assert bench.bits("last") == len(program) - 1
+    assert bench.bits("start") == (leading if bench.component.config.lanes else 0)
+    assert bench.bits("used") == len(cmps)
+    factors, sources = bench.get("factors"), [{"factor": 0, "known": 0}] * 16
+    for number, at in enumerate(cmps):
+        cmp = program[at]
+        assert factors[number] == {
+            "window_attribute": cmp.window_attribute, "probe_stream": cmp.probe_stream,
+            "probe_attribute": cmp.probe_attribute, "condition": cmp.condition, "register": cmp.r,
+        }  # fmt: skip
+        seen["CMP after others"] += at >= leading
+        if at < leading:
+            seen["register written twice"] += sources[cmp.r]["known"]
+            sources[cmp.r] = {"factor": number, "known": 1}
+    assert bench.get("sources") == sources
+    await bench.clock()
