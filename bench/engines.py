@@ -6,9 +6,9 @@ time. Figures are seconds of processor time of all its threads for the second pa
 compiled; the first pass is given beside it. Medians of BENCH_REPEATS runs, ours of five; an engine
 that has taken five seconds is not asked again, `runs` says how often each was.
 FlinkCEP would take hours for all events: it gets that fiftieth of them whose number of matches is
-nearest to a fiftieth of all, and its count is checked on these.
-One engine after the other answers each query; `seustream bench engines:Q1,NEXT` measures some anew
-and keeps what the last run found of the others.
+nearest to the mean, and its count is checked on these.
+One engine after the other answers each query; `seustream bench engines:Q1,NEXT` or `engines:fast`
+measures some anew and keeps what the last run found of the others.
 Needs Java 17, `javac`, and Maven, which fetches the engines from Maven Central.
 """
 
@@ -18,7 +18,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -48,7 +48,8 @@ QUERIES = {
     "STRICT": ("strict EAE 60 0>1.1*1 0<1*2", 2),
 }
 STRICT = ("E x; A; E z", "x.price > 60 AND x.price > (1+10%)*a.price AND x.price < z.price")
-PARTS = tuple(QUERIES)
+ENGINES = {"fast": "fast path", "esper": "esper", "siddhi": "siddhi", "flink": "flink"}
+PARTS = (*QUERIES, *ENGINES)
 SHARE = {"esper": 1, "siddhi": 1, "flink": 50}
 """An engine gets one in so many of the events."""
 OURS = 5  # runs of the fast path, which are short
@@ -69,17 +70,27 @@ Row = tuple[object, ...]
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    for program in ("java", "javac", "mvn"):
+    queries = [name for name in QUERIES if name in parts] or list(QUERIES)
+    engines = [name for name in ENGINES if name in parts] or list(ENGINES)
+    java = [name for name in engines if name in SHARE]
+    for program in ("java", "javac", "mvn") if java else ():
         if shutil.which(program) is None:
             raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
     patterns = sibling("patterns")
-    rows = measured_before("engines", HEAD, lambda row: row[0] in set(PARTS) - set(parts))
+    again = {(query, ENGINES[engine]) for query in queries for engine in engines}
+    rows = measured_before("engines", HEAD, lambda row: (row[0], row[2]) not in again)
     with tempfile.TemporaryDirectory() as scratch:
         data = _Data(patterns, Path(scratch))
-        classes = {engine: _compiled(engine, Path(scratch)) for engine in SHARE}
-        for name in parts:
-            rows += _one(patterns, name, classes, data)
-    rows.sort(key=lambda row: PARTS.index(str(row[0])))
+        classes = {engine: _compiled(engine, Path(scratch)) for engine in java}
+        for name in queries:
+            rows += [_ours(patterns, name, data)] if "fast" in engines else []
+            rows += [_theirs(patterns, name, engine, classes[engine], data) for engine in java]
+    for name in QUERIES:
+        counts = {row[6] for row in rows if row[0] == name and row[7] == patterns.EVENTS}
+        if len(counts) > 1:
+            raise AssertionError(f"{name}: the engines disagree: {counts}")
+    order = list(ENGINES.values())
+    rows.sort(key=lambda row: (list(QUERIES).index(str(row[0])), order.index(str(row[2]))))
     return Measurement(
         HEAD,
         rows,
@@ -122,23 +133,25 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
     """How many more events a second the fast path takes, by query and engine."""
     found: dict[str, float] = {}
     speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
-    for (query, engine), speed in speeds.items():
-        if engine != "fast path":
-            found[f"{query}: fast path over {engine}"] = speeds[query, "fast path"] / speed
     for query in dict.fromkeys(query for query, _ in speeds):
-        best = max(speed for (q, e), speed in speeds.items() if q == query and e != "fast path")
-        found[f"{query}: fast path over the best"] = speeds[query, "fast path"] / best
+        others = {e: speed for (q, e), speed in speeds.items() if q == query and e in SHARE}
+        ours = speeds.get((query, ENGINES["fast"]))
+        if ours is None or not others:
+            continue
+        for engine, speed in others.items():
+            found[f"{query}: fast path over {engine}"] = ours / speed
+        found[f"{query}: fast path over the best"] = ours / max(others.values())
     return found
 
 
 def _query(patterns: ModuleType, name: str) -> ir.Query:
-    minutes = QUERIES[name][1]
+    """As the others are asked: a price of each match."""
+    sequence, where = patterns.QUERIES["Q1" if name == "NEXT" else name.partition("-")[0]]
+    using = ""
     if name in ("NEXT", "STRICT"):
-        sequence, where = patterns.QUERIES["Q1"] if name == "NEXT" else STRICT
-        text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min USING {name} RETURN *"
-        return compile_pattern(text, patterns.STREAM)
-    found: ir.Query = patterns.query(name.partition("-")[0], minutes)
-    return found
+        using = f" USING {name}"
+    text = f"PATTERN {sequence} WHERE {where} WITHIN {QUERIES[name][1]} min{using}"
+    return compile_pattern(f"{text} RETURN {sequence[0].lower()}.price", patterns.STREAM)
 
 
 class _Data:
@@ -161,31 +174,30 @@ class _Data:
         return path
 
 
-def _one(patterns: ModuleType, name: str, classes: Mapping[str, str], data: _Data) -> list[Row]:
-    """A query by every engine, ours first; all must agree."""
-    text, minutes = QUERIES[name]
-    label = f"{minutes} min"
-    query = _query(patterns, name)
-    every = patterns.EVENTS
+def _ours(patterns: ModuleType, name: str, data: _Data) -> Row:
+    query, every = _query(patterns, name), patterns.EVENTS
     seconds, found = patterns.timed(lambda: patterns.fast(query, data.table), OURS)
-    begin = (name, label, "fast path")
-    rows: list[Row] = [(*begin, seconds, "", every / seconds, found, every, OURS, patterns.load())]
-    for engine, share in SHARE.items():
-        events = every // share
-        counts = [patterns.fast(query, data.table.slice(k * events, events)) for k in range(share)]
-        part = min(range(share), key=lambda k: abs(counts[k] - found / share))
-        file = data.file(part * events, events)
-        passes: list[tuple[float, float]] = []
-        while len(passes) < patterns.REPEATS and sum(map(sum, passes)) < ENOUGH:
-            counted, times = _java(engine, classes[engine], file, text, minutes)
-            if counted != (counts[part], counts[part]):
-                raise AssertionError(f"{engine}: {counted} matches of {name}, not {counts[part]}")
-            passes.append(times)
-        first, second = (statistics.median(times) for times in zip(*passes, strict=True))
-        speed, load = events / second, patterns.load()
-        begin = (name, label, engine)
-        rows.append((*begin, second, first, speed, counts[part], events, len(passes), load))
-    return rows
+    begin = (name, f"{QUERIES[name][1]} min", ENGINES["fast"])
+    return (*begin, seconds, "", every / seconds, found, every, OURS, patterns.load())
+
+
+def _theirs(patterns: ModuleType, name: str, engine: str, classes: str, data: _Data) -> Row:
+    """An engine's row, if it finds in both passes what we find in its share of the events."""
+    text, minutes = QUERIES[name]
+    query, share = _query(patterns, name), SHARE[engine]
+    events = patterns.EVENTS // share
+    counts = [patterns.fast(query, data.table.slice(k * events, events)) for k in range(share)]
+    part = min(range(share), key=lambda k: abs(counts[k] - sum(counts) / share))
+    passes: list[tuple[float, float]] = []
+    while len(passes) < patterns.REPEATS and sum(map(sum, passes)) < ENOUGH:
+        counted, times = _java(engine, classes, data.file(part * events, events), text, minutes)
+        if counted != (counts[part], counts[part]):
+            raise AssertionError(f"{engine}: {counted} matches of {name}, not {counts[part]}")
+        passes.append(times)
+    first, second = (statistics.median(times) for times in zip(*passes, strict=True))
+    begin, speed = (name, f"{minutes} min", engine), events / second
+    count, load = len(passes), patterns.load()
+    return (*begin, second, first, speed, counts[part], events, count, load)
 
 
 def _compiled(engine: str, scratch: Path) -> str:
