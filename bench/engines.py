@@ -146,12 +146,12 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
 
 def _query(patterns: ModuleType, name: str) -> ir.Query:
     """As the others are asked: a price of each match."""
-    sequence, where = patterns.QUERIES["Q1" if name == "NEXT" else name.partition("-")[0]]
-    using = ""
-    if name in ("NEXT", "STRICT"):
-        using = f" USING {name}"
+    own = {**patterns.QUERIES, "NEXT": patterns.QUERIES["Q1"], "STRICT": STRICT}
+    sequence, where = own[name.partition("-")[0]]
+    using = f" USING {name}" if name in ("NEXT", "STRICT") else ""
+    first = "x" if name == "STRICT" else sequence[0].lower()
     text = f"PATTERN {sequence} WHERE {where} WITHIN {QUERIES[name][1]} min{using}"
-    return compile_pattern(f"{text} RETURN {sequence[0].lower()}.price", patterns.STREAM)
+    return compile_pattern(f"{text} RETURN {first}.price", patterns.STREAM)
 
 
 class _Data:
