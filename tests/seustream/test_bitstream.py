@@ -55,7 +55,7 @@ def test_what_is_refused(
 def test_a_file_where_the_folder_is_to_be(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise AssertionError("the build began")
 
     monkeypatch.setattr(Build, "run", run)
@@ -77,7 +77,7 @@ def test_tools_that_are_not_there(
 def test_a_bitstream_and_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Build, "run", lambda self, seeds, note: (_files(tmp_path), made(60.0)))
+    monkeypatch.setattr(Build, "run", lambda self, *of: (_files(tmp_path), made(60.0)))
     assert main(["bitstream", "--board", "ulx3s", "-o", "build"]) == 0
     assert sorted(path.name for path in Path("build").iterdir()) == sorted(FILES)
     out = capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_a_bitstream_and_its_report(
 def test_failing_timing_leaves_the_report_and_no_bitstream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise TimingFailed(made(44.0), _files(tmp_path))
 
     monkeypatch.setattr(Build, "run", run)
@@ -103,7 +103,7 @@ def test_failing_timing_leaves_the_report_and_no_bitstream(
 def test_what_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise DoesNotFit(self.setting.board, self.setting.config, ["77 block RAMs of 56"])
 
     monkeypatch.setattr(Build, "run", run)
@@ -119,7 +119,7 @@ def test_what_does_not_fit(
 def test_a_tool_that_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise BitstreamFailed("placing failed", "another seed may do")
 
     monkeypatch.setattr(Build, "run", run)
