@@ -13,6 +13,7 @@ from hdl.boards.flow.floorplan import plan
 from hdl.boards.flow.names import plain
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import BoardTop, Setting
+from hdl.config import MAX_STREAMS
 
 # An Amaranth read port gives what was there before a write to the same address in the same cycle;
 # block RAM gives anything. The two cannot meet, or what is read then is not used, in
@@ -30,7 +31,7 @@ SEPARATE = (
     "received", "sending",
 )  # fmt: skip
 # Lie apart on the chip: what each keeps of something common must not become one register for all.
-APART = ("area[0-9]", "selection", "output*")
+APART = (*(f"area{number}" for number in range(MAX_STREAMS)), "selection", "output*")
 # Shallow and wide: a few LUTs a bit, where block RAM would lie empty.
 SHALLOW = ("raws", "tallies")
 
