@@ -32,9 +32,9 @@ SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
 BUILT: dict[str, tuple[str, DeviceConfig]] = {
     f"{board}-{config.name}": (board, config)
     for board, configs in {
-        "ulx3s": ("default", "thesis", "serial", "tiny"),
-        "ecpix5": ("default", "thesis", "tiny"),
-        "icesugar_pro": ("serial", "tiny", SMALL.name),
+        "ulx3s": ("default3", "thesis", "serial", "tiny"),
+        "ecpix5": ("default3", "thesis", "tiny"),
+        "icesugar_pro": ("serial", SMALL.name),
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
