@@ -169,6 +169,14 @@ def bitstream(session: nox.Session) -> None:
 
 
 @nox.session
+def sizes(session: nox.Session) -> None:
+    """Synthesise the known configurations, for the hint what fits; minutes each; `-- tiny` for one."""
+    install(session, "fpga")
+    parts = "".join(f":{parts}" for parts in session.posargs[:1])
+    session.run("seustream", "bench", f"sizes{parts}")
+
+
+@nox.session
 def board(session: nox.Session) -> None:
     """The host link over bad lines and under the whole device contract; netlists at their pins."""
     install(session, "test", "sim", "fpga")

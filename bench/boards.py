@@ -2,14 +2,11 @@
 
 A configuration takes from some minutes to an hour, so this runs only when it is named:
 `seustream bench boards`, or `boards:ulx3s-tiny` for one. What is built is kept; the table goes into
-`docs/reference/boards.md`, the sizes of netlists to `hdl/boards/flow/sizes.json`, by which
-`seustream bitstream` knows what would fit. It needs the dependency group `fpga`.
+`docs/reference/boards.md`. It needs the dependency group `fpga`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -17,7 +14,6 @@ from pathlib import Path
 
 from cosim.verilated.build import cache
 from hdl.boards.board import BOARDS
-from hdl.boards.flow import sizes
 from hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
 from hdl.boards.flow.report import NAMES, Report, segments
 from hdl.boards.tops import Setting
@@ -36,9 +32,9 @@ SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
 BUILT: dict[str, tuple[str, DeviceConfig]] = {
     f"{board}-{config.name}": (board, config)
     for board, configs in {
-        "ulx3s": ("default", "thesis", "serial", "tiny"),
-        "ecpix5": ("default", "thesis"),
-        "icesugar_pro": ("serial", "tiny", SMALL.name),
+        "ulx3s": ("default3", "thesis", "serial", "tiny"),
+        "ecpix5": ("default3", "thesis", "tiny"),
+        "icesugar_pro": ("serial", SMALL.name),
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }
@@ -55,9 +51,6 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     for part in parts:
         board, config = BUILT[part]
         build = Build(Setting(BOARDS[board], config), CONSTRAINTS / board, cache())
-        _, size = build.netlist(_note)
-        if config.name in CONFIGURATIONS:
-            _remember(config.name, dataclasses.asdict(size))
         try:
             _, report = build.run(SEEDS, _note)
         except DoesNotFit as error:
@@ -87,12 +80,6 @@ def _row(report: Report) -> tuple[object, ...]:
         round(report.pairs / 1e6), round(report.tuples / 1e6, 1), round(report.line_tuples),
         f"{path[0].where} to {path[-1].where}" if path else "",
     )  # fmt: skip
-
-
-def _remember(name: str, size: dict[str, int]) -> None:
-    known = json.loads(sizes.FILE.read_text())
-    known[name] = size
-    sizes.FILE.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
 
 def write(rows: Sequence[Sequence[object]]) -> None:

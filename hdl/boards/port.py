@@ -76,15 +76,14 @@ class Deserializer(wiring.Component):
 
 
 class Serializer(wiring.Component):
-    """Messages to bytes.
+    """Messages to bytes. What is shifted is wide, so that it is told to by registers only.
 
     latency     1 cycle to the opcode
-    throughput  a byte a cycle
+    throughput  a byte in 2 cycles
 
     opcode, payload, valid, ready   a message
     bytes       the stream
     clear       drop what there is
-    busy        some of a message is still here
     """
 
     def __init__(self, lengths: dict[int, int]) -> None:
@@ -95,33 +94,40 @@ class Serializer(wiring.Component):
                 "opcode": In(3),
                 "payload": In(8 * self.most),
                 "valid": In(1),
-                "ready": Out(1),
+                "ready": Out(1, init=1),
                 "bytes": Out(stream.Signature(8)),
                 "clear": In(1),
-                "busy": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         shifted = Signal(8 * (1 + self.most))
-        left = Signal(range(self.most + 2))
-        m.d.comb += [
-            self.busy.eq(left != 0),
-            self.ready.eq(left == 0),
-            self.bytes.valid.eq(left != 0),
-            self.bytes.payload.eq(shifted[:8]),
-        ]
+        left = Signal(range(self.most + 2))  # bytes, the one at hand included
+        shift = Signal()
+        m.d.comb += self.bytes.payload.eq(shifted[:8])
+        m.d.sync += shift.eq(self.bytes.valid & self.bytes.ready)
+        with m.If(self.bytes.ready):
+            m.d.sync += self.bytes.valid.eq(0)
+        with m.If(shift):
+            m.d.sync += [
+                shifted.eq(shifted >> 8),
+                left.eq(left - 1),
+                self.bytes.valid.eq(left != 1),
+                self.ready.eq(left == 1),
+            ]
         with m.If(self.valid & self.ready):
-            m.d.sync += shifted.eq(Cat(self.opcode, C(0, 5), self.payload))
+            m.d.sync += [
+                shifted.eq(Cat(self.opcode, C(0, 5), self.payload)),
+                self.bytes.valid.eq(1),
+                self.ready.eq(0),
+            ]
             with m.Switch(self.opcode):
                 for opcode, length in self.lengths.items():
                     with m.Case(opcode):
                         m.d.sync += left.eq(1 + length)
-        with m.If(self.bytes.valid & self.bytes.ready):
-            m.d.sync += [shifted.eq(shifted >> 8), left.eq(left - 1)]
         with m.If(self.clear):
-            m.d.sync += left.eq(0)
+            m.d.sync += [self.bytes.valid.eq(0), shift.eq(0), self.ready.eq(1)]
         return m
 
 
@@ -134,8 +140,8 @@ class HostPort(wiring.Component):
     what the processor still gives, until it is empty. A command or a raw tuple that waits is taken
     back, which the processor's doors allow.
 
-    latency     that of serializer and deserializer
-    throughput  a byte a cycle each way
+    latency     that of serializer and deserializer, and a cycle on the way out
+    throughput  a byte a cycle in, and one in 2 cycles out
 
     from_host, to_host   messages
     commands ... idle    of the processor
@@ -184,7 +190,9 @@ class HostPort(wiring.Component):
         m.d.comb += [incoming.clear.eq(self.clear), outgoing.clear.eq(self.clear)]
 
         calm = Signal(range(_CALM + 1))  # cycles without anything in flight
-        with m.If(~self.idle | (self.raw.valid & ~self.clear) | outgoing.busy):
+        chosen = Signal(max(Reply) + 1)  # what goes out next, a bit each
+        busy = ~outgoing.ready | chosen.any()
+        with m.If(~self.idle | (self.raw.valid & ~self.clear) | busy):
             m.d.sync += calm.eq(0)
         with m.Elif(calm != _CALM):
             m.d.sync += calm.eq(calm + 1)
@@ -218,25 +226,23 @@ class HostPort(wiring.Component):
         with m.If(self.commands.valid & self.commands.ready):
             m.d.sync += asked.eq(1)
 
-        # Out: one of them at a time, answers first, a mark when there is nothing else.
-        earlier: Value = self.clear
+        # Out: one of them at a time, answers first, a mark when there is nothing else. Which it is to
+        # be is known a cycle before it is taken.
+        earlier: Value = self.clear | ~outgoing.ready | chosen.any()
         for reply, port in streams.items():
-            free = outgoing.ready & ~earlier
-            m.d.comb += port.ready.eq(self.clear | free)
-            with m.If(port.valid & free):
+            m.d.sync += chosen[reply].eq(port.valid & ~earlier)
+            m.d.comb += port.ready.eq(self.clear | chosen[reply])
+            with m.If(chosen[reply]):
                 m.d.comb += [
-                    outgoing.valid.eq(1),
                     outgoing.opcode.eq(reply),
                     outgoing.payload.eq(Value.cast(port.payload)),
                 ]
             earlier = earlier | port.valid
-        with m.If(marked & outgoing.ready & ~earlier):
-            m.d.comb += [
-                outgoing.valid.eq(1),
-                outgoing.opcode.eq(Reply.MARK),
-                outgoing.payload.eq(mark),
-            ]
+        m.d.sync += chosen[Reply.MARK].eq(marked & ~earlier)
+        with m.If(chosen[Reply.MARK]):
+            m.d.comb += [outgoing.opcode.eq(Reply.MARK), outgoing.payload.eq(mark)]
             m.d.sync += marked.eq(0)
+        m.d.comb += outgoing.valid.eq(chosen.any())
         with m.If(self.responses.valid & self.responses.ready):
             m.d.sync += asked.eq(0)
         with m.If(self.clear):

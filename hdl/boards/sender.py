@@ -63,9 +63,14 @@ class Sender(wiring.Component):
         # How many are kept, and how many of them are on their way: a cycle late, as all that is
         # compared here, for the clock's sake. Nothing of it changes two cycles in a row.
         kept, gone = Signal(PLACE_BITS), Signal(PLACE_BITS)
-        m.d.sync += [kept.eq(end - first), gone.eq(sent - first)]
+        room = Signal()
+        m.d.sync += [
+            kept.eq(end - first),
+            gone.eq(sent - first),
+            room.eq(kept < self.depth - _LATE),
+        ]
         m.d.comb += [
-            self.bytes.ready.eq(kept < self.depth - _LATE),
+            self.bytes.ready.eq(room),
             self.empty.eq(kept == 0),
             write.en.eq(self.bytes.valid & self.bytes.ready),
             write.addr.eq(end[:address]),
@@ -121,5 +126,5 @@ class Sender(wiring.Component):
                 m.d.sync += most.eq(Mux(most > MOST - STEP, MOST, most + STEP))
         with m.If(self.clear):
             m.d.sync += [s.eq(0) for s in (first, sent, end, limit, kept, fresh, heard)]
-            m.d.sync += most.eq(MOST)
+            m.d.sync += [most.eq(MOST), room.eq(0)]
         return m

@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="placements to try until one reaches the clock (default: %(default)s)",
     )
     parser.add_argument(
+        "--every-seed", action="store_true", help="try all of them, and take the best"
+    )
+    parser.add_argument(
         "-o", dest="output", type=Path, default=Path(), metavar="DIR", help="where the files go"
     )
 
@@ -63,12 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     build = Build(setting, constraints_of(board), cache())
     try:
         with Notes() as note:
-            folder, report = build.run(arguments.seeds, note)
+            folder, report = build.run(arguments.seeds, note, arguments.every_seed)
     except (SettingRefused, ClockRefused) as error:
         raise UserError([str(error)]) from None
     except DoesNotFit as error:
         fits = nearest(board.part, config)
-        hint = f"--config {fits} fits" if fits else "no named configuration is known to fit"
+        hint = f"--config {fits} fits" if fits else "no configuration is known to fit"
         raise UserError([str(error)], hint=hint) from None
     except TimingFailed as error:
         _copy(error.folder, arguments.output, FILES[1:])

@@ -30,7 +30,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (
             ["--board", "ulx3s", "--config", "qq"],
             "no configuration 'qq'",
-            "known: default, default3, thesis",
+            "known: default, default3",
         ),
         (["--board", "ulx3s", "--seeds", "0"], "--seeds 0: want 1 or more", None),
         (["--board", "ulx3s", "--clock", "2"], "clock 2 MHz: want 3.125 to 400", None),
@@ -59,7 +59,7 @@ def test_what_is_refused(
 def test_a_file_where_the_folder_is_to_be(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise AssertionError("the build began")
 
     monkeypatch.setattr(Build, "run", run)
@@ -81,7 +81,7 @@ def test_tools_that_are_not_there(
 def test_a_bitstream_and_its_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Build, "run", lambda self, seeds, note: (_files(tmp_path), made(60.0)))
+    monkeypatch.setattr(Build, "run", lambda self, *of: (_files(tmp_path), made(60.0)))
     assert main(["bitstream", "--board", "ulx3s", "-o", "build"]) == 0
     assert sorted(path.name for path in Path("build").iterdir()) == sorted(FILES)
     out = capsys.readouterr().out
@@ -92,7 +92,7 @@ def test_a_bitstream_and_its_report(
 def test_failing_timing_leaves_the_report_and_no_bitstream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise TimingFailed(made(44.0), _files(tmp_path))
 
     monkeypatch.setattr(Build, "run", run)
@@ -107,7 +107,7 @@ def test_failing_timing_leaves_the_report_and_no_bitstream(
 def test_what_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise DoesNotFit(self.setting.board, self.setting.config, ["77 block RAMs of 56"])
 
     monkeypatch.setattr(Build, "run", run)
@@ -123,7 +123,7 @@ def test_what_does_not_fit(
 def test_a_tool_that_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(self: Build, seeds: int, note: object) -> None:
+    def run(self: Build, *of: object) -> None:
         raise BitstreamFailed("placing failed", "another seed may do")
 
     monkeypatch.setattr(Build, "run", run)

@@ -9,7 +9,7 @@ _ROUND = str.maketrans("[]", "()")
 
 
 def plain(rtlil: str) -> str:
-    """RTLIL in which no name has square brackets. Amaranth gives the first field of an array `keys`
-    the name `keys[0]`; so does yosys, when it maps to LUTs, to the first bit of a port `keys`, and
-    then stops because the two are not of one width."""
+    """RTLIL in which no name has square brackets. Amaranth calls the first field of an array `keys`
+    `keys[0]`, a word; to yosys, when it maps to LUTs, that is the first bit of `keys`. It then stops
+    with an assertion about widths: it did at the join areas of `tiny`."""
     return _NAME.sub(lambda name: name[0].translate(_ROUND), rtlil)

@@ -138,7 +138,9 @@ class Report:
         lines += [
             "",
             f"  clock       {best.clock:.1f} MHz reached, {best.wanted:g} MHz asked: {verdict}",
-            "  seeds       " + ", ".join(f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried),
+            "  seeds       "
+            + ", ".join(f"{p.seed}: {p.clock:.1f} MHz" for p in self.tried)
+            + f"; {sum(p.meets for p in self.tried)} of {len(self.tried)} met it",
             f"  pairs       {self.pairs / 1e6:,.0f} million a second at most",
             f"  tuples      {self.tuples / 1e6:.1f} million a second into the processor,"
             f" {self.line_tuples:,.0f} over the serial port, at most",

@@ -11,7 +11,7 @@ import pytest
 from compiler.wjasip.image import encode
 from cosim.boards.virtual import VirtualBoard
 from cosim.link.device import BoardDevice
-from cosim.link.errors import BoardRefused, LinkError, NoAnswer, NoPort
+from cosim.link.errors import BoardRefused, NoAnswer, NoPort
 from cosim.link.serial import SerialAddress, open_board
 from cosim.link.session import Session
 from hdl.boards.identity import version
@@ -112,26 +112,3 @@ def test_noise_is_no_board() -> None:
     with pytest.raises(NoAnswer):
         session.open()
     assert session.refused
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "serial:",
-        "serial://",
-        "tcp:///dev/ttyUSB0",
-        "serial:///dev/ttyUSB0?baud=fast",
-        "serial:///dev/ttyUSB0?baud=1",
-        "serial:///dev/ttyUSB0?speed=9600",
-    ],
-)
-def test_addresses_are_checked(address: str) -> None:
-    with pytest.raises(LinkError, match="want") as refused:
-        SerialAddress.parse(address)
-    assert refused.value.hint is not None
-
-
-def test_addresses() -> None:
-    assert SerialAddress.parse("serial:///dev/ttyUSB0") == SerialAddress("/dev/ttyUSB0")
-    assert SerialAddress.parse("serial:///dev/x?baud=3000000").baud == 3_000_000
-    assert SerialAddress.parse("serial://COM3").port == "COM3"

@@ -165,6 +165,14 @@ def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert sizes.nearest(dataclasses.replace(part, cells=10), TINY) is None
 
 
+def test_for_every_part_something_is_known_to_fit() -> None:
+    """And it is what `--config` takes."""
+    for board in BOARDS.values():
+        name = sizes.nearest(board.part, dataclasses.replace(TINY, name="what does not fit"))
+        assert name is not None
+        assert name in CONFIGURATIONS or Path(name).exists()
+
+
 def test_builds_differ_by_all_that_goes_into_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,3 +212,28 @@ def test_a_seed_is_what_it_was(tmp_path: Path) -> None:
     data = json.loads(json.dumps(dataclasses.asdict(placed)))
     data["used"] = {cell: tuple(pair) for cell, pair in data["used"].items()}
     assert Placed(**data) == placed
+
+
+@pytest.mark.parametrize(("every", "tried"), [(False, [1, 2]), (True, [1, 2, 3, 4])])
+def test_seeds_are_tried_until_one_will_do_or_all(
+    every: bool, tried: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a seed that was placed once is not placed again."""
+    clocks = {1: 40.0, 2: 55.0, 3: 60.0, 4: 45.0}
+    placed: list[int] = []
+
+    def place(board: object, pins: object, clock: float, seed: int, *of: object) -> Placed:
+        placed.append(seed)
+        return Placed(seed, clocks[seed], clock, [], {})
+
+    monkeypatch.setattr("hdl.boards.flow.bitstream.place", place)
+    monkeypatch.setattr("hdl.boards.flow.bitstream.pack", lambda *of: None)
+    monkeypatch.setattr("hdl.boards.flow.bitstream._write", lambda *of: None)
+    monkeypatch.setattr(Build, "netlist", lambda self, note: (tmp_path, Size(1, 1, 1)))
+    build = Build(Setting(ULX3S, TINY), tmp_path, tmp_path)
+    for _ in range(2):
+        _, report = build.run(4, lambda what: None, every)
+        assert [p.seed for p in report.tried] == tried
+        assert report.best.seed == tried[-1 if not every else 2]
+    assert placed == tried
+    assert f"{2 if every else 1} of {len(tried)} met it" in report.to_text()

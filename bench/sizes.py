@@ -1,0 +1,53 @@
+"""What netlists of the known configurations need, and which parts they fit.
+
+Synthesis takes minutes each, so this runs only when it is named: `seustream bench sizes`, or
+`sizes:tiny` for one. What comes of it goes to `hdl/boards/flow/sizes.json`, by which `seustream bitstream`
+knows what fits a part when something does not. It needs the dependency group `fpga`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from bench.boards import CONSTRAINTS, SMALL, _note
+from cosim.verilated.build import cache
+from hdl.boards.board import BOARDS, Board
+from hdl.boards.flow.bitstream import Build
+from hdl.boards.flow.sizes import FILE
+from hdl.boards.flow.synthesis import Size
+from hdl.boards.tops import Setting
+from hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.commands.bench import Measurement
+
+TITLE = "sizes: what known configurations need of an FPGA"
+LONG = True  # only when named
+
+KNOWN: dict[str, tuple[str, DeviceConfig, Board]] = {
+    **{name: (name, config, BOARDS["ulx3s"]) for name, config in CONFIGURATIONS.items()},
+    SMALL.name: ("constraints/small.json", SMALL, BOARDS["icesugar_pro"]),
+}
+"""What `--config` takes, what it means, and a board around it: others differ by some LEDs."""
+PARTS = tuple(KNOWN)
+
+
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
+    rows = []
+    for part in parts:
+        typed, config, board = KNOWN[part]
+        _, size = Build(Setting(board, config), CONSTRAINTS / board.name, cache()).netlist(_note)
+        known = json.loads(FILE.read_text())
+        known[typed] = dataclasses.asdict(size)
+        FILE.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+        rows.append((typed, size.cells, size.registers, size.ram, ", ".join(_fits(size))))
+    return Measurement(
+        ("configuration", "LUT4", "registers", "block RAM", "fits"),
+        rows,
+        {},
+        "of the netlist, before placing",
+    )
+
+
+def _fits(size: Size) -> list[str]:
+    return [board.name for board in BOARDS.values() if not size.exceeds(board.part)]
