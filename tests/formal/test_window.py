@@ -263,14 +263,21 @@ class WindowKeepsWhatItMust(Specification):
         chosen = self.made.submodules.selections.read_port(domain="comb")
         m.d.comb += [stamp.addr.eq(slot), chosen.addr.eq(slot)]
         self.claim(m, ~kept | (stamp.data.as_value() == component[: 2 * WIDTH]))
-        self.claim(m, ~kept | (chosen.data == selection))
+        # Selection bits are written a cycle later, from registers; nobody may look so soon.
+        (port,) = self.made.submodules.selections.write_ports
+        late = Signal()
+        m.d.comb += late.eq(port.en & (port.addr == slot))
+        self.claim(m, ~kept | (Mux(late, port.data, chosen.data) == selection))
+        self.claim(m, port.en == before(m, window.store | window.rewrite))
+        self.claim(m, ~late | ~looks)
+        self.claim(m, ~port.en | ~window.snapshot)
         # What its readers get.
         asked = kept & (window.fetch == slot) & window.fetching
         for _ in range(3):
             asked = before(m, asked) & kept
         self.claim(m, ~asked | (window.fetched.as_value() == component))
-        hit = before(m, kept & (window.hit == slot) & window.hit_take & ~window.rewrite)
-        self.claim(m, ~(hit & kept & ~before(m, window.rewrite)) | (window.hit_bits == selection))
+        hit = kept & (window.hit == slot) & window.hit_take & ~window.rewrite & ~late
+        self.claim(m, ~(before(m, hit) & kept) | (window.hit_bits == selection))
         row_bits = window.row_bits
         bank_bits = bits - row_bits
         read = kept & (window.row == slot[bank_bits:]) & ~window.fetching
@@ -300,6 +307,7 @@ class WindowKeepsWhatItMust(Specification):
         """Nothing anyone was promised; what makes the promises provable by induction."""
         window, env, made, depth = self.window, self.env, self.made, self.depth
         head, tail, stored = window.end, window.first, window.occupancy
+        self.claim(m, (head - tail)[: len(head)] == stored)
         bits = len(window.written)
         known = inside(made, "known")
         oldest = [inside(made, f"oldest{i}") for i in range(2)]
