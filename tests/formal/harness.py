@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import os
 import re
 import signal
@@ -287,7 +288,8 @@ def _search(case: Case, specification: Specification, directory: Path) -> None:
     unrolled = Unrolled(circuit)
     bads = [unrolled.cycle() for _ in range(case.depth)]
     # Claims all at once; points one by one, for each must be reached.
-    asked = list(zip(*bads, strict=True)) if case.mode == "meet" else [sum(bads, [])]
+    each = zip(*bads, strict=True)
+    asked = list(each) if case.mode == "meet" else [list(itertools.chain(*each))]
     answers = []
     for any_of in asked:
         question = unrolled.question(list(any_of))

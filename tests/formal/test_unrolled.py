@@ -39,7 +39,7 @@ def reached(circuit: Circuit, cycles: int, tmp_path: Path) -> bool:
     return question is not None and bool(solve(question, tmp_path, SOLVER, 60))
 
 
-@pytest.mark.parametrize("cycles, can", [(1, False), (3, False), (4, True), (6, True)])
+@pytest.mark.parametrize(("cycles", "can"), [(1, False), (3, False), (4, True), (6, True)])
 def test_a_counter_is_3_in_its_fourth_cycle(cycles: int, can: bool, tmp_path: Path) -> None:
     assert reached(counter(), cycles, tmp_path) == can
 

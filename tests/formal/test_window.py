@@ -269,7 +269,7 @@ class WindowKeepsWhatItMust(Specification):
         m.d.comb += late.eq(port.en & (port.addr == slot))
         self.claim(m, ~kept | (Mux(late, port.data, chosen.data) == selection))
         self.claim(m, port.en == before(m, window.store | window.rewrite))
-        self.claim(m, ~late | ~looks)
+        self.claim(m, ~late | ~(followed & looks))
         self.claim(m, ~port.en | ~window.snapshot)
         # What its readers get.
         asked = kept & (window.fetch == slot) & window.fetching
