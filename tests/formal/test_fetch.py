@@ -157,18 +157,18 @@ def faulty(old: str, new: str) -> object:
     "case",
     [
         proof("fetch", FetchFetches, "prove", 10, campaign=False),
-        proof("fetch", FetchFetches, "cover", 14),
+        proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
             faulty("self.fetching.eq(wanted[0].any())", "self.fetching.eq(wanted[1].any())"),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),
         proof(
             "own-as-stored",
             faulty("(read.data.stream == number) & ~as_stored", "read.data.stream == number"),
-            "bmc",
+            "search",
             12,
             "FAIL",
             campaign=False,

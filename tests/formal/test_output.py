@@ -174,16 +174,20 @@ def delivers(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("output", delivers(), "bmc", 18, campaign=False),
-        proof("output", delivers(), "bmc", 24),
+        proof("output", delivers(), "search", 18, campaign=False),
+        proof("output", delivers(), "search", 24),
         proof("output", delivers(), "meet", 36),
         proof(
-            "age-off-by-one", delivers(("ages[s] <= window", "ages[s] < window")), "bmc", 22, "FAIL"
+            "age-off-by-one",
+            delivers(("ages[s] <= window", "ages[s] < window")),
+            "search",
+            22,
+            "FAIL",
         ),
         proof(
             "rank-off-by-one",
             delivers(("ranks[s] < window", "ranks[s] <= window")),
-            "bmc",
+            "search",
             22,
             "FAIL",
         ),

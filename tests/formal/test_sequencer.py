@@ -247,38 +247,37 @@ def sends(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("sequencer", sends(), "bmc", 16),
         proof("sequencer", sends(), "prove", 8, campaign=False),
-        proof("sequencer", sends(), "cover", 16),
+        proof("sequencer", sends(), "meet", 16),
         proof(
             "freed-while-sent",
             sends(("~unsent[number] & (count == 0)", "(count == 0)")),
-            "bmc",
+            "search",
             16,
             "FAIL",
         ),
         proof(
             "done-too-soon",
             sends(("for stage in range(3):", "for stage in range(1):")),
-            "bmc",
+            "search",
             16,
             "FAIL",
         ),
         proof(
             "stores-unsettled",
             sends(("ready.eq(self.settled.all()", "ready.eq(self.settled.any()")),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),
         proof(
             "settled-before",
             sends(("self.settled.all() & ~self.check", "self.settled.all()")),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),
-        proof("context-twice", sends(("~active.bit_select(ahead, 1)", "1")), "bmc", 16, "FAIL"),
+        proof("context-twice", sends(("~active.bit_select(ahead, 1)", "1")), "search", 16, "FAIL"),
     ],
 )
 def test_sequencer(case: Case, tmp_path: Path) -> None:

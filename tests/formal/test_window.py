@@ -419,11 +419,11 @@ def faulty(old: str, new: str) -> object:
     [
         proof("window", WindowKeepsWhatItMust, "prove", 5, campaign=False),
         proof("window-of-4", deeper(4, 2), "prove", 5),
-        proof("window", WindowKeepsWhatItMust, "cover", 30),
+        proof("window", WindowKeepsWhatItMust, "meet", 30),
         proof(
             "never-uncountable",
             faulty("(ages[i][-1] | ranks[i][-1])", "0"),
-            "bmc",
+            "search",
             16,
             "FAIL",
             campaign=False,
@@ -431,39 +431,43 @@ def faulty(old: str, new: str) -> object:
         proof(
             "settles-early",
             faulty("last = both & ~uncountable[1]", "last = both"),
-            "bmc",
+            "search",
             24,
             "FAIL",
         ),
         proof(
             "rank-forgotten",
             faulty("too_old & (ranks[i] >= self.rows) & ~forever", "too_old & ~forever"),
-            "bmc",
+            "search",
             14,
             "FAIL",
         ),
         proof(
             "age-off-by-one",
             faulty("ages[i] > self.ticks", "ages[i] >= self.ticks"),
-            "bmc",
+            "search",
             14,
             "FAIL",
         ),
         proof(
             "second-unknown",
             faulty("dead[0] & both & dead[1]", "dead[0] & dead[1]"),
-            "bmc",
+            "search",
             14,
             "FAIL",
         ),
         proof(
-            "no-room", faulty("room.eq(self._room | ~self.wanted)", "room.eq(1)"), "bmc", 24, "FAIL"
+            "no-room",
+            faulty("room.eq(self._room | ~self.wanted)", "room.eq(1)"),
+            "search",
+            24,
+            "FAIL",
         ),
-        proof("displaced-too-soon", faulty(" & ~lately.any()", ""), "bmc", 24, "FAIL"),
+        proof("displaced-too-soon", faulty(" & ~lately.any()", ""), "search", 24, "FAIL"),
         proof(
             "view-overwritten",
             faulty("Mux(self.busy, tails[self.oldest], self._tail)", "self._tail"),
-            "bmc",
+            "search",
             24,
             "FAIL",
         ),
@@ -472,7 +476,7 @@ def faulty(old: str, new: str) -> object:
             faulty(
                 ".eq(self._stored_now),\n            ]", ".eq(self._stored_now - 1),\n            ]"
             ),
-            "bmc",
+            "search",
             14,
             "FAIL",
         ),
@@ -480,7 +484,7 @@ def faulty(old: str, new: str) -> object:
         proof(
             "prefetch-in-clear",
             faulty("lacks & (left == 0) & ~self.clear", "lacks & (left == 0)"),
-            "bmc",
+            "search",
             14,
             "FAIL",
         ),

@@ -16,14 +16,14 @@ from pathlib import Path
 SCRIPT = """\
 read_rtlil top.il
 prep -flatten -top top
-async2sync
-chformal -lower
 memory_map
 opt -full
 techmap
 opt -full
 dffunmap
 simplemap
+async2sync
+chformal -lower
 aigmap
 opt_clean
 write_aiger -ascii top.aag
