@@ -39,7 +39,7 @@ VARIANTS: dict[str, tuple[DeviceConfig, int]] = {
     "thesis": (CONFIGURATIONS["thesis"], 140),
     "thesis3": (_variant("thesis", streams=3), 140),
     "thesis3x16": (_variant("thesis", streams=3, lanes=16), 140),
-    "default3": (_variant("default", streams=3), 110),
+    "default3": (CONFIGURATIONS["default3"], 110),
     "default3x4": (_variant("default", streams=3, lanes=4), 110),
 }
 PARTS = tuple(VARIANTS)

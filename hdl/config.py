@@ -145,10 +145,12 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
     for config in (
         # The product: every X-SQL type of up to 32 bits is exact in the device.
         DeviceConfig(),
+        # The product on an ECP5-85, whose block RAM holds three areas of it.
+        DeviceConfig(name="default3", streams=3),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8),
+        DeviceConfig(name="thesis", attribute_width=8, comparators=8),
         # The smallest: the thesis's own way of executing, one comparison at a time.
-        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
+        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0, comparators=8),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",

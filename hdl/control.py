@@ -260,7 +260,25 @@ class ControlUnit(wiring.Component):
         furthest = Array(Signal(ADDRESS_BITS, name=f"furthest_{s}") for s in range(n))
         compares = Array(Signal(range(config.factors + 2), name=f"cmps_{s}") for s in range(n))
 
+        # Addresses are looked at in two steps: the order of entries, then all the rest.
         address, unit = command.address, command.unit
+        in_order, beyond = Signal(), Signal()
+        m.d.sync += in_order.eq((address == 0) | (address == expected[Target.SELECTION][unit]))
+        reaches = {
+            Target.SELECTION: ~in_order | (address >= config.comparisons),
+            Target.PROBE_PLAN: address >= config.tags,
+            Target.DESTINATION: address >= config.tags,
+            Target.QUERIES: address >= config.tags,
+            Target.WINDOW: (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2),
+            Target.RANGE: address > 2,
+            Target.INDEX: address >= config.indexes,
+            Target.RAW_ROUTE: address != 0,
+            Target.ROWS: address != 0,
+        }
+        with m.Switch(command.target):
+            for table, too_far in reaches.items():
+                with m.Case(table):
+                    m.d.sync += beyond.eq(too_far)
         with m.If(unit >= n):
             refuse(Verdict.BAD_TARGET)
         with m.Else():
@@ -270,31 +288,14 @@ class ControlUnit(wiring.Component):
                         m, command, writing, verdict, expected[Target.INSTRUCTION][unit],
                         furthest[unit], compares[unit], programs,
                     )  # fmt: skip
-                with m.Case(Target.SELECTION):
-                    in_order = (address == 0) | (address == expected[Target.SELECTION][unit])
-                    with m.If(~in_order | (address >= config.comparisons)):
+                with m.Case(*reaches):
+                    with m.If(beyond):
                         refuse(Verdict.BAD_ADDRESS)
-                    with m.If(writing):
+                    with m.If(writing & (command.target == Target.SELECTION)):
                         m.d.sync += expected[Target.SELECTION][unit].eq(address + 1)
                         m.d.sync += selections.eq(
                             Mux(command.data[0], selections | unit_is, selections & ~unit_is)
                         )
-                with m.Case(Target.PROBE_PLAN, Target.DESTINATION, Target.QUERIES):
-                    with m.If(address >= config.tags):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.WINDOW):
-                    over = (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2)
-                    with m.If(over):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.RANGE):
-                    with m.If(address > 2):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.INDEX):
-                    with m.If(address >= config.indexes):
-                        refuse(Verdict.BAD_ADDRESS)
-                with m.Case(Target.RAW_ROUTE, Target.ROWS):
-                    with m.If(address != 0):
-                        refuse(Verdict.BAD_ADDRESS)
                 with m.Default():
                     refuse(Verdict.BAD_TARGET)
 

@@ -165,6 +165,7 @@ class ExecutionUnit(wiring.Component):
 
         emitted = Signal(self._emitting_layout)  # a JOIN, looking up its destination
         looking = Signal()
+        joining = Signal()  # looks up, or waits for the router; its own register, for it stops all
         with m.If(~running & waits & ~pair.end):
             m.d.comb += [begin.eq(1), taken.eq(1)]
             m.d.sync += [
@@ -184,7 +185,7 @@ class ExecutionUnit(wiring.Component):
                 )
         m.d.sync += self.commit.eq(0)
         ends = ~running & waits & pair.end
-        with m.If(ends & ~looking & ~self.emit & ~self.rewind & ~self.commit):
+        with m.If(ends & ~joining & ~self.rewind & ~self.commit):
             m.d.comb += taken.eq(1)
             m.d.sync += self.commit.eq(1)
 
@@ -285,7 +286,7 @@ class ExecutionUnit(wiring.Component):
             joins.eq(ready & does.join & does.a & ~does.again),
         ]
         # Any JOIN waits for the one before.
-        waiting = ready & does.join & (looking | self.emit)
+        waiting = ready & does.join & joining
         m.d.comb += go.eq(~waiting)
         with m.If(acts & jump):
             m.d.sync += pc.eq(does.target)
@@ -299,19 +300,23 @@ class ExecutionUnit(wiring.Component):
             self._destination.addr.eq(Cat(does.tag, self._half_read)),
             self._destination.en.eq(go),
         ]
-        with m.If(joins & go):
-            m.d.sync += looking.eq(1)
+        looks_next, emits_next, gives_up = Signal(), Signal(), Signal()
+        m.d.comb += [
+            looks_next.eq(joins & go & ~self.rewind),
+            emits_next.eq((self.emit | looking) & ~self.granted & ~gives_up & ~self.rewind),
+        ]
+        m.d.sync += [
+            looking.eq(looks_next),
+            self.emit.eq(emits_next),
+            joining.eq(looks_next | emits_next),
+        ]
         with m.If(go):
             m.d.sync += [emitted.tag.eq(does.tag), emitted.slot.eq(slot), emitted.pc.eq(does.at)]
         with m.If(looking):
             m.d.sync += [
-                looking.eq(0),
-                self.emit.eq(1),
                 self._emitting.eq(emitted),
                 self.destination.eq(self._destination.data),
             ]
-        with m.If(self.granted):
-            m.d.sync += self.emit.eq(0)
         joined = self.emitted
         m.d.comb += [
             joined.eq(probe.reference),
@@ -331,9 +336,8 @@ class ExecutionUnit(wiring.Component):
         with m.Else():
             m.d.sync += stuck.eq(0)
         # From a register, for it reaches far; the request is withdrawn meanwhile.
-        m.d.sync += self.rewind.eq(0)
-        with m.If(stuck.all() & self.emit & ~self.roomy & ~self.granted):
-            m.d.sync += [self.rewind.eq(1), self.emit.eq(0)]
+        m.d.comb += gives_up.eq(stuck.all() & self.emit & ~self.roomy & ~self.granted)
+        m.d.sync += self.rewind.eq(gives_up)
         with m.If(self.rewind):
             m.d.sync += [
                 waits.eq(0),
@@ -343,8 +347,6 @@ class ExecutionUnit(wiring.Component):
                 valid.eq(0),
                 chosen_valid.eq(0),
                 ready.eq(0),
-                self.emit.eq(0),
-                looking.eq(0),
                 stuck.eq(0),
             ]
 

@@ -132,11 +132,15 @@ class Output(wiring.Component):
         m.d.sync += [whole.eq(fetched), queries.eq(route.data)]
         m.d.comb += [ready.w_en.eq(came), ready.w_data.eq(Cat(whole, queries))]
         # Whether the turn of the first of them has come, and what it satisfies first is known.
-        stays, have = Signal(), Signal()
-        m.d.comb += ready.r_en.eq(take)
-        m.d.sync += [stays.eq(ready.r_rdy & ~take), have.eq(stays & ~take)]
+        # What is taken leaves the FIFO a cycle later.
+        known, satisfied = Signal(3), Signal(_QUERIES)
+        m.d.sync += [
+            ready.r_en.eq(take),
+            known.eq(Mux(take | ready.r_en, 0, Cat(ready.r_rdy, known))),
+            satisfied.eq(ready.r_data[work.size :]),
+        ]
         following = data.View(work, ready.r_data[: work.size])
-        self._check(m, work, following, have, take, ready.r_data[work.size :])
+        self._check(m, work, following, known[-1], take, satisfied)
         return m
 
     def _check(

@@ -147,16 +147,12 @@ class SelectionUnit(wiring.Component):
         with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.comb += [at.eq(0), which.eq(Mux(self.again, self.stream, door.stream))]
+                m.d.sync += [raw.eq(door), replayed.eq(self.again)]
                 with m.If(self.again):
-                    m.d.sync += [
-                        raw.stream.eq(self.stream),
-                        raw.attributes.eq(self.attributes),
-                        replayed.eq(1),
-                    ]
+                    m.d.sync += [raw.stream.eq(self.stream), raw.attributes.eq(self.attributes)]
                     m.next = "ENTER"
                 with m.Elif(waits):
                     m.d.comb += enters.eq(1)
-                    m.d.sync += [raw.eq(door), replayed.eq(0)]
                     with m.If(door.admit & ~door.filler):
                         m.next = "ENTER"
                     with m.Else():

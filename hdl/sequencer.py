@@ -132,9 +132,11 @@ class Sequencer(wiring.Component):
                     for s in range(n):
                         with m.If(self.groups[s] == group):
                             m.d.sync += self.counters[s].eq(arriving.raw.sequence)
-                    m.next = "SETTLE"
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.next = "SETTLE"
             with m.State("SETTLE"):
-                with m.If(ready & ~self.check):
+                with m.If(ready):
                     with m.If(~tuple_.admitted):
                         m.next = "WAIT"
                     with m.Elif(~leads.as_value().any()):

@@ -40,7 +40,7 @@ class WindowBuffer(wiring.Component):
     check, wanted    pulse; whether a tuple is to be stored here, held
     settled          low from the cycle after `check` until all dead are gone and, if wanted,
                      there is room for one more
-    store            pulse, with `tuple` and `bits`; only when settled
+    store            pulse, with `tuple` and `bits`; only when settled; to be read two cycles later
     written          where it is stored, valid with `store`
     leaving          sequence number of a tuple that leaves early
     snapshot         pulse, with its `context`
@@ -49,7 +49,7 @@ class WindowBuffer(wiring.Component):
     fetch, fetching, fetched   whole tuple at a slot, now; between, the window reads for itself
     row, tuples      attributes of the tuples of a row of the banks, unless `fetching`
     hit, hit_take, hit_bits   selection bits at a slot, from the cycle after the pulse on
-    rewrite          new selection bits for a stored tuple
+    rewrite          new selection bits for a stored tuple, to be read two cycles later
     ticks, kind, rows   retention, held
     clear            pulse: empty
     first, end, occupancy   tail, head and their distance
@@ -118,7 +118,11 @@ class WindowBuffer(wiring.Component):
         slot = self._head[: layouts.slot_bits]
         m.d.comb += self.written.eq(slot)
         self._oldest_slot = Signal(layouts.slot_bits)  # read for the eviction
-        # Where a memory is read stands in a register: block RAM lies far from who asks.
+        # What goes to a memory stands in a register before, for block RAM lies far from who asks. No
+        # one reads a tuple in the cycle after it was stored.
+        store, place = Signal(), Signal(layouts.slot_bits)
+        arrived = Signal(layouts.component, reset_less=True)
+        m.d.sync += [store.eq(self.store), place.eq(slot), arrived.eq(self.tuple)]
         stamp_slot = Signal(layouts.slot_bits)
         row = Signal(self.row_bits)
         bank_bits = layouts.slot_bits - self.row_bits
@@ -130,10 +134,10 @@ class WindowBuffer(wiring.Component):
         m.submodules.stamps = stamps = memory.Memory(shape=layouts.stamp, depth=depth, init=[])
         write, read = stamps.write_port(), stamps.read_port()
         m.d.comb += [
-            write.addr.eq(slot),
-            write.data.timestamp.eq(self.tuple.timestamp),
-            write.data.sequence.eq(self.tuple.sequence),
-            write.en.eq(self.store),
+            write.addr.eq(place),
+            write.data.timestamp.eq(arrived.timestamp),
+            write.data.sequence.eq(arrived.sequence),
+            write.en.eq(store),
             read.addr.eq(stamp_slot),
             read.en.eq(1),
         ]
@@ -147,7 +151,6 @@ class WindowBuffer(wiring.Component):
             shape=unsigned(SELECTIONS), depth=depth, init=[]
         )
         write, read = selections.write_port(), selections.read_port()
-        # Written a cycle after: no probe comes to a new tuple so soon.
         m.d.sync += [
             write.addr.eq(Mux(self.rewrite, self.rewrite_slot, slot)),
             write.data.eq(Mux(self.rewrite, self.rewrite_bits, self.bits)),
@@ -170,9 +173,9 @@ class WindowBuffer(wiring.Component):
             )
             write, read = one.write_port(), one.read_port()
             m.d.comb += [
-                write.addr.eq(slot[bank_bits:]),
-                write.data.eq(self.tuple.attributes),
-                write.en.eq(self.store & (slot[:bank_bits] == bank)),
+                write.addr.eq(place[bank_bits:]),
+                write.data.eq(arrived.attributes),
+                write.en.eq(store & (place[:bank_bits] == bank)),
                 read.addr.eq(row),
                 read.en.eq(1),
             ]

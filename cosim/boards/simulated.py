@@ -56,10 +56,10 @@ class SimulatedLine:
     """A line to a simulated board: reading runs it. Time is the board's (`now`), so that a run
     is the same every time.
 
-    clock  cycles a second
+    clock  cycles a second: few, for every second a host waits is simulated
     """
 
-    def __init__(self, board: SimulatedBoard, clock: float = 60_000, chunk: int = 400) -> None:
+    def __init__(self, board: SimulatedBoard, clock: float = 10_000, chunk: int = 400) -> None:
         self.board, self._clock, self._chunk = board, clock, chunk
 
     def now(self) -> float:

@@ -1,15 +1,17 @@
-"""A serial port as a line: `serial:///dev/ttyUSB0`, or `serial:///dev/ttyUSB0?baud=3000000`."""
+"""A serial port as a line: `serial:///dev/ttyUSB0`, or `serial:///dev/ttyUSB0?baud=500000`."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from cosim.link.device import BoardDevice
-from cosim.link.errors import LinkError, NoPort
+from cosim.link.errors import LinkError, NoAnswer, NoPort
 from cosim.link.session import Session
-from hdl.boards.board import BAUD
+from hdl.boards.board import BAUDS
+from hdl.boards.protocol import RING
 from hdl.config import DeviceConfig
 
 SCHEME = "serial"
@@ -18,18 +20,22 @@ _LEAST, _MOST = 1200, 12_000_000
 
 @dataclass(frozen=True, slots=True)
 class SerialAddress:
+    """Without `baud`, a board is looked for at all rates boards are built with."""
+
     port: str
-    baud: int = BAUD
+    baud: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> SerialAddress:
         parts = urlsplit(text)
         port = parts.path if not parts.netloc else parts.netloc + parts.path
         given = parse_qs(parts.query, keep_blank_values=True)
-        baud = given.pop("baud", [str(BAUD)])[-1]
-        example = "serial:///dev/ttyUSB0, or serial:///dev/ttyUSB0?baud=1000000"
+        baud = given.pop("baud", [None])[-1]
+        example = "serial:///dev/ttyUSB0, or serial:///dev/ttyUSB0?baud=500000"
         if parts.scheme != SCHEME or not port or given:
             raise LinkError(f"{text}: want serial:///PORT", example)
+        if baud is None:
+            return cls(port)
         if not baud.isdecimal() or not _LEAST <= int(baud) <= _MOST:
             raise LinkError(f"{text}: baud {baud}: want {_LEAST} to {_MOST}", example)
         return cls(port, int(baud))
@@ -38,7 +44,7 @@ class SerialAddress:
 class SerialLine:
     """A serial port, which nobody else has open."""
 
-    def __init__(self, address: SerialAddress) -> None:
+    def __init__(self, port: str, baud: int) -> None:
         try:
             import serial
         except ImportError:
@@ -46,14 +52,17 @@ class SerialLine:
                 "a board on a serial port needs pyserial", "python3 -m pip install pyserial"
             ) from None
         self._errors: tuple[type[Exception], ...] = (serial.SerialException, OSError)
-        self._name = address.port
+        self._name = port
         try:
-            self._port: Any = serial.Serial(address.port, address.baud, exclusive=True)
+            self._port: Any = serial.Serial(port, baud, exclusive=True)
         except (*self._errors, ValueError) as error:
             raise NoPort(
-                f"{address.port}: {_said(error)}",
+                f"{port}: {_said(error)}",
                 "is the board plugged in, is the port in use, may you open it (group dialout)?",
             ) from None
+        # Else a USB bridge keeps the end of what came for 16 ms. Not every port can be told.
+        with contextlib.suppress(ValueError, NotImplementedError, AttributeError):
+            self._port.set_low_latency_mode(True)
         self._port.reset_input_buffer()
 
     def read(self, timeout: float) -> bytes:
@@ -79,11 +88,34 @@ def _said(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def open_board(text: str, config: DeviceConfig, patience: float = 5.0) -> BoardDevice:
-    """The board at an address, opened and found to be what is wanted."""
-    line = SerialLine(SerialAddress.parse(text))
+def open_board(
+    address: SerialAddress, config: DeviceConfig, slow: float = 1.0, patience: float = 5.0
+) -> BoardDevice:
+    """The board at an address, opened and found to be what is wanted.
+
+    slow      so many times slower than a board is what is there
+    patience  seconds a board may take to answer; one that is at another rate never does
+    """
+    if address.baud is not None:
+        return _opened(address.port, address.baud, config, slow, patience)
+    for shorter in (patience / 5, patience):
+        for baud in BAUDS:
+            try:
+                return _opened(address.port, baud, config, slow, shorter)
+            except NoAnswer as error:
+                silent = error
+    rates = ", ".join(map(str, BAUDS))
+    raise NoAnswer(f"{silent}, at {rates} baud", silent.hint)
+
+
+def _opened(
+    port: str, baud: int, config: DeviceConfig, slow: float, patience: float
+) -> BoardDevice:
+    line = SerialLine(port, baud)
+    wait = slow * max(0.1, 30 * RING / baud)  # some times what may be on its way
     try:
-        return BoardDevice(Session(line, patience=patience), config)
+        session = Session(line, wait=wait, patience=max(slow * patience, 4 * wait))
+        return BoardDevice(session, config, stall=60.0 * slow)
     except BaseException:
         line.close()
         raise

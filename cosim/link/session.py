@@ -1,7 +1,7 @@
 """A session with a board: two streams of bytes over a line that may damage anything.
 
 `hdl.boards.protocol` says what goes over the line. The board keeps no time; this side asks when
-nothing comes that it waits for, and waits longer each time. Time and chance are handed in.
+nothing comes that it waits for, or something that is not next. Time and chance are handed in.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cosim.link.errors import NoAnswer, SessionLost
-from hdl.boards.protocol import FLAG, MOST, PLACES, Frame, Kind
+from hdl.boards.protocol import FLAG, MOST, PLACES, Frame, Kind, longer, shorter
 
 _LONGEST = 2 * (MOST + 32)
 """Bytes between two flags that can be a frame; more is noise."""
 _CREDIT = 1 << 14
 """Bytes the board may send ahead; this side takes all there is."""
+_AHEAD = 8
+"""Frames it sends ahead, if there is room for so many: on a bad line one of them is lost, and all
+behind it are in vain."""
 _MOST_WAITS = 8
 """It never waits longer than so many times as long as the first time: a line is nobody else's, so
 there is no crowd to make room for."""
@@ -36,7 +39,7 @@ class Line(Protocol):
 
 class Session:
     """
-    wait      seconds before it asks for the first time; twice as many after each, up to 8 times
+    wait      seconds before it asks; as long as nothing is heard twice as many, up to 8 times
     patience  seconds without any answer after which the board counts as gone
     """
 
@@ -63,14 +66,18 @@ class Session:
         self._outgoing = bytearray()  # from the first byte not acknowledged
         self._first = 0  # its place
         self._sent = 0  # bytes of it that are on their way
+        self._most = MOST  # bytes in a frame: fewer on a bad line
         self._limit = 0  # place the board takes no byte at yet
         self._next = 0  # place of the next byte wanted
         self._incoming = bytearray()
+        self._gap = False  # something came that is not next, so something was lost
+        self._gap_asked = False  # nothing was next since
         self._owes = False
         self._lost = False
         self._wait = self._shortest
         self._heard = self._moved = self._now()
         self._asks_at = self._heard + self._wait
+        self._silent = True  # nothing was heard since it asked
 
     # --- sessions -------------------------------------------------------------
 
@@ -89,7 +96,7 @@ class Session:
         while True:
             self._send(Kind.OPEN)
             self._asks_at = self._now() + self._wait
-            self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
+            self._wait = self._waits_longer()
             while (left := self._asks_at - self._now()) > 0:
                 self._listen(left)
                 if (said := self._said()) is not None:
@@ -144,15 +151,29 @@ class Session:
             self._wait = self._shortest
             self._moved = self._now()
             self._asks_at = self._moved + self._wait
+            if self._first != first:
+                self._most = longer(self._most)
         elif self._now() >= self._asks_at:
             self._check_silence("it fell silent")
-            self._wait = min(2 * self._wait, _MOST_WAITS * self._shortest)
-            self._asks_at = self._now() + self._wait
+            self._wait = self._waits_longer() if self._silent else self._shortest
+            if self._sent:
+                self._most = shorter(self._most)
             self._sent = 0
-            self.resent += 1
-            self._send(Kind.ASK)
+            self._ask()
+        if self._gap:
+            self._gap = False
+            self._ask()
         self._transmit()
         return moved
+
+    def _ask(self) -> None:
+        self._asks_at = self._now() + self._wait
+        self._silent = True
+        self.resent += 1
+        self._send(Kind.ASK)
+
+    def _waits_longer(self) -> float:
+        return min(2 * self._wait, _MOST_WAITS * self._shortest)
 
     # --- frames ---------------------------------------------------------------
 
@@ -162,8 +183,8 @@ class Session:
             room = (self._limit - place) % PLACES
             if room > PLACES // 2:  # beyond what it takes
                 room = 0
-            payload = bytes(self._outgoing[self._sent : self._sent + min(MOST, room)])
-            if not payload:
+            payload = bytes(self._outgoing[self._sent : self._sent + min(self._most, room)])
+            if not payload or self._sent >= _AHEAD * self._most:
                 break
             self._sent += len(payload)
             self._send(Kind.DATA, place, payload)
@@ -192,7 +213,7 @@ class Session:
         if frame is None:
             self.refused += bool(between)
         elif frame.session == self._number:
-            self._heard = self._now()
+            self._heard, self._silent = self._now(), False
             if frame.kind == Kind.OPENED:
                 self._identity = frame.payload
                 self._credit(frame)
@@ -215,6 +236,9 @@ class Session:
             if frame.sequence == self._next:
                 self._incoming += frame.payload
                 self._next = (self._next + len(frame.payload)) % PLACES
+                self._gap_asked = False
+            elif (frame.sequence - self._next) % PLACES <= _CREDIT and not self._gap_asked:
+                self._gap = self._gap_asked = True
             self._owes = True
 
     def _credit(self, frame: Frame) -> None:

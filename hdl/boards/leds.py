@@ -19,6 +19,11 @@ class Led(enum.IntEnum):
     NOISE = 4  # something came that was no frame
 
 
+def bits_of_a_tenth(clock: float) -> int:
+    """Of a counter that comes round in about a tenth of a second; the clock in MHz."""
+    return max(4, (round(clock * 1e6) // 10).bit_length())
+
+
 class StatusLeds(wiring.Component):
     """Events are short; each is shown for about a tenth of a second.
 
@@ -30,7 +35,7 @@ class StatusLeds(wiring.Component):
     """
 
     def __init__(self, clock: float) -> None:
-        self.bits = max(4, (round(clock * 1e6) // 10).bit_length())
+        self.bits = bits_of_a_tenth(clock)
         super().__init__(
             {
                 "open": In(1),

@@ -9,12 +9,9 @@ from amaranth.lib.wiring import In, Out
 from hdl.boards.deframer import Deframer
 from hdl.boards.framer import Framer
 from hdl.boards.identity import Identity
-from hdl.boards.protocol import Kind
+from hdl.boards.protocol import RING, Kind
 from hdl.boards.receiver import Receiver
 from hdl.boards.sender import Sender
-
-RING = 1024
-"""Bytes that may be on their way each way: a round trip of some milliseconds at a megabaud."""
 
 
 class Link(wiring.Component):

@@ -13,22 +13,16 @@ from hdl.config import DeviceConfig
 from hdl.top import Wjasip
 
 
-class LinkedWjasip(wiring.Component):
-    """link <-> host port <-> processor
-
-    latency     that of its parts
-    throughput  the slowest of them, which is the line before the link
+class Linked(wiring.Component):
+    """What a board's top has behind its UART: a link, and whatever it leads to.
 
     received, transmitted   the line, in bytes
     open, bad   of the link
-    idle        of the processor
+    idle        nothing is in flight behind it
     """
 
-    def __init__(self, config: DeviceConfig, identity: Identity) -> None:
-        self.config = config
+    def __init__(self, identity: Identity) -> None:
         self.link = Link(identity)
-        self.port = HostPort(config)
-        self.wjasip = Wjasip(config)
         super().__init__(
             {
                 "received": In(stream.Signature(8)),
@@ -38,6 +32,22 @@ class LinkedWjasip(wiring.Component):
                 "idle": Out(1),
             }
         )
+
+
+class LinkedWjasip(Linked):
+    """link <-> host port <-> processor
+
+    latency     that of its parts
+    throughput  the slowest of them, which is the line before the link
+
+    received, transmitted, open, bad, idle   as in `Linked`
+    """
+
+    def __init__(self, config: DeviceConfig, identity: Identity) -> None:
+        self.config = config
+        self.port = HostPort(config)
+        self.wjasip = Wjasip(config)
+        super().__init__(identity)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

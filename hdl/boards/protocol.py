@@ -12,8 +12,8 @@ the other side, and the other side may send up to `ack + credit`. All three coun
 again.
 
 *Time.* Only the host keeps it. When nothing comes that it waits for, it asks (`ASK`): the
-board goes back to what the host acknowledged, sends that again, and acknowledges. The board
-never repeats anything of its own accord.
+board goes back to what the host acknowledged, sends that again, and acknowledges. So it does
+when something comes that is not next. The board never repeats anything of its own accord.
 
 *Sessions.* The host opens one under a number of its own (`OPEN`); the board drops what was
 under way, and answers `OPENED` with its identity once nothing is. A frame of another session
@@ -34,11 +34,26 @@ FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
 
 PLACES = 1 << 16
 """Places in a stream come round after so many bytes."""
-MOST = 248
-"""Bytes of payload in a frame, at most."""
+MOST, LEAST, STEP = 248, 16, 8
+"""Bytes of payload in a frame, at most. Who has to send again makes its frames half as long, down
+to LEAST, for most of the short ones get through where hardly a long one does; with each
+acknowledgement of something new they grow by STEP."""
+RING = 2048
+"""Bytes that a board keeps each way, in a block RAM: a round trip of 7 ms at 3 megabaud, of which
+a USB port takes one or two."""
 HEADER, TRAILER = 10, 4
 VERSION = 1
 """Of this protocol; the first byte of an identity."""
+
+
+def shorter(most: int) -> int:
+    """The longest payload after something was lost."""
+    return max(most // 2, LEAST)
+
+
+def longer(most: int) -> int:
+    """And after something arrived."""
+    return min(most + STEP, MOST)
 
 
 class Kind(enum.IntEnum):

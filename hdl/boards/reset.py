@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Signal
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Module, Signal
 from amaranth.lib import cdc, wiring
 from amaranth.lib.wiring import In, Out
+
+
+class Steady(wiring.Component):
+    """Whether something has been so for a while.
+
+    latency     `cycles` and 3 from `level` to `steady`, 4 back
+    throughput  -
+
+    level       of another clock, or of none
+    steady      it was high for so many cycles, and still is
+    """
+
+    def __init__(self, cycles: int) -> None:
+        self.cycles = cycles
+        super().__init__({"level": In(1), "steady": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        level = Signal()
+        m.submodules.synchroniser = cdc.FFSynchronizer(self.level, level)
+        left = Signal(range(self.cycles + 1), init=self.cycles)
+        with m.If(~level):
+            m.d.sync += left.eq(self.cycles)
+        with m.Elif(left != 0):
+            m.d.sync += left.eq(left - 1)
+        m.d.sync += self.steady.eq(left == 0)
+        return m
 
 
 class ClockGate(wiring.Component):
@@ -28,16 +55,12 @@ class ClockGate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.gate = ClockDomain(local=True, reset_less=True)
-        m.d.comb += ClockSignal("gate").eq(self.oscillator)
-        locked, on = Signal(), Signal()
-        m.submodules.synchroniser = cdc.FFSynchronizer(self.locked, locked, o_domain="gate")
-        left = Signal(range(self.cycles + 1), init=self.cycles)
-        with m.If(~locked):
-            m.d.gate += left.eq(self.cycles)
-        with m.Elif(left != 0):
-            m.d.gate += left.eq(left - 1)
-        m.d.gate += on.eq(left == 0)
-        m.submodules.gate = Instance("DCCA", i_CLKI=self.source, i_CE=on, o_CLKO=self.clock)
+        steady = Steady(self.cycles)
+        m.submodules.steady = DomainRenamer("gate")(steady)
+        m.d.comb += [ClockSignal("gate").eq(self.oscillator), steady.level.eq(self.locked)]
+        m.submodules.gate = Instance(
+            "DCCA", i_CLKI=self.source, i_CE=steady.steady, o_CLKO=self.clock
+        )
         return m
 
 

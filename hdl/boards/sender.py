@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import MOST
+from hdl.boards.protocol import LEAST, MOST, STEP
 from hdl.boards.receiver import PLACE_BITS
 
 _LATE = 4
@@ -15,7 +15,8 @@ _LATE = 4
 
 class Sender(wiring.Component):
     """A ring of bytes that are not acknowledged yet. The framer takes the next of them, as many
-    as the other side has room for; after `again` it begins with the first once more.
+    as the other side has room for; after `again` it begins with the first once more, in shorter
+    frames if some were lost.
 
     latency     5 cycles from a byte to `length`
     throughput  a byte a cycle in
@@ -80,12 +81,13 @@ class Sender(wiring.Component):
         # In steps, for there is time: what there is and may be sent, the least of it, a frame's.
         waiting, allowed, least = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
         length = Signal(8)
+        most = Signal(8, init=MOST)
         fresh = Signal(3)  # the steps have seen `sent` as it is
         m.d.sync += [
             waiting.eq(end - sent),
             allowed.eq(limit - sent),
             least.eq(Mux(waiting < allowed, waiting, allowed)),
-            length.eq(Mux(least > MOST, MOST, least)),
+            length.eq(Mux(least > most, most, least)),
             fresh.eq(Cat(1, fresh)),
         ]
         m.d.comb += self.length.eq(Mux(fresh.all(), length, 0))
@@ -95,13 +97,17 @@ class Sender(wiring.Component):
         # What was heard, in steps too; an acknowledgement of what was never sent is noise.
         heard, again = Signal(2), Signal(2)
         ack, far, more = Signal(PLACE_BITS), Signal(PLACE_BITS), Signal(PLACE_BITS)
-        known, past = Signal(), Signal()  # past: what is sent next was acknowledged meanwhile
+        known, new = Signal(), Signal()
+        # What is sent next was acknowledged meanwhile; what is on its way was not.
+        past, lost = Signal(), Signal()
         m.d.sync += [
             heard.eq(Cat(self.told, heard)),
             again.eq(Cat(self.again, again)),
             more.eq(self.ack - first),
             known.eq(more <= kept),
+            new.eq(more != 0),
             past.eq(gone < more),
+            lost.eq(gone > more),
         ]
         with m.If(self.told):
             m.d.sync += [ack.eq(self.ack), far.eq(self.ack + self.credit)]
@@ -109,6 +115,11 @@ class Sender(wiring.Component):
             m.d.sync += [first.eq(ack), limit.eq(far)]
             with m.If(again[1] | past):
                 m.d.sync += [sent.eq(ack), fresh.eq(0)]
+            with m.If(again[1] & lost):
+                m.d.sync += most.eq(Mux(most < 2 * LEAST, LEAST, most >> 1))
+            with m.Elif(new):
+                m.d.sync += most.eq(Mux(most > MOST - STEP, MOST, most + STEP))
         with m.If(self.clear):
             m.d.sync += [s.eq(0) for s in (first, sent, end, limit, kept, fresh, heard)]
+            m.d.sync += most.eq(MOST)
         return m

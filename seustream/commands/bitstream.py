@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cosim.verilated.build import cache
-from hdl.boards.board import BOARDS, BoardRefused
+from hdl.boards.board import BOARDS, SettingRefused
 from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
 from hdl.boards.flow.sizes import nearest
 from hdl.boards.pll import ClockRefused
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with Notes() as note:
             folder, report = build.run(arguments.seeds, note)
-    except (BoardRefused, ClockRefused) as error:
+    except (SettingRefused, ClockRefused) as error:
         raise UserError([str(error)]) from None
     except DoesNotFit as error:
         fits = nearest(board.part, config)

@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--board", "ulx4s"], "there is no board 'ulx4s'", "did you mean ulx3s?"),
         (["--board", "x"], "there is no board 'x'", "ulx3s, ecpix5, icesugar_pro"),
         (["--board", "ulx3s", "--config", "tinny"], "no configuration 'tinny'", "tiny"),
-        (["--board", "ulx3s", "--config", "qq"], "no configuration 'qq'", "known: default, thesis"),
+        (["--board", "ulx3s", "--config", "qq"], "no configuration 'qq'", "known: default, default3, thesis"),
         (["--board", "ulx3s", "--seeds", "0"], "--seeds 0: want 1 or more", None),
         (["--board", "ulx3s", "--clock", "2"], "clock 2 MHz: want 3.125 to 400", None),
         (["--board", "ulx3s", "--clock", "-5"], "--clock -5: want 1 or more", None),

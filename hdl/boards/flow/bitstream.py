@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.boards.board import Board
-from hdl.boards.flow import picture
-from hdl.boards.flow.floorplan import GRIDS
+from hdl.boards.flow import floorplan, names, picture, placement, synthesis
 from hdl.boards.flow.placement import Placed, pack, place
 from hdl.boards.flow.report import Report
-from hdl.boards.flow.synthesis import Size, mapping, memory_hints, size, synthesise
+from hdl.boards.flow.synthesis import Size, size, synthesise
 from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
-from hdl.boards.identity import version
+from hdl.boards.identity import code, version
 from hdl.boards.tops import Setting
 from hdl.config import DeviceConfig
 
+_MAKERS = (names, synthesis, floorplan, placement)
 FILES = ("bitstream.bit", "report.txt", "report.json", "floorplan.svg")
 
 
@@ -117,8 +117,7 @@ class Build:
             self.setting.divisor,
             version(),
             pins,
-            [*memory_hints(), *mapping()],
-            GRIDS,
+            [code(Path(module.__file__ or "")) for module in _MAKERS],
             versions(),
         ]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hdl.boards.board import Part
 from hdl.boards.flow.floorplan import plan
+from hdl.boards.flow.names import plain
 from hdl.boards.flow.tools import BitstreamFailed, run
 from hdl.boards.tops import BoardTop, Setting
 from hdl.config import MAX_STREAMS
@@ -80,7 +81,8 @@ def rtlil(setting: Setting) -> str:
     collects = gc.isenabled()
     gc.disable()  # elaboration makes millions of objects and drops none: half the time
     try:
-        return str(back.convert(top, name="top", ports=top.ports, emit_src=False))
+        text = back.convert(top, name="top", ports=top.ports, emit_src=False)
+        return plain(str(text))
     finally:
         if collects:
             gc.enable()
@@ -98,7 +100,9 @@ def synthesise(setting: Setting, folder: Path) -> Size:
     (folder / "script.ys").write_text("\n".join(script) + "\n")
     status, last = run("yosys", ["-q", "-l", "yosys.log", "-s", "script.ys"], folder)
     if status:
-        raise BitstreamFailed("synthesis failed:\n" + "\n".join(last[-10:]))
+        # Of what it did not expect itself yosys says nothing aloud.
+        said = ("".join(last).strip() and last) or (folder / "yosys.log").read_text().splitlines()
+        raise BitstreamFailed("synthesis failed:\n" + "\n".join(said[-10:]))
     plan(folder / "top.json", setting.board.part.option)
     return size(folder)
 

@@ -58,22 +58,21 @@ def run(
     its last lines."""
     package, function = PACKAGES[tool]
     code = f"import sys, {package}; sys.exit({package}.{function}())"
-    process = subprocess.Popen(
+    last: list[str] = []
+    with subprocess.Popen(
         [sys.executable, "-c", code, *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-    )
-    last: list[str] = []
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            last = [*last[-39:], line.rstrip()]
-            on_line(line.rstrip())
-        return process.wait(), last
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                last = [*last[-39:], line.rstrip()]
+                on_line(line.rstrip())
+            return process.wait(), last
+        finally:
+            if process.poll() is None:
+                process.kill()

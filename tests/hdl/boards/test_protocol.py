@@ -65,7 +65,7 @@ def test_the_version_is_of_what_a_source_does(tmp_path: Path) -> None:
     def code(text: str) -> str:
         source = tmp_path / "one.py"
         source.write_text(text)
-        return identities._code(source)
+        return identities.code(source)
 
     written = code("def f(a, b=1):\n    return a + b\n")
     assert written == code('def f(a, b=1):  # why\n    "What."\n\n    return (a + b)\n')

@@ -5,14 +5,17 @@ from __future__ import annotations
 import cocotb
 import pytest
 
-from hdl.boards.protocol import MOST, PLACES
+from hdl.boards.protocol import LEAST, MOST, PLACES, longer, shorter
 from hdl.boards.receiver import Receiver
 from hdl.boards.sender import Sender
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate
 
 DEPTH = 512
 CASES = {"receiver": lambda: Receiver(DEPTH), "sender": lambda: Sender(DEPTH)}
-_TESTS = {"receiver": ["in_order_and_once"], "sender": ["until_it_is_acknowledged"]}
+_TESTS = {
+    "receiver": ["in_order_and_once"],
+    "sender": ["until_it_is_acknowledged", "shorter_when_lost"],
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -138,3 +141,50 @@ async def until_it_is_acknowledged(dut: object) -> None:
         assert bench.bits("empty")
     assert went_back > 20
     assert held > 5
+
+
+@cocotb.test()
+async def shorter_when_lost(dut: object) -> None:
+    """Half as long each time something was lost, longer with each that arrived, and as long as they
+    were when the other side asks though all of it came."""
+    bench = Bench(dut, CASES)
+    await bench.reset()
+    Driver(bench, "bytes", NONE).queue.extend(bytes(9000))
+    first = 0  # place of what is not acknowledged
+    most = MOST
+
+    async def tell(ack: int, again: bool) -> None:
+        values = {"told": 1, "ack": ack, "credit": 2000, "again": again}
+        for name, value in values.items():
+            bench.set(name, value)
+        await bench.tick()
+        bench.set("told", 0)
+        for _ in range(300):  # until the ring is full again
+            await bench.tick()
+
+    async def take() -> int:
+        length = int(bench.bits("length"))
+        bench.set("taken", 1)
+        await bench.tick()
+        bench.set("taken", 0)
+        for _ in range(9):
+            await bench.tick()
+        return length
+
+    await tell(0, False)
+    seen = set()
+    for kind in ("lost",) * 6 + ("came",) * 40 + ("lost", "asked", "came", "lost", "came") * 4:
+        assert await take() == most
+        if kind == "lost":
+            await tell(first, True)
+            most = shorter(most)
+        else:
+            first += most
+            await tell(first % PLACES, kind == "asked")
+            most = longer(most)
+            if first > 8000:
+                break
+        seen.add(most)
+    assert {LEAST, MOST} <= seen
+    bench.set("clear", 1)
+    await bench.tick()

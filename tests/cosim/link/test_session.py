@@ -1,0 +1,174 @@
+"""A session against a board that does as it is told here: what is sent, what is asked, and when.
+Whole boards are in `test_faults`."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from cosim.link.errors import NoAnswer, SessionLost
+from cosim.link.session import Session
+from hdl.boards.protocol import FLAG, LEAST, MOST, RING, Frame, Kind, longer, shorter
+
+
+class Told:
+    """A line to nobody: what is written is kept, frames are put in by hand, and time goes by only
+    while somebody waits."""
+
+    def __init__(self) -> None:
+        self.time, self.coming = 0.0, b""
+        self.frames: list[Frame] = []
+        self.number = 0
+        self.answers_open = True
+
+    def now(self) -> float:
+        return self.time
+
+    def read(self, timeout: float) -> bytes:
+        if not self.coming:
+            self.time += timeout
+        data, self.coming = self.coming, b""
+        return data
+
+    def write(self, data: bytes) -> None:
+        for piece in filter(None, data.split(bytes([FLAG]))):
+            frame = Frame.decode(piece)
+            assert frame is not None
+            self.frames.append(frame)
+            self.number = frame.session
+            if frame.kind == Kind.OPEN and self.answers_open:
+                self.say(Kind.OPENED, credit=RING, payload=b"it")
+
+    def say(self, kind: Kind, **fields: object) -> None:
+        frame = Frame(kind, self.number, **fields)  # type: ignore[arg-type]
+        self.coming += frame.encode()
+
+    def close(self) -> None:
+        pass
+
+    def sent(self) -> list[Frame]:
+        """Since it was last asked."""
+        frames, self.frames = self.frames, []
+        return frames
+
+    def kinds(self) -> list[int]:
+        return [frame.kind for frame in self.sent()]
+
+
+@pytest.fixture
+def line() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def session(line: Told) -> Session:
+    made = Session(line, now=line.now, chance=random.Random(1))
+    assert made.open() == b"it"
+    line.sent()
+    return made
+
+
+def test_a_session_is_opened_twice(line: Told) -> None:
+    Session(line, now=line.now, chance=random.Random(1)).open()
+    first, second, credit = line.frames
+    assert (first.kind, second.kind, credit.kind) == (Kind.OPEN, Kind.OPEN, Kind.DATA)
+    assert first.session != second.session == credit.session
+
+
+def test_a_board_that_does_not_answer(line: Told) -> None:
+    line.answers_open = False
+    with pytest.raises(NoAnswer, match="it does not answer"):
+        Session(line, patience=3.0, now=line.now).open()
+    assert 3.0 < line.time < 4.0
+
+
+def test_what_comes_in_order_is_given_once(session: Session, line: Told) -> None:
+    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    line.say(Kind.DATA, sequence=3, payload=b"de")
+    assert session.step(1.0)
+    assert session.take() == b"abcde"
+    assert line.frames[-1].ack == 5
+
+
+def test_a_gap_is_asked_for_at_once_and_once(session: Session, line: Told) -> None:
+    """Not only when the time to wait is over: then a board that says much at once would have said
+    the rest in vain."""
+    line.say(Kind.DATA, sequence=10, payload=b"later")
+    session.step(0.01)
+    assert line.kinds().count(Kind.ASK) == 1
+    assert line.time < 0.1
+    line.say(Kind.DATA, sequence=15, payload=b"later still")
+    session.step(0.01)
+    assert Kind.ASK not in line.kinds()
+    # What was missing comes, and then another gap.
+    line.say(Kind.DATA, sequence=0, payload=b"0123456789")
+    line.say(Kind.DATA, sequence=20, payload=b"later")
+    session.step(0.01)
+    assert line.kinds().count(Kind.ASK) == 1
+    assert session.take() == b"0123456789"
+
+
+def test_what_was_had_already_is_no_gap(session: Session, line: Told) -> None:
+    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    session.step(0.01)
+    line.sent()
+    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    session.step(0.01)
+    assert Kind.ASK not in line.kinds()
+
+
+def test_frames_get_shorter_when_lost_and_longer_again(session: Session, line: Told) -> None:
+    def payloads() -> list[int]:
+        return [len(frame.payload) for frame in line.sent() if frame.payload]
+
+    session.put(bytes(1000))
+    session.step(0.01)
+    assert payloads() == [MOST] * 4 + [1000 - 4 * MOST]
+    most = MOST
+    for _ in range(5):
+        while Kind.ASK not in [frame.kind for frame in line.frames]:
+            session.step(1.0)
+        most = shorter(most)
+        # Not all of it again: no more than a few short ones before something was heard.
+        assert payloads() == [min(most, 1000 - i * most) for i in range(8)]
+    assert most == LEAST
+    line.say(Kind.DATA, ack=8 * LEAST, credit=RING)
+    session.step(0.01)
+    assert payloads()[0] == longer(LEAST)
+
+
+def test_it_asks_less_and_less_often_when_nothing_is_heard(session: Session, line: Told) -> None:
+    session.put(b"x")
+    times = []
+
+    def wait() -> None:
+        while True:
+            session.step(1.0)
+            if Kind.ASK in line.kinds():
+                times.append(line.time)
+
+    with pytest.raises(NoAnswer, match="it fell silent"):
+        wait()
+    waits = [round(b - a, 3) for a, b in itertools.pairwise(times)]
+    assert waits[:3] == [0.1, 0.2, 0.4]
+    assert set(waits[3:]) == {0.8}
+
+
+def test_it_goes_on_asking_a_board_that_answers(session: Session, line: Told) -> None:
+    session.put(b"x")
+    asked = 0
+    while line.time < 20.0:
+        session.step(1.0)
+        if Kind.ASK in line.kinds():
+            asked += 1
+            line.say(Kind.DATA, credit=RING)
+    assert asked > 150
+
+
+def test_a_lost_session_is_told(session: Session, line: Told) -> None:
+    line.say(Kind.LOST)
+    with pytest.raises(SessionLost):
+        session.step(0.1)
