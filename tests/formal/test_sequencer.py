@@ -226,8 +226,10 @@ class SequencerSends(Specification):
         self.claim(m, ~counting | (counted_places != 0))
         self.claim(m, ~some | (inside(made, "tuple_") == tuple_.as_value()))
         settling = in_state(made, "SETTLE")
-        self.claim(m, ~settling | (some & ~has_left & ~leaves))
-        self.claim(m, settling | has_left | leaves | ((keeps == 0) & (leads == 0)))
+        deals = in_state(made, "CHECK") | settling
+        self.claim(m, ~deals | (some & ~has_left & ~leaves))
+        self.claim(m, in_state(made, "CHECK") == unit.check)
+        self.claim(m, deals | has_left | leaves | ((keeps == 0) & (leads == 0)))
         its_leads = inside(made, "leads")
         self.claim(m, ~(some & tuple_.admitted) | (its_leads == leads))
         self.claim(m, ~(settling & inside(made, "free")) | ~active.bit_select(ahead, 1))

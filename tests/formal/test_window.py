@@ -453,7 +453,7 @@ def faulty(old: str, new: str) -> object:
             "second-unknown",
             faulty("dead[0] & both & dead[1]", "dead[0] & dead[1]"),
             "search",
-            14,
+            17,
             "FAIL",
         ),
         proof(
