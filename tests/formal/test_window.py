@@ -417,7 +417,7 @@ def faulty(old: str, new: str) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("window", WindowKeepsWhatItMust, "prove", 5, campaign=False),
+        proof("window", WindowKeepsWhatItMust, "prove", 7, campaign=False),
         proof("window-of-4", deeper(4, 2), "prove", 5),
         proof("window", WindowKeepsWhatItMust, "meet", 30),
         proof(
