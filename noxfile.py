@@ -146,7 +146,8 @@ def mutants(session: nox.Session) -> None:
 
 @nox.session
 def formal(session: nox.Session) -> None:
-    """Prove the components of the processor, all of `tests/formal`; arguments go to pytest."""
+    """Prove the processor, its components for ever or to a bound and the whole of it to a bound
+    (docs/reference/proofs.md says what); arguments go to pytest."""
     install(session, "formal")
     args = session.posargs or ["-n", "2", "--dist", "worksteal"]
     session.run("pytest", "tests/formal", "-m", "campaign or not campaign", *args)

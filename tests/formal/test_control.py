@@ -87,10 +87,12 @@ def answers(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("control", answers(), "bmc", 46),
-        proof("control", answers(), "cover", 46),
-        proof("not-quiet", answers(("with m.If(self.quiet):", "with m.If(1):")), "bmc", 16, "FAIL"),
-        proof("no-wait", answers(("& ~self.responses.valid)", ")")), "bmc", 12, "FAIL"),
+        proof("control", answers(), "search", 46),
+        proof("control", answers(), "meet", 46),
+        proof(
+            "not-quiet", answers(("with m.If(self.quiet):", "with m.If(1):")), "search", 16, "FAIL"
+        ),
+        proof("no-wait", answers(("& ~self.responses.valid)", ")")), "search", 12, "FAIL"),
     ],
 )
 def test_control(case: Case, tmp_path: Path) -> None:

@@ -393,16 +393,16 @@ FORGETS = ("(at < probes.resumed_pc)", "(at <= probes.resumed_pc)")
 @pytest.mark.parametrize(
     "case",
     [
-        proof("two-joins", runs("two-joins"), "bmc", 16, campaign=False),
-        *(proof(name, runs(name), "bmc", 18) for name in PROGRAMS),
-        *(proof(f"{name}-serial", runs(name, lanes=0), "bmc", 17) for name in PROGRAMS),
-        *(proof(f"{name}-alone", runs(name, alone=True), "bmc", 33) for name in PROGRAMS),
-        proof("any-program", runs(None, alone=True), "bmc", 18),
-        proof("two-joins-alone", runs("two-joins", alone=True), "cover", 44),
-        proof("two-joins", runs("two-joins"), "cover", 46),
-        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "bmc", 44, "FAIL"),
-        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "bmc", 44, "FAIL"),
-        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "bmc", 32, "FAIL"),
+        proof("two-joins", runs("two-joins"), "search", 16, campaign=False),
+        *(proof(name, runs(name), "search", 18) for name in PROGRAMS),
+        *(proof(f"{name}-serial", runs(name, lanes=0), "search", 17) for name in PROGRAMS),
+        *(proof(f"{name}-alone", runs(name, alone=True), "search", 33) for name in PROGRAMS),
+        proof("any-program", runs(None, alone=True), "search", 18),
+        proof("two-joins-alone", runs("two-joins", alone=True), "meet", 44),
+        proof("two-joins", runs("two-joins"), "meet", 46),
+        proof("repeats", runs("two-joins", alone=True, fault=REPEATS), "search", 44, "FAIL"),
+        proof("forgets", runs("two-joins", alone=True, fault=FORGETS), "search", 44, "FAIL"),
+        proof("or-is-and", runs("jumps", alone=True, fault=OR_IS_AND), "search", 32, "FAIL"),
     ],
 )
 def test_execution(case: Case, tmp_path: Path) -> None:

@@ -101,10 +101,12 @@ class FetchFetches(Specification):
             self.claim(m, ~at | (on_its_way[i] & (inside(made, f"reference{i}") == asked)))
         self.claim(m, ~asking | ((age >= 1) & (age <= 5)))
         self.claim(m, ~answered | response)
-        # Ready a cycle after the turn, which is given to who asks, one at a time.
-        chosen = inside(made, "chosen")
+        # Heard a cycle late, then ready a cycle after the turn, which is given to who asks, one
+        # at a time.
+        chosen, waited_two = inside(made, "chosen"), before(m, valid & ~ready)
+        waited_two = waited_two & before(m, waited_two)
         self.claim(m, (chosen & (chosen - 1)) == 0)
-        self.claim(m, ~chosen.bit_select(who, 1) | (valid & before(m, valid & ~ready)))
+        self.claim(m, ~chosen.bit_select(who, 1) | (valid & waited_two))
         # The windows' memories are taken only for a request.
         self.claim(m, ~fetch.fetching | inside(made, "wanted0").any())
         self.claim(m, fetch.fetching | ~(asking & (age == 1)))
@@ -135,15 +137,16 @@ class FetchFetches(Specification):
             right = Array(wanted.slots[s] for s in range(2))[window] == slot
             with m.If(foreign & right):
                 self.claim(m, got == stored)
-            self.reach(m, own & (waited == who_all - 1))
-            self.reach(m, foreign & right & (waited == who_all - 1))
+            self.reach(m, own & (waited == who_all))
+            self.reach(m, foreign & right & (waited == who_all))
             self.reach(m, as_stored & right)
-        # Everyone's turn comes: after one for each of the others, and a cycle to hear of it.
+        # Everyone's turn comes: after one for each of the others, a cycle to be heard and one to
+        # hear of it.
         with m.If(valid & ~ready):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        self.claim(m, waits <= who_all)
+        self.claim(m, waits <= who_all + 1)
 
 
 def faulty(old: str, new: str) -> object:
@@ -154,18 +157,18 @@ def faulty(old: str, new: str) -> object:
     "case",
     [
         proof("fetch", FetchFetches, "prove", 10, campaign=False),
-        proof("fetch", FetchFetches, "cover", 12),
+        proof("fetch", FetchFetches, "meet", 14),
         proof(
             "fetches-late",
             faulty("self.fetching.eq(wanted[0].any())", "self.fetching.eq(wanted[1].any())"),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),
         proof(
             "own-as-stored",
-            faulty("own = (raw.stream == number) & ~as_stored", "own = raw.stream == number"),
-            "bmc",
+            faulty("(read.data.stream == number) & ~as_stored", "read.data.stream == number"),
+            "search",
             12,
             "FAIL",
             campaign=False,

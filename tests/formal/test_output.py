@@ -174,18 +174,28 @@ def delivers(*fault: tuple[str, str]) -> object:
 @pytest.mark.parametrize(
     "case",
     [
-        proof("output", delivers(), "bmc", 18, campaign=False),
-        proof("output", delivers(), "bmc", 24),
-        proof("output", delivers(), "cover", 28),
-        proof("age-off-by-one", delivers(("ages[s] <= read", "ages[s] < read")), "bmc", 22, "FAIL"),
+        proof("output", delivers(), "search", 18, campaign=False),
+        proof("output", delivers(), "search", 24),
+        proof("output", delivers(), "meet", 36),
         proof(
-            "rank-off-by-one", delivers(("ranks[s] < read", "ranks[s] <= read")), "bmc", 22, "FAIL"
+            "age-off-by-one",
+            delivers(("ages[s] <= window", "ages[s] < window")),
+            "search",
+            22,
+            "FAIL",
+        ),
+        proof(
+            "rank-off-by-one",
+            delivers(("ranks[s] < window", "ranks[s] <= window")),
+            "search",
+            22,
+            "FAIL",
         ),
         proof(
             "repeats",
             delivers(("query.eq(number), left.eq(left & ~one)", "query.eq(number), left.eq(left)")),
-            "bmc",
-            24,
+            "search",
+            32,
             "FAIL",
         ),
     ],

@@ -127,18 +127,18 @@ def faulty(old: str, new: str) -> object:
     "case",
     [
         proof("fifo", ProbeFifoIsAFifo, "prove", 6, campaign=False),
-        proof("fifo", ProbeFifoIsAFifo, "cover", 14),
+        proof("fifo", ProbeFifoIsAFifo, "meet", 14),
         proof(
             "room-for-one-more",
             faulty("< self.config.probe", "<= 1 + self.config.probe"),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),
         proof(
             "rewind-loses",
             faulty("taken[level].eq(kept[level])", "taken[level].eq(ends[level])"),
-            "bmc",
+            "search",
             12,
             "FAIL",
             campaign=False,
@@ -148,7 +148,7 @@ def faulty(old: str, new: str) -> object:
             faulty(
                 "ends[self.push_level][:bits], self.push_level", "ends[self.push_level][:bits], 0"
             ),
-            "bmc",
+            "search",
             12,
             "FAIL",
         ),

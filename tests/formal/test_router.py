@@ -118,26 +118,30 @@ def faulty(old: str, new: str) -> object:
     "case",
     [
         proof("router", RouterRoutes, "prove", 6, campaign=False),
-        proof("router", RouterRoutes, "cover", 10),
+        proof("router", RouterRoutes, "meet", 10),
         proof(
             "output-unasked",
             faulty("destination.output & ~output_room", "0"),
-            "bmc",
+            "search",
             6,
             "FAIL",
             campaign=False,
         ),
-        proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "bmc", 6, "FAIL"),
-        proof("twice", faulty(" & ~was & ", " & "), "bmc", 6, "FAIL"),
+        proof("any-room", faulty("self.emit & self.roomy", "self.emit"), "search", 6, "FAIL"),
+        proof("twice", faulty(" & ~was & ", " & "), "search", 6, "FAIL"),
         proof(
-            "same-level", faulty("self.level[sender] + 1", "self.level[sender]"), "bmc", 6, "FAIL"
+            "same-level",
+            faulty("self.level[sender] + 1", "self.level[sender]"),
+            "search",
+            6,
+            "FAIL",
         ),
         proof(
             "sent-without-output",
             faulty(
                 "sum(Cat(destination.areas, destination.output))", "sum(Cat(destination.areas))"
             ),
-            "bmc",
+            "search",
             6,
             "FAIL",
         ),
