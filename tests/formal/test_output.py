@@ -181,14 +181,14 @@ def delivers(*fault: tuple[str, str]) -> object:
             "age-off-by-one",
             delivers(("ages[s] <= window", "ages[s] < window")),
             "search",
-            22,
+            26,
             "FAIL",
         ),
         proof(
             "rank-off-by-one",
             delivers(("ranks[s] < window", "ranks[s] <= window")),
             "search",
-            22,
+            26,
             "FAIL",
         ),
         proof(
