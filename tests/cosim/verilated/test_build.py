@@ -23,14 +23,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(build, "_verilog", lambda config, options: "module wjasip;")
     monkeypatch.setattr(build, "_verilate", lambda work, options: work)
     monkeypatch.setattr(build, "_units", lambda generated, options: {})
-    monkeypatch.setattr(build, "_compile", written)
+    monkeypatch.setattr(build, "compile_units", written)
     monkeypatch.setattr(build, "compiler", lambda: ["c++"])
     return tmp_path / "cache"
 
 
-def written(
-    command: object, units: object, generated: object, library: Path, options: object
-) -> None:
+def written(command: object, units: object, own: object, generated: object, library: Path) -> None:
     library.write_bytes(b"library")
 
 
@@ -39,7 +37,7 @@ def test_a_library_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -
     path = build.library(TINY, note=notes.append)
     assert path.read_bytes() == b"library"
     assert notes[0] == "building the processor (tiny), once: Verilog"
-    monkeypatch.setattr(build, "_compile", None)
+    monkeypatch.setattr(build, "compile_units", None)
     assert build.library(TINY, note=notes.append) == path
     assert build.cached() == [path]
     assert len(notes) == 3
@@ -56,9 +54,7 @@ def test_who_comes_second_waits_and_builds_nothing(
 ) -> None:
     builds, notes, begun, go = [], [], threading.Event(), threading.Event()
 
-    def slow(
-        command: object, units: object, generated: object, library: Path, options: object
-    ) -> None:
+    def slow(command: object, units: object, own: object, generated: object, library: Path) -> None:
         builds.append(library)
         begun.set()
         assert go.wait(10)
@@ -68,7 +64,7 @@ def test_who_comes_second_waits_and_builds_nothing(
         notes.append(what)
         go.set()  # the second is waiting
 
-    monkeypatch.setattr(build, "_compile", slow)
+    monkeypatch.setattr(build, "compile_units", slow)
     first = threading.Thread(target=build.library, args=(TINY,))
     first.start()
     assert begun.wait(10)
@@ -83,7 +79,7 @@ def test_a_failure_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(*arguments: object) -> None:
         raise BuildFailed("c++ failed with 1:\nerror: it is broken")
 
-    monkeypatch.setattr(build, "_compile", broken)
+    monkeypatch.setattr(build, "compile_units", broken)
     with pytest.raises(BuildFailed, match="it is broken"):
         build.library(TINY)
     assert [path.name for path in cache.iterdir()] == ["lock"]
