@@ -110,8 +110,8 @@ class ControlUnit(wiring.Component):
         clearing = Signal()
         m.d.sync += [self.clear.eq(0), self.forget.eq(0)]
         read = Array(self._counters)[command.address[:5]]
-        beyond = Signal()
-        m.d.sync += beyond.eq(command.address >= len(self._counters))
+        uncounted = Signal()
+        m.d.sync += uncounted.eq(command.address >= len(self._counters))
         with m.FSM():
             with m.State("COMMAND"):
                 with m.If(busy & looked.all()):
@@ -157,7 +157,7 @@ class ControlUnit(wiring.Component):
                             m.d.comb += done.eq(1)
                         with m.Case(Operation.READ):
                             m.d.comb += done.eq(1)
-                            with m.If(beyond):
+                            with m.If(uncounted):
                                 m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
             with m.State("DRAIN"):
                 # Seen quiet while already paused: nothing can have come in since.
@@ -269,7 +269,8 @@ class ControlUnit(wiring.Component):
             Target.PROBE_PLAN: address >= config.tags,
             Target.DESTINATION: address >= config.tags,
             Target.QUERIES: address >= config.tags,
-            Target.WINDOW: (address[:KIND_SHIFT] >= config.queries) | (address >> KIND_SHIFT + 2),
+            Target.WINDOW: (address[:KIND_SHIFT] >= config.queries)
+            | address[KIND_SHIFT + 2 :].any(),
             Target.RANGE: address > 2,
             Target.INDEX: address >= config.indexes,
             Target.RAW_ROUTE: address != 0,

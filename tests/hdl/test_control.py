@@ -186,7 +186,7 @@ def random_command(chance: random.Random, rules: _Rules, config: DeviceConfig) -
     if target == Target.SELECTION and unit < config.streams:
         at = chance.choice([*[rules.entry[unit]] * 5, 0, chance.randrange(16)])
         return Command(operation, target, unit, at & 1023, chance.getrandbits(40))
-    address = chance.choice([0, 0, 1, 2, 3, 5, 6, 15, 16, 63, 64, 256, chance.randrange(1024)])
+    address = chance.choice([0, 0, 1, 2, 3, 5, 6, 15, 16, 63, 64, 256, 512, chance.randrange(1024)])
     return Command(operation, target, unit, address, chance.getrandbits(64))
 
 
