@@ -56,6 +56,8 @@ def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory, expected a file")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: is a pipe or a device, expected a file: it is read twice")
         with path.open("rb"):
             pass
         reader = _READERS.get(path.suffix.lower())

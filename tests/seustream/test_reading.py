@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import random
 from pathlib import Path
 from typing import NoReturn
@@ -72,6 +73,9 @@ def test_no_such_file() -> None:
 def test_a_directory() -> None:
     Path("r.csv").mkdir()
     assert errors(Path("r.csv")) == ["r.csv: is a directory, expected a file"]
+    os.mkfifo("p.csv")
+    wanted = "p.csv: is a pipe or a device, expected a file: it is read twice"
+    assert errors(Path("p.csv")) == [wanted]
 
 
 def test_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
