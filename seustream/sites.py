@@ -83,15 +83,15 @@ def as_text(query: Query, blocks: Sequence[Block] | None) -> list[str]:
     known = outline(query)
     sites = [
         (s["alias"], s["stream"], ", ".join(s["keys"]), s["window"], ", ".join(s["carried"]))
-        for s in known["sites"]  # type: ignore[attr-defined]
+        for s in known["sites"]  # type: ignore[attr-defined]  # JSON
     ]
     out = section(
         f"Query {query.name} across {plural(len(sites), 'site')}",
         table(("site", "stream", "joined by", "window", "sent along"), sites),
     )
-    for columns in known["classes"]:  # type: ignore[attr-defined]
+    for columns in known["classes"]:  # type: ignore[attr-defined]  # JSON
         out += hanging("equal      ", " = ".join(columns))
-    for one in known["conditions"]:  # type: ignore[attr-defined]
+    for one in known["conditions"]:  # type: ignore[attr-defined]  # JSON
         out += hanging("condition  ", f"{one['condition']}, {one['where']}")
     out.append("")
     if blocks is None:

@@ -258,7 +258,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
         # The parser's children are untyped.
-        return c[0]  # type: ignore[no-any-return]
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def call(self, meta: Meta, c: list[Any]) -> tree.Call:
         attribute = None if c[-1] is None else _name(c[-1])
@@ -311,13 +311,13 @@ class _PatternBuilder(_Builder):
         return c[0]
 
     def where(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        return c[0]  # type: ignore[no-any-return]
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
         return tree.Within(Fraction(str(c[0])), _name(c[1]), _span(meta))
 
     def using(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return c[0]  # type: ignore[no-any-return]
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def any(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
         return ("any", _span(meta))

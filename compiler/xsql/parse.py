@@ -432,7 +432,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
         # The parser's children are untyped.
-        return c[0]  # type: ignore[no-any-return]
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
 
 def _integer(token: Token) -> int:

@@ -247,7 +247,7 @@ Message = TypeVar("Message")
 
 def write(message: object) -> bytes:
     """A message as it crosses the wire."""
-    return json.dumps(dataclasses.asdict(message), separators=(",", ":")).encode()  # type: ignore[call-overload]
+    return json.dumps(dataclasses.asdict(message), separators=(",", ":")).encode()  # type: ignore[call-overload]  # a dataclass
 
 
 def read(kind: type[Message], data: bytes | memoryview) -> Message:

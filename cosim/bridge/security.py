@@ -103,11 +103,11 @@ class Calls:
             self._left[peer] = (left - 1, now)
 
 
-class _Passed(flight.ServerMiddleware):  # type: ignore[misc]
+class _Passed(flight.ServerMiddleware):  # type: ignore[misc]  # untyped base
     """Nothing to do for a call that was let in."""
 
 
-class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # untyped base
     """Lets calls with the token in; without a token, all."""
 
     def __init__(self, token: str | None, refused: Callable[[str], None]) -> None:
@@ -135,7 +135,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         return _Passed()
 
 
-class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]
+class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]  # untyped base
     def __init__(self, token: str) -> None:
         self._token = token
 
@@ -143,7 +143,7 @@ class _Bearer(flight.ClientMiddleware):  # type: ignore[misc]
         return {"authorization": f"Bearer {self._token}"}
 
 
-class Bearer(flight.ClientMiddlewareFactory):  # type: ignore[misc]
+class Bearer(flight.ClientMiddlewareFactory):  # type: ignore[misc]  # untyped base
     """Sends a token with every call."""
 
     def __init__(self, token: str) -> None:

@@ -319,7 +319,7 @@ def _columns(schema: pa.Schema) -> dict[str, str]:
     return {field.name: str(field.type) for field in schema}
 
 
-class Service(flight.FlightServerBase):  # type: ignore[misc]
+class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
     """Flight's calls, turned into the bridge's; errors typed on the way back."""
 
     def __init__(

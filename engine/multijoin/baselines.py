@@ -50,7 +50,7 @@ def run_bloom(setting: Setting, terms: Terms | None = None) -> Outcome:
             order: tuple[int, ...] = ()
             at, left = i, set(others)
             while left:
-                at = min(left, key=lambda k, at=at: (w[at][k], k))  # type: ignore[misc]
+                at = min(left, key=lambda k, at=at: (w[at][k], k))  # type: ignore[misc]  # default binds it
                 order, left = (*order, at), left - {at}
             if survivors:
                 cost += task.cost(order)

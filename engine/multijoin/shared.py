@@ -193,7 +193,7 @@ class SharedNode:
                 assert site is not None
                 type(site).advance(site, common)
 
-        node.site.advance = advance  # type: ignore[method-assign]
+        node.site.advance = advance  # type: ignore[method-assign]  # of one site
 
     def submit(self, block: BlockRows, now: float) -> None:
         """A block of this site, to every group that joins it."""

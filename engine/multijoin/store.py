@@ -75,7 +75,7 @@ class RowStore:
             known = [place for place, c in enumerate(self.classes) if part.values[c] is not None]
             # The rarest value first: a row has to have all of them.
             options = [
-                self.by_value[place].get(part.values[self.classes[place]], {})  # type: ignore[arg-type]
+                self.by_value[place].get(part.values[self.classes[place]], {})  # type: ignore[arg-type]  # known: not None
                 for place in known
             ]
             for row in min(options, key=len):

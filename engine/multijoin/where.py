@@ -35,7 +35,7 @@ class Where:
         for column in x.columns(self.condition):
             at = self.streams.index(column.source)
             place = 1 + self.columns[at].index(column.name)
-            values = [payload[at][place] for payload in payloads]  # type: ignore[index]
+            values = [payload[at][place] for payload in payloads]  # type: ignore[index]  # of that place: a tuple
             columns[column.source, column.name] = pa.array(values, _type(column))
         found: list[bool] = holds(self.condition, columns, len(payloads)).tolist()
         return found

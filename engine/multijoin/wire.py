@@ -110,7 +110,7 @@ def _plain(value: object) -> object:
     name = type(value).__name__
     if _KNOWN.get(name) is not type(value):
         raise Malformed(f"a {name} does not cross the wire")
-    members = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]
+    members = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}  # type: ignore[arg-type]  # of _KNOWN: dataclasses
     return {"is": name, **members}
 
 

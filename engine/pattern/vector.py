@@ -111,7 +111,7 @@ class ColumnSearch:
             gone = len(self._log)
         if gone:
             left = len(self._log) - gone
-            self._log = self._log.take(slice(gone, None)) if left else None  # type: ignore[arg-type]
+            self._log = self._log.take(slice(gone, None)) if left else None  # type: ignore[arg-type]  # left: there is a log
             self._rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self._rows]
 
     # --- search ---------------------------------------------------------------

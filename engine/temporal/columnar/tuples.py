@@ -43,7 +43,7 @@ class TupleOperator:
             for ts, te, *values in batch.elements():
                 assert isinstance(ts, int)
                 assert isinstance(te, int)
-                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))  # type: ignore[arg-type]
+                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))  # type: ignore[arg-type]  # values as they came
         aggregates = isinstance(self.operator, Aggregate)
         for source in range(len(inputs)):
             if last:
