@@ -81,6 +81,7 @@ BOARDS: dict[str, Board] = {
             part=LFE5UM5G_85,
             oscillator=100,
             clock=50,
+            clocks={"default3": 110, "thesis": 140},
             leds=12,
             baud=12_000_000,  # FT2232H
             dark=True,

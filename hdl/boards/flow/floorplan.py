@@ -2,7 +2,7 @@
 
 nextpnr spreads the block RAM of an area over the whole chip, and its logic with it, so that most
 of a cycle goes by on wires. With each area's block RAM given a place in one corner, the placer puts
-the rest around it. `seustream bench area` measures the clock that comes of it.
+the rest around it.
 """
 
 from __future__ import annotations

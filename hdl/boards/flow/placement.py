@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hdl.boards.board import Board
+from hdl.boards.flow.progress import Progress
 from hdl.boards.flow.tools import BitstreamFailed, Note, run
 
-_PHASES = (
-    (re.compile(r"Packing (constants|carries|LUTs|slices|block RAM)"), "packing"),
-    (re.compile(r"(HeAP|Placed \d+|Creating initial|initial placement)"), "placing"),
-    (re.compile(r"(Routing|router)"), "routing"),
-)
 _TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
 
 
@@ -44,38 +40,31 @@ class Placed:
 def place(
     board: Board, constraints: Path, clock: float, seed: int, folder: Path, note: Note
 ) -> Placed:
-    """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist."""
+    """Writes `<seed>.config` and `<seed>.json` into the folder with the netlist, and `<seed>.log`
+    as it grows."""
     part = board.part
-    phase = ""
-
-    def line(text: str) -> None:
-        nonlocal phase
-        for pattern, name in _PHASES:
-            if pattern.search(text) and name != phase:
-                phase = name
-                note(f"seed {seed}: {name}")
-
     arguments = [
         part.option, "--package", part.package, "--speed", part.speed,
         "--json", "top.json", "--seed", str(seed), "--freq", f"{clock:g}",
         "--timing-allow-fail", "--report", f"{seed}.report.json",
         "--textcfg", f"{seed}.config", "--write", f"{seed}.json",
     ]  # fmt: skip
-    for file in sorted(constraints.glob("*.lpf")):
+    for pins in sorted(constraints.glob("*.lpf")):
         # Beside the netlist, for the tool sees little else of the file system.
-        shutil.copy(file, folder)
-        arguments += ["--lpf", file.name]
-    log: list[str] = []
-    note(f"seed {seed}: packing")
+        shutil.copy(pins, folder)
+        arguments += ["--lpf", pins.name]
+    progress = Progress(f"seed {seed}", note)
+    log = folder / f"{seed}.log"
+    with log.open("w") as file:
 
-    def both(text: str) -> None:
-        log.append(text)
-        line(text)
+        def line(text: str) -> None:
+            print(text, file=file, flush=True)
+            progress.line(text)
 
-    status, last = run("nextpnr-ecp5", arguments, folder, both)
-    (folder / f"{seed}.log").write_text("\n".join(log) + "\n")
+        status, last = run("nextpnr-ecp5", arguments, folder, line)
     if status:
-        reason = next((found[1] for text in log if (found := _TOO_MANY.search(text))), None)
+        found = _TOO_MANY.search(log.read_text())
+        reason = found and found[1]
         raise BitstreamFailed(
             f"seed {seed}: " + (reason or "placing failed:\n" + "\n".join(last[-10:])),
             "another seed may do: --seeds N" if reason else None,

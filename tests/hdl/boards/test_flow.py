@@ -14,6 +14,7 @@ from hdl.boards.board import BOARDS
 from hdl.boards.flow import picture, sizes
 from hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
 from hdl.boards.flow.placement import Placed, read
+from hdl.boards.flow.progress import Progress
 from hdl.boards.flow.report import Report, component, segments
 from hdl.boards.flow.synthesis import Size, memory_hints
 from hdl.boards.flow.tools import BitstreamFailed
@@ -237,3 +238,34 @@ def test_seeds_are_tried_until_one_will_do_or_all(
         assert report.best.seed == tried[-1 if not every else 2]
     assert placed == tried
     assert f"{2 if every else 1} of {len(tried)} met it" in report.to_text()
+
+
+def test_progress_tells_phases_rounds_and_twentieths_of_the_wires() -> None:
+    said: list[str] = []
+    progress = Progress("seed 7", said.append)
+    for line in (
+        "Info: Packing constants..",
+        "Info: Packing LUTs...",
+        "Info: Creating initial analytic placement for 300 cells, random placement wirelen = 4.",
+        "Info:     at iteration #2, type ALL: wirelen solved = 10, spread = 20, legal = 3000;",
+        "Info: Running simulated annealing placer for refinement.",
+        "Info:   at iteration #5: temp = 0.000000, timing cost = 11, wirelen = 2345",
+        "Info: Routing globals...",
+        "Info: Routing 200 arcs.",
+        "Info:    IterCnt |  w/ripup   wo/ripup |  w/r  wo/r |      arcs| batch(sec) total(sec)|",
+        "Info:         10 |        6        3 |    6     3 |       191|       0.01       0.01|",
+        "Info:         20 |       12        7 |    6     3 |       178|       0.01       0.02|",
+        "Info:         30 |       12        7 |    6     3 |       185|       0.01       0.03|",
+        "Info:         40 |       12        7 |    6     3 |       100|       0.01       0.04|",
+    ):
+        progress.line(line)
+    assert said == [
+        "seed 7: packing",
+        "seed 7: placing",
+        "seed 7: placing, round 2: 3,000 of wire",
+        "seed 7: refining the placement",
+        "seed 7: refining the placement, round 5: 2,345 of wire",
+        "seed 7: routing",
+        "seed 7: routing, 10 % of 200 wires",
+        "seed 7: routing, 50 % of 200 wires",
+    ]
