@@ -57,7 +57,7 @@ group.initial.rebalance.delay.ms=0
 
 def jars(what: str, into: Path) -> Path:
     """`broker` or `connector`, with all they need, fetched by name."""
-    fetch = ["mvn", "-q", "-B", "-s", str(HERE / "settings.xml"), "-f", str(HERE / f"{what}.xml")]
+    fetch = ["mvn", "-q", "-B", "-f", str(HERE / f"{what}.xml")]
     fetch += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     folder = into / what
     subprocess.run([*fetch, f"-DoutputDirectory={folder}"], check=True)
