@@ -63,12 +63,13 @@ class LinkedWjasip(Linked):
         wiring.connect(m, port.raw, wjasip.raw)
         wiring.connect(m, wjasip.results, port.results)
         wiring.connect(m, wjasip.handed_over, port.handed_over)
+        # It comes from all over the chip; port and LEDs have time.
+        m.d.sync += self.idle.eq(wjasip.idle)
         m.d.comb += [
-            port.idle.eq(wjasip.idle),
+            port.idle.eq(self.idle),
             port.clear.eq(link.clear),
             link.cleared.eq(port.cleared),
             self.open.eq(link.open),
             self.bad.eq(link.bad),
-            self.idle.eq(wjasip.idle),
         ]
         return m
