@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards.board import BOARDS, SettingRefused
+from hdl.boards.board import BOARDS, Board, SettingRefused
 from hdl.boards.pll import CLOSE, DETECTOR, VCO, ClockRefused, PllParameters
-from hdl.boards.tops import divisor
+from hdl.boards.tops import Setting, divisor
+from hdl.boards.uart import LEAST_CYCLES
+from hdl.config import CONFIGURATIONS
 
 CONSTRAINTS = Path("constraints")
 
@@ -50,6 +52,16 @@ def test_dividers_are_the_best_within_the_data_sheet(oscillator: float, clock: f
 def test_clocks_out_of_reach_are_refused(oscillator: float, clock: float, said: str) -> None:
     with pytest.raises(ClockRefused, match=re.escape(said)):
         PllParameters.of(oscillator, clock)
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=lambda board: board.name)
+def test_each_board_makes_its_own_clocks_and_baud_rate(board: Board) -> None:
+    """Of every configuration, and those it has a clock for are known ones."""
+    assert not board.clocks.keys() - CONFIGURATIONS.keys()
+    for name, config in CONFIGURATIONS.items():
+        setting = Setting(board, config)
+        assert setting.clock == pytest.approx(board.clocks.get(name, board.clock), rel=CLOSE)
+        assert setting.divisor >= 16 * LEAST_CYCLES
 
 
 def test_baud_rates() -> None:
