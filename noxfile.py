@@ -154,19 +154,12 @@ def formal(session: nox.Session) -> None:
 
 
 @nox.session
-def area(session: nox.Session) -> None:
-    """Synthesise, place and route for an ECP5-85; hours; `-- serial,thesis` for some of it."""
-    install(session, "fpga")
-    parts = "".join(f":{parts}" for parts in session.posargs[:1])
-    session.run("seustream", "bench", f"area{parts}")
-
-
-@nox.session
 def bitstream(session: nox.Session) -> None:
     """Bitstreams of all boards, and the table of them in the docs; hours; `-- ulx3s-tiny` for one."""
     install(session, "fpga")
     parts = "".join(f":{parts}" for parts in session.posargs[:1])
     session.run("seustream", "bench", f"boards{parts}")
+    session.run("python", "-m", "tests.docs.figures")
 
 
 @nox.session

@@ -3,8 +3,8 @@
 Both read the same Parquet files and drop their results, in one Spark session that each has used once
 before. The bridge's device is the golden model, so this is what the software path costs. What the
 processor would need is another figure: with the part `rtl` the same tuples, fewer of them, go through
-the RTL in simulation, and its clock cycles are counted. At the clock it was placed for (`seustream
-bench area`) they are a time; how long the simulation took says nothing about it.
+the RTL in simulation, and its clock cycles are counted. At the clock of a board (`seustream
+bench boards`) they are a time; how long the simulation took says nothing about it.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ def _rtl(spark: Any, compilation: Compilation) -> Table:
 
 
 def _clocks() -> list[tuple[str, float]]:
-    """What `seustream bench area` has placed with the lanes and bits of the configuration here."""
-    path = folder() / "results" / "area.json"
+    """Of the boards that were built with the lanes and bits of the configuration here."""
+    path = folder() / "results" / "boards.json"
     if not path.exists():
         return []
-    placed = json.loads(path.read_text(encoding="utf-8"))
-    at = placed["head"].index("MHz")
-    return [(row[0], float(row[at])) for row in placed["rows"] if row[0] == "default3"]
+    built = json.loads(path.read_text(encoding="utf-8"))
+    board, name, clock = (built["head"].index(c) for c in ("board", "configuration", "MHz asked"))
+    return [(row[board], float(row[clock])) for row in built["rows"] if row[name] == "default3"]
 
 
 def _write(folder: Path, count: int) -> None:

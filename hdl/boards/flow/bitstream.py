@@ -100,7 +100,7 @@ class Build:
 
     def _placed(self, seed: int, folder: Path, note: Note) -> Placed:
         kept = folder / f"{seed}.placed"
-        with _alone(folder, note):
+        with _alone(kept, note):  # other seeds may be placed beside this one
             if not kept.exists():
                 placed = place(
                     self.setting.board, self.constraints, self.setting.clock, seed, folder, note
