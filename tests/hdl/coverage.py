@@ -11,6 +11,7 @@ has a row for each component: what is never reached in it stands below, by name.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import dataclasses
 import random
@@ -20,13 +21,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from compiler.plan.guards import choose
 from compiler.wjasip.image import decode, encode
-from cosim import golden as golden_model
+from cosim import pairs
 from cosim.golden import GoldenDevice
+from cosim.pairs import Bools, Codes
 from cosim.verilated.device import VerilatedDevice
 from hdl import isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
@@ -116,19 +119,21 @@ def _compared(condition: Condition, held: bool) -> str:
     return f"{condition.name} {'holds' if held else 'does not hold'}"
 
 
-def _watch_comparisons(bins: Bins) -> None:
-    """The golden model makes every comparison; it is asked to tell."""
-    compare = golden_model._compare
+@contextlib.contextmanager
+def watched(bins: Bins) -> Iterator[None]:
+    """The golden model compares factors; meanwhile it tells."""
+    holds = pairs.holds
 
-    def telling(factor, *rest):  # type: ignore[no-untyped-def]
-        outcome = compare(factor, *rest)
+    def telling(condition: Condition, *values: Codes) -> Bools:
+        outcome = holds(condition, *values)
         for held in (True, False):
             times = int(np.count_nonzero(outcome == held))
             if times:
-                bins.meet(_compared(Condition(factor.condition), held), times)
+                bins.meet(_compared(Condition(condition), held), times)
         return outcome
 
-    golden_model._compare = telling  # type: ignore[assignment]
+    with mock.patch.object(pairs, "holds", telling):
+        yield
 
 
 # --- cases ----------------------------------------------------------------------
@@ -384,17 +389,17 @@ def main() -> int:
     parser.add_argument("--report", type=Path, default=Path("bench/results/coverage.txt"))
     options = parser.parse_args()
     bins = Bins()
-    _watch_comparisons(bins)
     device = VerilatedDevice(CONFIG, trace=True, coverage=True, note=print)
     print("running", flush=True)
     device.record(True)
     refusals(device, bins)
     failed = 0
-    for seed in range(options.first, options.first + options.cases):
-        differs = run_case(seed, device, bins)
-        if differs is not None:
-            print(differs)
-            failed += 1
+    with watched(bins):
+        for seed in range(options.first, options.first + options.cases):
+            differs = run_case(seed, device, bins)
+            if differs is not None:
+                print(differs)
+                failed += 1
     processor = device._processor
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "coverage.dat"
