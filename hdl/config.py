@@ -36,8 +36,8 @@ class DeviceConfig:
     indexes             equality indexes of a join area, one a window attribute, 0 to 4
     comparisons         entries of a stream's selection table, 1 to 1024: its comparisons
                         and its admission masks (`Tables.selection_entries`)
-    comparators         factors a lane compares in one cycle; an area with more takes as many
-                        cycles a row as it needs
+    comparators         factors a lane compares in one cycle, of each attribute as many; an area
+                        with more of one attribute takes as many cycles a row as it needs
     probe_fifo_depth    probe tuples waiting before a join area
     output_fifo_depth   results waiting before the output
     """
@@ -115,9 +115,14 @@ class DeviceConfig:
         return (1 << (self.sequence_width - 1)) - 1
 
     @property
-    def comparators_a_lane(self) -> int:
-        """No more than there can be factors."""
-        return min(self.comparators, self.factors)
+    def comparators_alike(self) -> int:
+        """Comparators of a lane for the same attribute."""
+        return max(1, self.comparators // MAX_ATTRIBUTES)
+
+    @property
+    def turns(self) -> int:
+        """Cycles a row takes at most: when all factors are of one attribute."""
+        return -(-self.factors // self.comparators_alike)
 
     def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self)

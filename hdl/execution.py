@@ -46,7 +46,8 @@ class ExecutionUnit(wiring.Component):
     commit         pulse: this probe is done
     rewind         pulse: this and all later probes are taken back
     resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
-    factors, used  comparators, from the program's CMPs
+    factors, used  the program's CMPs, and how many
+    last_turn      of the cycles a row takes
     trace          what is executed
     """
 
@@ -82,6 +83,7 @@ class ExecutionUnit(wiring.Component):
                 "resume_slot": Out(layouts.slot_bits),
                 "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
                 "used": Out(range(config.factors + 1)),
+                "last_turn": Out(range(config.turns)),
                 "executed": Out(1),
                 "trace": Out(layouts.trace),
             }

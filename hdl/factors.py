@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
-from hdl.config import DeviceConfig
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.isa import Condition
 from hdl.layouts import STREAM_BITS, Layouts
 
@@ -17,9 +18,44 @@ FACTOR = data.StructLayout(
         "probe_attribute": 2,
         "condition": 3,
         "register": 4,
+        "comparator": 4,
+        "turn": 4,
     }
 )
-"""A factor's comparator: a CMP that was loaded."""
+"""A CMP that was loaded, and where it is compared: by which comparator of a lane, and in which of
+the cycles a row takes."""
+
+
+def comparison_layout(config: DeviceConfig) -> data.StructLayout:
+    """What a comparator does in a cycle: the probe's attribute, whether the probe carries that
+    stream, and with what it is compared."""
+    return data.StructLayout(
+        {
+            "operand": config.attribute_width,
+            "carried": 1,
+            "condition": 3,
+            "window_attribute": 2,
+        }
+    )
+
+
+def put_layout(config: DeviceConfig) -> data.StructLayout:
+    """A comparison on its way to its comparator: for which turn, of which of two probes."""
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "comparator": 4,
+            "turn": 4,
+            "buffer": 1,
+            "comparison": comparison_layout(config),
+        }
+    )
+
+
+def kinds(config: DeviceConfig) -> int:
+    """A comparator serves the attributes that are its number modulo this: one, if there are
+    enough comparators. To choose among attributes takes more logic and wires than to compare."""
+    return min(config.comparators, MAX_ATTRIBUTES)
 
 
 def decide(condition: Value, below: Value, equal: Value) -> Value:
@@ -41,64 +77,53 @@ def decide(condition: Value, below: Value, equal: Value) -> Value:
 
 
 class FactorArray(wiring.Component):
-    """`lanes` rows of comparators, as many a lane as are built (`comparators_a_lane`).
+    """`lanes` rows of comparators, `comparators` a lane.
 
     latency     3 cycles: pick the attribute; compare; decide
     throughput  `lanes` pairs a cycle
 
-    tuples      the window tuples of a row
-    factors     what each comparator does, in this cycle
-    operands    per comparator, the probe's attribute
-    carried     per comparator, whether the probe carries that stream: 0 where not, whatever
-                the operand, but for the condition TRUE
-    held        per lane, the outcome of each factor
+    tuples       the window tuples of a row
+    comparisons  what each comparator does, in this cycle; one whose stream is not carried comes
+                 to 0, whatever the operand, but for the condition TRUE
+    held         per lane, the outcome of each comparator
     """
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config
-        self.layouts = layouts = Layouts(config)
-        lanes, factors = config.lanes, config.comparators_a_lane
+        lanes, count = config.lanes, config.comparators
         super().__init__(
             {
-                "tuples": In(data.ArrayLayout(layouts.attributes, lanes)),
-                "operands": In(data.ArrayLayout(config.attribute_width, factors)),
-                "carried": In(factors),
-                "factors": In(data.ArrayLayout(FACTOR, factors)),
-                "held": Out(data.ArrayLayout(factors, lanes)),
+                "tuples": In(data.ArrayLayout(Layouts(config).attributes, lanes)),
+                "comparisons": In(data.ArrayLayout(comparison_layout(config), count)),
+                "held": Out(data.ArrayLayout(count, lanes)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        count = self.config.comparators_a_lane
-        operands = Signal(self.operands.shape(), reset_less=True)
-        carried = [Signal(count, name=f"carried_{i}", reset_less=True) for i in range(2)]
-        conditions = [
-            Signal(data.ArrayLayout(3, count), name=f"conditions_{i}", reset_less=True)
-            for i in range(2)
+        config, count, few = self.config, self.config.comparators, kinds(self.config)
+        does = [
+            Signal(self.comparisons.shape(), name=f"does_{i}", reset_less=True) for i in range(2)
         ]
-        m.d.sync += [
-            operands.eq(self.operands),
-            carried[0].eq(self.carried),
-            carried[1].eq(carried[0]),
-            conditions[0].eq(Cat(factor.condition for factor in self.factors)),
-            conditions[1].eq(conditions[0]),
-        ]
-        for lane in range(self.config.lanes):
-            outcomes = []
+        m.d.sync += [does[0].eq(self.comparisons), does[1].eq(does[0])]
+        for lane in range(config.lanes):
+            outcomes, picked = [], []
             for number in range(count):
-                factor = self.factors[number]
+                if number < few:
+                    stored = Signal(
+                        config.attribute_width, name=f"stored_{lane}_{number}", reset_less=True
+                    )
+                    mine = Array(self.tuples[lane][a] for a in range(number, MAX_ATTRIBUTES, few))
+                    which = self.comparisons[number].window_attribute >> ceil_log2(few)
+                    m.d.sync += stored.eq(mine[which] if len(mine) > 1 else mine[0])
+                    picked.append(stored)
+                operand, stored = does[0][number].operand, picked[number % few]
                 below = Signal(name=f"below_{lane}_{number}", reset_less=True)
                 equal = Signal(name=f"equal_{lane}_{number}", reset_less=True)
-                stored = Signal(
-                    self.config.attribute_width, name=f"stored_{lane}_{number}", reset_less=True
-                )
-                m.d.sync += stored.eq(self.tuples[lane][factor.window_attribute])
-                m.d.sync += below.eq(operands[number] < stored)
-                m.d.sync += equal.eq(operands[number] == stored)
-                condition = conditions[1][number]
-                always = condition == Condition.TRUE
-                outcomes.append(decide(condition, below, equal) & (carried[1][number] | always))
+                m.d.sync += [below.eq(operand < stored), equal.eq(operand == stored)]
+                now = does[1][number]
+                always = now.condition == Condition.TRUE
+                outcomes.append(decide(now.condition, below, equal) & (now.carried | always))
             held = Signal(count, name=f"held_{lane}", reset_less=True)
             m.d.sync += held.eq(Cat(outcomes))
             m.d.comb += self.held[lane].eq(held)

@@ -7,14 +7,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.config import DeviceConfig
-from hdl.factors import FACTOR
+from hdl.factors import FACTOR, put_layout
 from hdl.index import bucket
 from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe ready for its area. `operands` and `carried` are per factor; without lanes the
-    probe's attributes as they are take their place."""
+    """A probe ready for its area; `buffer` says where its comparisons were put."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -25,10 +24,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
             "bucket": layouts.slot_bits,
-            "operands": data.ArrayLayout(
-                config.attribute_width, config.factors if config.lanes else 0
-            ),
-            "carried": config.factors if config.lanes else 0,
+            "buffer": 1 if config.lanes else 0,
         }
     )
 
@@ -48,10 +44,12 @@ class ProbeLoader(wiring.Component):
     request, response, fetched          of the tuple fetch; the response is a pulse
     context, tail, count                of the window buffer
     tag, plan                           of the area's probe plan
-    factors, used                       comparators, and how many are in use
+    factors, used                       what is compared, and how many factors there are
+    put         a factor's comparison
     staged      the probe
     attributes  what it carries
-    hold        the operands (without lanes, the attributes) of the last probe are still needed
+    hold        the comparisons of the probe before the last (without lanes, the attributes of
+                the last) are still needed
     flush       pulse: forget all probes; one taken or handed on in this cycle does not count
     """
 
@@ -74,6 +72,7 @@ class ProbeLoader(wiring.Component):
                 "plan": In(layouts.probe_plan),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
+                "put": Out(put_layout(config)),
                 "staged": Out(stream.Signature(staged_layout(config))),
                 "attributes": Out(data.ArrayLayout(layouts.attributes, config.streams)),
                 "hold": In(1),
@@ -111,14 +110,9 @@ class ProbeLoader(wiring.Component):
         m.d.sync += staged_before.eq(self.staged.valid)
         in_use = Const(0, 1) if config.lanes else self.hold | self.staged.valid | staged_before
         if config.lanes:
-            self._picked = (
-                Signal(probe.operands.shape(), name="operands"),
-                Signal(config.factors, name="carried"),
-            )
-            m.d.comb += [
-                probe.operands.eq(self._picked[0]),
-                probe.carried.eq(self._picked[1]),
-            ]
+            # The other one is the area's until it begins with this.
+            with m.If(self.staged.valid & self.staged.ready):
+                m.d.sync += probe.buffer.eq(~probe.buffer)
         self._pick_operands(m, reference)
         move, kept = Signal(), Signal()
         with m.FSM():
@@ -192,27 +186,27 @@ class ProbeLoader(wiring.Component):
         return m
 
     def _pick_operands(self, m: Module, reference: data.View) -> None:
-        """One factor a cycle, so that one multiplexer serves them all: which, its operand, its
-        place."""
+        """One factor a cycle, so that one multiplexer serves them all: which, its operand; put."""
         self._number = number = Signal(range(self.config.factors + 1))
         self._pick, self._stages = Signal(), Signal(2)
         m.d.sync += self._stages.eq(Cat(self._pick, self._stages))
         if self.config.lanes:
-            factor, operand = Signal(FACTOR), Signal(self.config.attribute_width)
-            carries = Signal()
-            places = [Signal(range(self.config.factors), name=f"place{i}") for i in range(2)]
+            factor, put = Signal(FACTOR), self.put
             m.d.sync += [
                 factor.eq(self.factors[number]),
-                places[0].eq(number),
-                operand.eq(self.attributes[factor.probe_stream][factor.probe_attribute]),
-                carries.eq(reference.carries.bit_select(factor.probe_stream, 1)),
-                places[1].eq(places[0]),
+                put.comparator.eq(factor.comparator),
+                put.turn.eq(factor.turn),
+                put.comparison.operand.eq(
+                    self.attributes[factor.probe_stream][factor.probe_attribute]
+                ),
+                put.comparison.carried.eq(reference.carries.bit_select(factor.probe_stream, 1)),
+                put.comparison.condition.eq(factor.condition),
+                put.comparison.window_attribute.eq(factor.window_attribute),
             ]
-            with m.If(self._stages[1]):
-                m.d.sync += [
-                    self._picked[0][places[1]].eq(operand),
-                    self._picked[1].bit_select(places[1], 1).eq(carries),
-                ]
+            m.d.comb += [
+                put.valid.eq(self._stages[1]),
+                put.buffer.eq(self.staged.payload.buffer),
+            ]
 
     def _operands(self, m: Module) -> None:
         number = self._number

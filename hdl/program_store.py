@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 from hdl import isa
 from hdl.control_words import ADDRESS_BITS, Target
 from hdl.decoding import FIELDS, PATTERNS
-from hdl.factors import FACTOR
+from hdl.factors import FACTOR, kinds
 from hdl.layouts import TAG_BITS
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
@@ -23,7 +23,7 @@ class ProgramStore:
     latency     3 cycles from a word of the program to its place, 1 from a destination
     throughput  a word a cycle, those of a program in order; whatever is read, every cycle
 
-    write, factors, used      ports of the unit
+    write, factors, used, last_turn      ports of the unit
     half           which half is in use
     instructions, destinations   memories of both halves, for a reader's port
     word           layout of `instructions`: the word, of a CMP its factor, whether it is a JOIN
@@ -39,6 +39,7 @@ class ProgramStore:
         self.last = Array(Signal(ADDRESS_BITS, name=f"last_{h}") for h in range(2))
         start = Array(Signal(ADDRESS_BITS, name=f"start_{h}") for h in range(2))
         used = Array(Signal(range(config.factors + 1), name=f"used_{h}") for h in range(2))
+        last_turn = Array(Signal(range(config.turns), name=f"last_turn_{h}") for h in range(2))
         factors = Array(
             Signal(data.ArrayLayout(FACTOR, config.factors), name=f"factors_{h}") for h in range(2)
         )
@@ -67,10 +68,15 @@ class ProgramStore:
         used_so_far, leading_so_far = Signal(range(config.factors + 1)), Signal()
         number, after = Signal.like(used_so_far), Signal.like(used_so_far)
         still = Signal()
+        # Factors of the same attributes come to the same comparators, each the next in turn.
+        few, alike = kinds(config), config.comparators_alike
+        before = [Signal(range(config.factors + 1), name=f"before_{k}") for k in range(few)]
+        kind, place = Signal(ceil_log2(few)), Signal(range(config.factors + 1))
         # ... one more, so that no table waits for a sum.
         stored = Signal(
             data.StructLayout(
                 {"mine": 1, "begins": 1, "cmp": 1, "join": 1, "still": 1, "number": number.shape(),
+                 "kind": kind.shape(), "place": place.shape(),
                  "word": isa.WORD_BITS, "address": ADDRESS_BITS}
             )
         )  # fmt: skip
@@ -78,9 +84,14 @@ class ProgramStore:
             number.eq(Mux(begins, 0, used_so_far)),
             after.eq(number + is_cmp),
             still.eq(begins | leading_so_far),
+            kind.eq(data.View(FIELDS[isa.Cmp], word).window_attribute),
+            place.eq(Mux(begins, 0, Array(before)[kind] if few > 1 else before[0])),
         ]
         with m.If(mine):
             m.d.sync += [used_so_far.eq(after), leading_so_far.eq(still & is_cmp)]
+            for number_of_kind, count in enumerate(before):
+                more = is_cmp & (kind == number_of_kind)
+                m.d.sync += count.eq(Mux(begins, 0, count) + more)
         m.d.sync += [
             stored.mine.eq(mine),
             stored.begins.eq(begins),
@@ -88,11 +99,17 @@ class ProgramStore:
             stored.join.eq(is_join),
             stored.still.eq(still),
             stored.number.eq(number),
+            stored.kind.eq(kind),
+            stored.place.eq(place),
             stored.word.eq(word),
             stored.address.eq(address),
         ]
         cmp = data.View(FIELDS[isa.Cmp], stored.word)
+        among, turn = ceil_log2(alike), Signal(4)
+        comparator = Signal(4)
         m.d.comb += [
+            turn.eq(stored.place >> among),
+            comparator.eq(Cat(stored.kind, stored.place[:among])),
             write.addr.eq(Cat(stored.address, other)),
             write.data.word.eq(stored.word),
             write.data.factor.eq(stored.number),
@@ -101,7 +118,7 @@ class ProgramStore:
         ]
         with m.If(stored.mine):
             with m.If(stored.begins):
-                m.d.sync += sources[other].eq(0)
+                m.d.sync += [sources[other].eq(0), last_turn[other].eq(0)]
             m.d.sync += [
                 self.last[other].eq(stored.address),
                 used[other].eq(stored.number + stored.cmp),
@@ -112,8 +129,10 @@ class ProgramStore:
             with m.If(stored.cmp):
                 m.d.sync += factors[other][stored.number].eq(
                     Cat(cmp.window_attribute, cmp.probe_stream, cmp.probe_attribute,
-                        cmp.condition, cmp.r[:4])
+                        cmp.condition, cmp.r[:4], comparator, turn)
                 )  # fmt: skip
+                with m.If(turn > last_turn[other]):
+                    m.d.sync += last_turn[other].eq(turn)
                 with m.If(stored.still):
                     m.d.sync += sources[other][cmp.r[:4]].eq(Cat(stored.number[:factor_bits], 1))
         # In use from registers: the halves are exchanged when nothing is executed.
@@ -121,6 +140,7 @@ class ProgramStore:
         m.d.sync += [
             unit.factors.eq(factors[half]),
             unit.used.eq(used[half]),
+            unit.last_turn.eq(last_turn[half]),
             self.start.eq(start[half]),
             self.sources.eq(sources[half]),
         ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
-from amaranth.lib import data, fifo, stream, wiring
+from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from hdl.arbiter import lowest
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
-from hdl.factors import FACTOR, FactorArray
+from hdl.factors import FACTOR, FactorArray, put_layout
 from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
@@ -45,14 +46,15 @@ class Scanner(wiring.Component):
     staged      the next probe
     begin       pulse: this probe is now worked on (`staged` was taken)
     resume, resume_slot   the probe was begun before: go on with this slot
-    factors, used         the area's factors, and how many there are; with more of them than
-                          comparators a row is issued several times, a part of them each
+    factors, last_turn    the area's factors; a row is issued in as many turns as there are
+                          factors for the same comparator
+    put                   a comparison for a probe that is staged later
     wait                  no row can be read in the next cycle
     row, tuples           of the window buffer
     newest, bucket, after, ask, ready, answer   of the indexes; `index` says which
     pairs       pairs of interest, and the end of each probe
     tally       per probe, at its end: how many pairs were looked at
-    hold        the operands of the probe begun are still needed
+    hold        the comparisons of the probe before the one begun are still needed
     flush       pulse that goes with the component's reset: forget everything
     """
 
@@ -71,7 +73,8 @@ class Scanner(wiring.Component):
                 "resume": In(1),
                 "resume_slot": In(slot),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
-                "used": In(range(config.factors + 1)),
+                "last_turn": In(range(config.turns)),
+                "put": In(put_layout(config)),
                 "wait": In(1),
                 "row": Out(self.row_bits),
                 "tuples": In(data.ArrayLayout(layouts.attributes, self.banks)),
@@ -92,14 +95,14 @@ class Scanner(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self.parts = -(-self.config.factors // self.config.comparators_a_lane)
         issue = data.StructLayout(
             {
                 "mask": self.banks,
                 "row": self.row_bits,
                 "last": 1,
-                "part": range(self.parts),  # which of the factors
-                "whole": 1,  # the last part of its row
+                "buffer": 1,  # where the probe's comparisons are
+                "turn": range(self.config.turns),  # which of them
+                "whole": 1,  # the last turn of its row
             }
         )
         self._issued = Signal(issue)
@@ -127,18 +130,15 @@ class Scanner(wiring.Component):
         with m.If(self._valid):
             m.d.sync += first.eq(0)
 
-        # Which part of the factors this cycle is for, and whether it is the last that is in use.
-        part = Signal(range(self.parts))
-        last_part = Signal(range(self.parts))
-        whole = Signal()
-        m.d.comb += [self._issued.part.eq(part), whole.eq(1)]
-        if self.config.lanes and self.parts > 1:
-            m.d.sync += last_part.eq(
-                Mux(self.used == 0, 0, (self.used - 1) // self.config.comparators_a_lane)
-            )
-            m.d.comb += whole.eq(part == last_part)
+        # Which comparisons this cycle is for, and whether they are the last of a row.
+        turn, buffer, whole = Signal(range(self.config.turns)), Signal(), Signal()
+        m.d.comb += [self._issued.turn.eq(turn), self._issued.buffer.eq(buffer), whole.eq(1)]
+        if self.config.lanes and self.config.turns > 1:
+            last_turn = Signal.like(turn)
+            m.d.sync += last_turn.eq(self.last_turn)
+            m.d.comb += whole.eq(turn == last_turn)
             with m.If(self._valid):
-                m.d.sync += part.eq(Mux(self._issued.whole, 0, part + 1))
+                m.d.sync += turn.eq(Mux(self._issued.whole, 0, turn + 1))
 
         # Steps count rows from the tail's, so that the last may be the first row again.
         step, last_step = (Signal(self.row_bits + 1, name=n) for n in ("step", "last_step"))
@@ -168,6 +168,8 @@ class Scanner(wiring.Component):
                         before.eq(1 << slot_bits),
                         visible.eq(0),
                     ]
+                    if self.config.lanes:
+                        m.d.sync += buffer.eq(probe.buffer)
                     if self.config.indexes:
                         with m.If(probe.count == 0):
                             m.next = "NOTHING"
@@ -299,15 +301,14 @@ class Scanner(wiring.Component):
                 m.d.sync += self.hold.eq(1)
             with m.Elif(begun):
                 m.d.sync += self.hold.eq(0)
-            # The probe's operands come in with the first row's tuples.
-            self._operands(m, array, begun, infos[2].part)
+            self._comparisons(m, array, infos[2])
             with m.If(self.begin):
                 m.d.sync += plans[0].eq(probe.plan)
             with m.If(begun):
                 m.d.sync += plans[1].eq(plans[0])
             m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 4)]
             m.d.comb += array.tuples.eq(self.tuples)
-            held = self._gather(m, array, info, valid)
+            held = self._gather(m, array, infos[depth - 1], valid)
             plan = plans[4]
             mask = Cat(
                 info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
@@ -379,60 +380,43 @@ class Scanner(wiring.Component):
             self.pairs.valid.eq(some),
         ]
 
-    def _operands(self, m: Module, array: FactorArray, begun: Signal, part: Signal) -> None:
-        """What the comparators are to do a cycle later: the part of the factors it is for."""
-        config, probe = self.config, self.staged.payload
-        count = config.comparators_a_lane
-        operands = Signal(probe.operands.shape(), reset_less=True)
-        carried = Signal(config.factors, reset_less=True)
-        with m.If(begun):
-            m.d.sync += [operands.eq(probe.operands), carried.eq(probe.carried)]
-        if self.parts == 1:
+    def _comparisons(self, m: Module, array: FactorArray, info: data.View) -> None:
+        """What the comparators do when the tuples come that are asked for in this cycle."""
+        put, bits = self.put, ceil_log2(self.config.turns)
+        for number, comparison in enumerate(array.comparisons):
+            m.submodules[f"comparisons{number}"] = kept = memory.Memory(
+                shape=comparison.shape(), depth=2 << bits, init=[]
+            )
+            write, read = kept.write_port(), kept.read_port(domain="comb")
+            now = Signal(comparison.shape(), name=f"comparison_{number}", reset_less=True)
+            m.d.sync += now.eq(read.data)
             m.d.comb += [
-                array.operands.eq(operands),
-                array.carried.eq(carried),
-                array.factors.eq(self.factors),
-            ]
-            return
-        for number in range(count):
-            numbers = [number + p * count for p in range(self.parts)]
-            numbers = [n for n in numbers if n < config.factors]
-            factor = Signal(FACTOR, name=f"factor_{number}", reset_less=True)
-            operand = Signal(config.attribute_width, name=f"operand_{number}", reset_less=True)
-            carries = Signal(name=f"carries_{number}", reset_less=True)
-            kept = Array(operands[n] for n in numbers)[part]
-            known = Array(carried[n] for n in numbers)[part]
-            m.d.sync += [
-                factor.eq(Array(self.factors[n] for n in numbers)[part]),
-                operand.eq(Mux(begun, probe.operands[number], kept)),
-                carries.eq(Mux(begun, probe.carried[number], known)),
-            ]
-            m.d.comb += [
-                array.factors[number].eq(factor),
-                array.operands[number].eq(operand),
-                array.carried[number].eq(carries),
+                write.addr.eq(Cat(put.turn[:bits], put.buffer)),
+                write.data.eq(put.comparison),
+                write.en.eq(put.valid & (put.comparator == number)),
+                read.addr.eq(Cat(info.turn, info.buffer)),
+                comparison.eq(now),
             ]
 
     def _gather(
         self, m: Module, array: FactorArray, info: data.View, valid: Signal
     ) -> list[Signal]:
-        """Per lane, the outcomes of all factors, once the last part of a row is known."""
-        config = self.config
-        count = config.comparators_a_lane
+        """Per lane, the outcomes of all factors, once the last turn of a row is known. `info` is
+        of the turn that comes to an end in the next cycle."""
+        now = Signal(self.config.factors, reset_less=True)  # whose turn it is
+        m.d.sync += now.eq(Cat(info.turn == factor.turn for factor in self.factors))
         gathered = []
-        for lane in range(config.lanes):
-            held = Signal(config.factors, name=f"gathered_{lane}")
-            parts = []
-            for number in range(self.parts):
-                now = array.held[lane]
-                if number == self.parts - 1:
-                    parts.append(Mux(info.part == number, now, 0))
-                    continue
-                before = Signal(count, name=f"part_{lane}_{number}", reset_less=True)
-                with m.If(valid & (info.part == number)):
-                    m.d.sync += before.eq(now)
-                # Parts not in use hold what was there before; no factor is among them.
-                parts.append(Mux(info.part == number, now, before))
-            m.d.comb += held.eq(Cat(part[:count] for part in parts))
+        for lane in range(self.config.lanes):
+            held = Signal(self.config.factors, name=f"gathered_{lane}")
+            before = Signal(self.config.factors, name=f"before_{lane}", reset_less=True)
+            outcomes = array.held[lane]
+            for number, factor in enumerate(self.factors):
+                outcome = outcomes.bit_select(factor.comparator[: ceil_log2(len(outcomes))], 1)
+                with m.If(now[number]):
+                    m.d.comb += held[number].eq(outcome)
+                with m.Else():
+                    m.d.comb += held[number].eq(before[number])
+                with m.If(now[number] & valid):
+                    m.d.sync += before[number].eq(outcome)
             gathered.append(held)
         return gathered

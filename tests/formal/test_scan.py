@@ -31,7 +31,7 @@ from tests.formal.harness import (
 class ScannerMeetsAll(Specification):
     """One slot of the window is followed, any; what is in the others is anything.
 
-    A loader stages a probe only while the operands of the one before are no longer needed;
+    A loader puts comparisons only while those of the probe before are no longer needed;
     the execution unit takes up three probes at most.
     """
 
@@ -63,8 +63,8 @@ class ScannerMeetsAll(Specification):
         scanner._MustUse__used = True
         flush = anything(m, 1, "flush")
         m.submodules.scanner = ResetInserter(flush)(made)
-        drive(m, scanner, "staged", "may_begin", "flush", "tuples", "factors", "used", "resume",
-              "pairs", "ready", "answer", "wait")  # fmt: skip
+        drive(m, scanner, "staged", "may_begin", "flush", "tuples", "factors", "last_turn", "put",
+              "resume", "pairs", "ready", "answer", "wait")  # fmt: skip
         m.d.comb += scanner.flush.eq(flush)
         bits, banks = len(scanner.resume_slot), scanner.banks
         bank_bits = scanner.bank_bits
@@ -82,14 +82,18 @@ class ScannerMeetsAll(Specification):
             other = anything(m, stored.shape(), f"other{b}")
             m.d.comb += scanner.tuples[b].as_value().eq(Mux(here, stored, other))
         factors = constant(m, scanner.factors.as_value().shape(), "factors")
-        used = constant(m, scanner.used.shape(), "used")
-        m.d.comb += [scanner.factors.as_value().eq(factors), scanner.used.eq(used)]
-        # A load gives it some time before the first probe.
+        used = constant(m, range(self.factors + 1), "used")
+        m.d.comb += scanner.factors.as_value().eq(factors)
+        # A load gives it some time before the first probe. There is one comparator.
         self.assume(m, used <= self.factors)
+        m.d.comb += scanner.last_turn.eq(Mux(used == 0, 0, used - 1))
+        for number in range(self.factors):
+            self.assume(m, scanner.factors[number].comparator == 0)
+            self.assume(m, scanner.factors[number].turn == number)
         awake = Signal()
         m.d.sync += awake.eq(1)
 
-        # The loader: a probe, its operands held while they are needed.
+        # The loader: a probe, and what it is compared by, in one of two buffers.
         size = scanner.staged.payload.as_value().shape()
         payload = anything(m, size, "payload")
         shape = scanner.staged.payload.shape()
@@ -97,8 +101,21 @@ class ScannerMeetsAll(Specification):
         valid = anything(m, 1, "valid") & ~scanner.hold & awake
         stays = before(m, scanner.staged.valid & ~scanner.staged.ready & ~flush)
         self.assume(m, ~stays | flush | (valid & (payload == before(m, payload))))
-        operands = Cat(probe.operands.as_value(), probe.carried)
-        self.assume(m, ~scanner.hold | (operands == before(m, operands)))
+        buffer = Signal()
+        with m.If(scanner.begin):
+            m.d.sync += buffer.eq(~buffer)
+        self.assume(m, ~scanner.staged.valid | (probe.buffer == buffer))
+        put = scanner.put
+        m.d.comb += put.as_value().eq(anything(m, put.as_value().shape(), "put"))
+        at_rest = ~scanner.hold & ~scanner.staged.valid
+        self.assume(m, ~put.valid | (at_rest & (put.buffer == buffer)))
+        self.assume(m, put.turn < self.factors)
+        compared = [[Signal.like(put.comparison) for _ in range(self.factors)] for _ in range(2)]
+        for b in range(2):
+            for number in range(self.factors):
+                with m.If(put.valid & (put.comparator == 0) & (put.buffer == b)):
+                    with m.If(put.turn == number):
+                        m.d.sync += compared[b][number].eq(put.comparison)
         m.d.comb += [scanner.staged.valid.eq(valid), scanner.staged.payload.as_value().eq(payload)]
         self.assume(m, (probe.count <= self.depth) & ~(probe.plan.indexed & (config.indexes == 0)))
 
@@ -117,11 +134,12 @@ class ScannerMeetsAll(Specification):
         self.assume(m, ~(scanner.begin & resume) | (resume_offset < probe.count))
         outcomes = []
         for number in range(self.factors):
-            factor, operand = scanner.factors[number], probe.operands[number]
-            window = stored.word_select(factor.window_attribute, config.attribute_width)
-            holds = decide(factor.condition, operand < window, operand == window)
-            always = factor.condition == Condition.TRUE
-            outcomes.append(holds & (probe.carried[number] | always) & (number < used))
+            its = Signal.like(put.comparison, name=f"its_{number}")
+            m.d.comb += its.eq(Mux(probe.buffer, compared[1][number], compared[0][number]))
+            window = stored.word_select(its.window_attribute, config.attribute_width)
+            holds = decide(its.condition, its.operand < window, its.operand == window)
+            always = its.condition == Condition.TRUE
+            outcomes.append(holds & (its.carried | always) & (number < used))
             self.assume(m, ~probe.plan.interest[number] | (number < used))
         outcome = Cat(outcomes)
         meets = (
@@ -260,8 +278,9 @@ def walks(factors: int, *fault: tuple[str, str], index: tuple[tuple[str, str], .
 
 
 PAIR_TWICE = scans(4, 2, 1, ("[left.eq(rest),", "[left.eq(left),"))
+BUFFER_BEFORE = scans(4, 1, 1, ("buffer.eq(probe.buffer)", "buffer.eq(~probe.buffer)"))
 PLAN_LATE = scans(4, 1, 1, ("plans[1].eq(plans[0])", "plans[1].eq(probe.plan)"))
-PART_LOST = scans(4, 1, 2, ("whole.eq(part == last_part)", "whole.eq(1)"))
+TURN_LOST = scans(4, 1, 2, ("whole.eq(turn == last_turn)", "whole.eq(1)"))
 NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
 
 
@@ -272,10 +291,10 @@ NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
         proof("scan", scans(4, 2, 1), "search", 19),
         proof("scan", scans(4, 2, 1), "meet", 24),
         proof("scan-1", scans(4, 1, 1), "search", 17),
-        proof("scan-in-parts", scans(4, 1, 2), "search", 19),
-        proof("scan-in-parts", scans(4, 1, 2), "meet", 26),
+        proof("scan-in-turns", scans(4, 1, 2), "search", 19),
+        proof("scan-in-turns", scans(4, 1, 2), "meet", 26),
         proof("walk", walks(1), "search", 28),
-        proof("walk-in-parts", walks(2), "search", 22),
+        proof("walk-in-turns", walks(2), "search", 22),
         proof("walk", walks(1), "meet", 29),
         proof(
             "last-left-out",
@@ -287,8 +306,9 @@ NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
         ),
         proof("too-many", scans(4, 2, 1, ("b >= low", "b >= 0")), "search", 16, "FAIL"),
         proof("pair-twice", PAIR_TWICE, "search", 18, "FAIL"),
+        proof("buffer-before", BUFFER_BEFORE, "search", 19, "FAIL"),
         proof("plan-late", PLAN_LATE, "search", 19, "FAIL"),
-        proof("part-lost", PART_LOST, "search", 19, "FAIL"),
+        proof("turn-lost", TURN_LOST, "search", 19, "FAIL"),
         proof("chain-not-linked", NOT_LINKED, "search", 38, "FAIL"),
         proof(
             "ends-early", walks(1, ("offset >= before", "offset >= count")), "search", 24, "FAIL"

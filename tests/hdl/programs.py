@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from hdl import isa
+from hdl.config import DeviceConfig
 from hdl.isa import Condition
 
 
@@ -107,3 +108,17 @@ def execute(
                     joined.append((at, post))
         at = following
     return executed, joined
+
+
+def places_of(attributes: list[int], config: DeviceConfig) -> list[dict[str, int]]:
+    """Of factors by their window attributes: which comparator each comes to, and in which turn. A
+    comparator does one in a turn, and serves only attributes of its kind."""
+    kinds = min(4, config.comparators)
+    taken: set[tuple[int, int]] = set()
+    places: list[dict[str, int]] = []
+    for attribute in attributes:
+        its = range(attribute % kinds, config.comparators, kinds)
+        place = next((t, c) for t in range(16) for c in its if (t, c) not in taken)
+        taken.add(place)
+        places.append({"comparator": place[1], "turn": place[0]})
+    return places

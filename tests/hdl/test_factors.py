@@ -26,11 +26,23 @@ HOLDS = {
 }
 
 
-def config(width: int) -> DeviceConfig:
-    return dataclasses.replace(CONFIGURATIONS["tiny"], attribute_width=width)
+def config(width: int, comparators: int) -> DeviceConfig:
+    return dataclasses.replace(
+        CONFIGURATIONS["tiny"], attribute_width=width, comparators=comparators
+    )
 
 
-CASES = {f"{width} bits": (lambda width=width: FactorArray(config(width))) for width in (8, 16, 32)}
+CASES = {
+    f"{width} bits, {count} comparators": lambda width=width, count=count: FactorArray(
+        config(width, count)
+    )
+    for width, count in ((8, 4), (16, 8), (32, 4), (8, 1), (8, 2))
+}
+
+
+def attributes_of(comparator: int, config: DeviceConfig) -> list[int]:
+    """Those it can compare with."""
+    return [a for a in range(4) if a % min(4, config.comparators) == comparator % 4]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -49,43 +61,37 @@ def value(chance: random.Random, width: int) -> int:
 async def every_pair_is_compared(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, unit = bench.chance, bench.component
-    width, lanes, count = (
-        unit.config.attribute_width,
-        unit.config.lanes,
-        unit.config.comparators_a_lane,
-    )
+    width, lanes, count = unit.config.attribute_width, unit.config.lanes, unit.config.comparators
     seen = set()
     await bench.reset()
     wanted: list[list[int]] = []
     for cycle in range(800):
-        # With factors in parts, what a comparator does changes from cycle to cycle.
+        # With factors in turns, what a comparator does changes from cycle to cycle.
         if cycle % 40 == 0 or chance.random() < 0.5:
-            factors = [
-                {
-                    "window_attribute": chance.randrange(4),
-                    "probe_stream": chance.randrange(4),
-                    "probe_attribute": chance.randrange(4),
-                    "condition": chance.randrange(8),
-                }
-                for _ in range(count)
+            does = [
+                (chance.choice(attributes_of(number, unit.config)), chance.randrange(8))
+                for number in range(count)
             ]
-            bench.set("factors", factors)
         tuples = [[value(chance, width) for _ in range(4)] for _ in range(lanes)]
-        operands = [value(chance, width) for _ in range(count)]
-        carried = chance.getrandbits(count)
+        comparisons = [
+            {
+                "operand": value(chance, width),
+                "carried": chance.getrandbits(1),
+                "condition": condition,
+                "window_attribute": attribute,
+            }
+            for attribute, condition in does
+        ]
         bench.set("tuples", tuples)
-        bench.set("operands", operands)
-        bench.set("carried", carried)
+        bench.set("comparisons", comparisons)
         row = []
         for lane in range(lanes):
             held = 0
-            for number, factor in enumerate(factors):
-                condition = Condition(factor["condition"])
-                outcome = HOLDS[condition](
-                    operands[number], tuples[lane][factor["window_attribute"]]
-                )
+            for number, its in enumerate(comparisons):
+                condition = Condition(its["condition"])
+                outcome = HOLDS[condition](its["operand"], tuples[lane][its["window_attribute"]])
                 # A probe that lacks the stream satisfies nothing but TRUE.
-                outcome &= bool(carried >> number & 1) or condition is Condition.TRUE
+                outcome &= bool(its["carried"]) or condition is Condition.TRUE
                 held |= outcome << number
                 seen.add((condition, outcome))
             row.append(held)

@@ -12,6 +12,7 @@ from hdl.config import CONFIGURATIONS
 from hdl.layouts import CONTEXTS
 from hdl.loader import ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
+from tests.hdl.programs import places_of
 
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=3)
 CASES = {
@@ -47,6 +48,10 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             | {"probe_stream": chance.randrange(n), "condition": chance.randrange(8)}
             for _ in range(config.factors)
         ]
+        places = places_of([factor["window_attribute"] for factor in factors], config)
+        for factor, place in zip(factors, places, strict=True):
+            factor |= place
+        put: dict = {}  # by buffer, comparator and turn
         used = chance.choice([0, 1, 5, config.factors])
         views = [(chance.randrange(depth), chance.randrange(depth + 1)) for _ in range(CONTEXTS)]
         plans = [
@@ -73,6 +78,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         view, plan = (0, 0), plans[0]
         hold = 0
         frozen: dict | None = None
+        at_work: int | None = None  # the buffer of the last probe staged
         available = told_now = 0
         for _ in range(40_000):
             if made < 40 and chance.random() >= idle:
@@ -115,10 +121,11 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 answer = data[wanted["slots"][0] | wanted["slots"][1] << 4]
                 assert wanted == answer["reference"]
                 respond = chance.randrange(2, 6)
-            if frozen is not None and hold and not serial:
-                probe = bench.get("staged.payload")
-                now = {name: probe[name] for name in ("operands", "carried")}
-                assert now == frozen, "changed while they were needed"
+            its = bench.get("put")
+            if its["valid"]:
+                assert not hold, "put while the probe before is at work"
+                assert its["buffer"] != at_work, "put where the area reads"
+                put[its["buffer"], its["comparator"], its["turn"]] = its["comparison"]
             if serial and hold and frozen is not None:
                 assert bench.get("attributes") == frozen, "changed while they were needed"
             told, told_now = told_now, available
@@ -149,10 +156,15 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 if serial:
                     assert bench.get("attributes") == attributes
                 else:
-                    for number, factor in enumerate(factors[:used]):
+                    for factor in factors[:used]:
                         s = factor["probe_stream"]
-                        assert probe["operands"][number] == attributes[s][factor["probe_attribute"]]
-                        assert probe["carried"] >> number & 1 == reference["carries"] >> s & 1
+                        at = probe["buffer"], factor["comparator"], factor["turn"]
+                        assert put[at] == {
+                            "operand": attributes[s][factor["probe_attribute"]],
+                            "carried": reference["carries"] >> s & 1,
+                            "condition": factor["condition"],
+                            "window_attribute": factor["window_attribute"],
+                        }
                 if ready and not flush:
                     queues[level].popleft()
                     taken[level] -= 1
@@ -160,14 +172,14 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                     last.popleft()
                     hold = chance.randrange(1, 12) + 1
                     frozen = attributes
-                    if not serial:
-                        frozen = {name: probe[name] for name in ("operands", "carried")}
+                    at_work = probe["buffer"]
                     seen["joined" if joined else "raw"] += 1
             await bench.clock()
             hold = max(hold - 1, 0)
             if flush:
                 seen["flush"] += bool(last)
                 last.clear()
+                at_work = None
                 taken = [0] * levels
             if done == made == 40:
                 break

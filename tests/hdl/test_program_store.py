@@ -19,13 +19,15 @@ from hdl.layouts import TAG_BITS, Layouts
 from hdl.program_store import ProgramStore
 from hdl.table_bus import write_signature
 from tests.hdl.bench import Bench, Load, simulate
-from tests.hdl.programs import random_program
+from tests.hdl.programs import places_of, random_program
 
 _NUMBER = 1
 _FACTOR_BITS = 4
 _CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=4)
 CASES = {
     "lanes": lambda: Alone(_CONFIG),
+    "two comparators": lambda: Alone(dataclasses.replace(_CONFIG, comparators=2)),
+    "eight comparators": lambda: Alone(dataclasses.replace(_CONFIG, comparators=8)),
     "serial": lambda: Alone(dataclasses.replace(_CONFIG, lanes=0, indexes=0)),
 }
 
@@ -43,6 +45,7 @@ class Alone(wiring.Component):
                 "half": In(1),
                 "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
                 "used": Out(range(config.factors + 1)),
+                "last_turn": Out(range(config.turns)),
                 "last": Out(ADDRESS_BITS),
                 "start": Out(ADDRESS_BITS),
                 "sources": Out(data.ArrayLayout(source, len(isa.FACTOR_REGISTERS))),
@@ -149,15 +152,18 @@ async def _check(
     assert bench.bits("start") == (leading if bench.component.config.lanes else 0)
     assert bench.bits("used") == len(cmps)
     factors, sources = bench.get("factors"), [{"factor": 0, "known": 0}] * 16
+    places = places_of([program[at].window_attribute for at in cmps], bench.component.config)
     for number, at in enumerate(cmps):
         cmp = program[at]
         assert factors[number] == {
             "window_attribute": cmp.window_attribute, "probe_stream": cmp.probe_stream,
             "probe_attribute": cmp.probe_attribute, "condition": cmp.condition, "register": cmp.r,
+            **places[number],
         }  # fmt: skip
         seen["CMP after others"] += at >= leading
         if at < leading:
             seen["register written twice"] += sources[cmp.r]["known"]
             sources[cmp.r] = {"factor": number, "known": 1}
     assert bench.get("sources") == sources
+    assert bench.bits("last_turn") == max((place["turn"] for place in places), default=0)
     await bench.clock()

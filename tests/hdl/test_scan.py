@@ -12,6 +12,7 @@ from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.isa import Condition
 from hdl.scan import Scanner
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
+from tests.hdl.programs import places_of
 from tests.hdl.test_factors import HOLDS
 
 
@@ -23,7 +24,8 @@ def config(lanes: int, depth: int = 16, **members: int) -> DeviceConfig:
 
 CASES = {
     "2 lanes": lambda: Scanner(config(2)),
-    "4 lanes, factors in parts": lambda: Scanner(config(4, factors=6, comparators=2)),
+    "4 lanes, factors in turns": lambda: Scanner(config(4, factors=6, comparators=2)),
+    "8 comparators": lambda: Scanner(config(2, factors=16, comparators=8)),
     "one row": lambda: Scanner(config(8, depth=8, indexes=0, factors=4)),
     "serial": lambda: Scanner(config(0, indexes=0)),
 }
@@ -54,7 +56,13 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             for _ in range(factors)
         ]
         used = chance.choice([0, 1, factors // 2, factors])
-        await bench.reset(factors=does, used=used)
+        places = places_of([factor["window_attribute"] for factor in does], config)
+        for factor, place in zip(does, places, strict=True):
+            factor |= place
+        last_turn = max((place["turn"] for place in places[:used]), default=0)
+        await bench.reset(factors=does, last_turn=last_turn)
+        seen["turns"] += last_turn
+        buffer, puts = 0, deque()
         board, tallies = Scoreboard("pairs"), Scoreboard("tallies")
         pairs = Monitor(bench, "pairs", pressure)
         rows: deque = deque([{}, {}, {}])
@@ -97,9 +105,18 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     "bucket": chance.randrange(depth),
                 }
                 if lanes:
-                    probe |= {"operands": operands, "carried": carried}
+                    probe["buffer"] = buffer
+                    for factor, operand in zip(does[:used], operands, strict=False):
+                        its = {
+                            "operand": operand,
+                            "carried": carried >> len(puts) & 1,
+                            "condition": factor["condition"],
+                            "window_attribute": factor["window_attribute"],
+                        }
+                        at = {"comparator": factor["comparator"], "turn": factor["turn"]}
+                        puts.append({"valid": 1, "buffer": buffer, "comparison": its, **at})
                 offered = {
-                    "probe": probe, "slots": slots[start:], "resume": resume,
+                    "probe": probe, "operands": operands, "carried": carried, "slots": slots[start:], "resume": resume,
                     "walk": walk, "tally": len(order),
                     "resume_slot": slots[start] if resume else chance.randrange(depth),
                 }  # fmt: skip
@@ -107,7 +124,10 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 bench.set("resume", resume)
                 bench.set("resume_slot", offered["resume_slot"])
             held_back = max(held_back - 1, 0)
-            bench.set("staged.valid", offered is not None)
+            put = puts.popleft() if puts and chance.random() >= idle else {}
+            if lanes:
+                bench.set("put", put)
+            bench.set("staged.valid", offered is not None and not put and not puts)
             bench.set("may_begin", chance.random() >= idle)
             bench.set("tuples", rows[0])
             bench.set("answer", answers[0])
@@ -154,8 +174,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                         if not lanes:
                             break
                         outcome = HOLDS[condition](
-                            probe["operands"][number], window[slot][factor["window_attribute"]]
-                        ) and (probe["carried"] >> number & 1 or condition is Condition.TRUE)
+                            offered["operands"][number], window[slot][factor["window_attribute"]]
+                        ) and (offered["carried"] >> number & 1 or condition is Condition.TRUE)
                         held |= bool(outcome) << number
                     plan = probe["plan"]
                     if lanes and not plan["always"] and not held & plan["interest"]:
@@ -167,6 +187,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 board.expect({"end": 1})
                 tallies.expect(offered["tally"])
                 kept, offered = offered, None
+                buffer ^= 1
                 probes += 1
             await bench.clock()
             if flush:
@@ -177,6 +198,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 tallies.waiting.clear()
                 kept, held_back = None, 2
                 offered = None
+                puts.clear()
             if probes == 40 and board.empty and tallies.empty and kept is None:
                 break
         else:
@@ -188,6 +210,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             assert not bench.bits("pairs.valid")
             await bench.clock()
     wanted = ["whole", "resume", "pair", "flush"]
+    wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
     wanted += ["passed over"] * bool(lanes) + ["indexed"] * bool(config.indexes)
     for what in wanted:
         assert seen[what], what
