@@ -22,13 +22,14 @@ _GROUPS = (*(4 + 9 * i for i in range(7)), *(69 + 9 * i for i in range(6)))
 GRIDS = {"--85k": [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]}
 """Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
 
-# Where the middle of each area is to be, by how many there are; what is common lies between.
+# Where the middles of the areas are to be, by how many there are, and of what is common; and how
+# much farther a tile is across than down. Three areas stand side by side, what is common at the
+# edge of the chip; two or four take its quarters, what is common lies between.
 _MIDDLES = {
-    2: [(30, 40), (93, 40)],
-    3: [(30, 34), (93, 34), (62, 76)],
-    4: [(30, 34), (93, 34), (30, 76), (93, 76)],
+    2: ([(30, 40), (93, 40)], (62, 46), 1),
+    3: ([(21, 54), (62, 54), (104, 54)], (62, 16), 4),
+    4: ([(30, 34), (93, 34), (30, 76), (93, 76)], (62, 46), 1),
 }
-_COMMON = (62, 46)
 
 # In an area, what is read together lies together.
 _ORDER = ("bank", "stamps", "selections", "newest", "older", "plans", "probes", "instructions",
@@ -58,24 +59,45 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
     areas = sorted(area for area in of_area if area is not None)
     if len(names) > len(free) or len(areas) not in _MIDDLES:
         return {}
-    middles: dict[int | None, tuple[int, int]] = dict(zip(areas, _MIDDLES[len(areas)], strict=True))
-    middles[None] = _COMMON
+    own, common, across = _MIDDLES[len(areas)]
+    middles: dict[int | None, tuple[int, int]] = dict(zip(areas, own, strict=True))
+    middles[None] = common
+
+    def far(place: tuple[int, int, int], area: int | None) -> int:
+        x, y = middles[area]
+        return (1 if area is None else across) * abs(place[0] - x) + abs(place[1] - y)
+
     # In turns, so that none gets only what others left.
     taken: dict[int | None, list[tuple[int, int, int]]] = defaultdict(list)
     while len(taken[None]) < len(of_area[None]) or any(
         len(taken[area]) < len(of_area[area]) for area in areas
     ):
-        for area, (x, y) in middles.items():
+        for area in middles:
             if len(taken[area]) < len(of_area[area]):
-                near = min(free, key=lambda at: (abs(at[0] - x) + abs(at[1] - y), at))
+                near = min(free, key=lambda at: (far(at, area), at))
                 free.remove(near)
                 taken[area].append(near)
     places: dict[str, tuple[int, int, int]] = {}
     for area, mine in of_area.items():
         mine.sort(key=_kind)
-        at = sorted(taken[area], key=lambda at: (at[1], at[0]))
-        places.update(zip(mine, at, strict=True))
+        places.update(zip(mine, _outward(taken[area], middles[area]), strict=True))
     return places
+
+
+def _outward(
+    taken: list[tuple[int, int, int]], middle: tuple[int, int]
+) -> list[tuple[int, int, int]]:
+    """Places group by group, whole groups first, then by their distance from the middle: a bank of
+    a window fills one, and the banks are what the factor array reads."""
+    groups: dict[tuple[int, int], list[tuple[int, int, int]]] = defaultdict(list)
+    for column, row, number in sorted(taken):
+        groups[column - 2 * number, row].append((column, row, number))
+
+    def order(group: tuple[int, int]) -> tuple[bool, int, tuple[int, int]]:
+        off = abs(group[0] + 3 - middle[0]) + abs(group[1] - middle[1])
+        return len(groups[group]) < 4, off, group
+
+    return [place for group in sorted(groups, key=order) for place in groups[group]]
 
 
 def _kind(name: str) -> tuple[int, str]:
