@@ -15,11 +15,12 @@ from typing import Any
 
 RAM = ("DP16KD", "PDPW16KD")
 
-# Of an LFE5U-85: four rows of block RAM, in groups of four blocks nine tiles apart; the clock
+# Of an LFE5-85, whatever its serdes: four rows of block RAM, in groups of four blocks nine tiles apart; the clock
 # spine is in the middle.
 _ROWS = (22, 46, 70, 82)
 _GROUPS = (*(4 + 9 * i for i in range(7)), *(69 + 9 * i for i in range(6)))
-GRIDS = {"--85k": [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]}
+_LARGE = [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]
+GRIDS = {"--85k": _LARGE, "--um5g-85k": _LARGE}
 """Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
 
 # Where the middles of the areas are to be, by how many there are, and of what is common; and how

@@ -19,8 +19,9 @@ def _names(areas: int, each: int, common: int = 5) -> list[str]:
     return names + [f"linked.wjasip.output$35.routes.{i}" for i in range(common)]
 
 
-def test_the_grid_has_a_place_for_each_block_of_the_part() -> None:
-    part = BOARDS["ulx3s"].part
+@pytest.mark.parametrize("board", ["ulx3s", "ecpix5"])
+def test_the_grid_has_a_place_for_each_block_of_the_part(board: str) -> None:
+    part = BOARDS[board].part
     grid = GRIDS[part.option]
     assert len(set(grid)) == len(grid) == part.ram
 
