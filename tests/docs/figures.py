@@ -1,14 +1,16 @@
-"""Tables of measured figures as the page on the speed of patterns shows them, between a line
-`<!-- NAME -->` and the next `<!-- end -->`."""
+"""Tables of measured figures as the pages show them, between a line `<!-- NAME -->` and the next
+`<!-- end -->`. `python -m tests.docs.figures` writes them anew."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tests.docs.blocks import ROOT
 
+MEASURED = ("explanation/pattern-speed.md", "explanation/processor-speed.md", "reference/boards.md")
 _PLACE = re.compile(r"(<!-- (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 GOAL = 10
 ENGINES = {"fast path": "fast path", "esper": "Esper 8", "siddhi": "Siddhi 5", "flink": "FlinkCEP"}
@@ -100,4 +102,49 @@ def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-TABLES = {"engines": engines, "below": below, "matchers": matchers, "runs": runs_of}
+def cycles() -> str:
+    return _plain(results("device"))
+
+
+def simulators() -> str:
+    found = results("simulators")
+    (ratio,) = found["ratios"].values()
+    return _plain(found) + f"\nThe clock loop is {ratio:.0f} times as fast.\n"
+
+
+def bitstreams() -> str:
+    return _plain(results("boards"))
+
+
+def clocks() -> str:
+    """Of the bitstreams, what a clock is about."""
+    shown = ("configuration", "board", "streams", "lanes", "bits", "LUT4", "block RAM",
+             "MHz asked", "MHz reached", "seeds", "slowest path")  # fmt: skip
+    return _plain(results("boards"), shown)
+
+
+def _plain(found: dict[str, Any], shown: Sequence[str] = ()) -> str:
+    head = tuple(shown or found["head"])
+    return _table(head, [[_figure(row[name]) for name in head] for row in found["rows"]])
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+TABLES = {
+    "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
+    "cycles": cycles, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
+}  # fmt: skip
+
+
+def main() -> None:
+    for name in MEASURED:
+        page = ROOT / "docs" / name
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

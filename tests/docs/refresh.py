@@ -15,8 +15,8 @@ from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import Options, compile_text
 from compiler.plan.types import DOUBLE, VARCHAR
 from engine.pattern.picture import picture as pattern_picture
+from tests.docs import figures
 from tests.docs.blocks import ROOT, run_page
-from tests.docs.figures import filled
 
 PICTURES = {
     "routes": ("cost", None),
@@ -52,8 +52,9 @@ def main() -> None:
     pages = [docs / "tutorial.md", *(docs / "how-to").glob("*.md")]
     for path in (*pages, *(docs / "explanation").glob("*.md")):
         with tempfile.TemporaryDirectory() as directory:
-            path.write_text(filled(run_page(path, Path(directory))), encoding="utf-8")
+            path.write_text(run_page(path, Path(directory)), encoding="utf-8")
         print(path.relative_to(ROOT))
+    figures.main()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.docs.blocks import ROOT, agrees, blocks, execute, outputs, sandbox
-from tests.docs.figures import filled
+from tests.docs.figures import MEASURED, filled
 from tests.docs.refresh import PATTERNS, PICTURES, picture
 
 DOCS = ROOT / "docs"
@@ -139,7 +139,9 @@ def test_published_ranges_are_as_measured() -> None:
         assert remark in shown
 
 
-def test_tables_of_figures_are_as_measured() -> None:
-    page = (DOCS / "explanation" / "pattern-speed.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", MEASURED)
+def test_tables_of_figures_are_as_measured(name: str) -> None:
+    page = (DOCS / name).read_text(encoding="utf-8")
+    assert "<!-- end -->" in page
     assert "| --- |" in page
-    assert filled(page) == page, "python -m tests.docs.refresh"
+    assert filled(page) == page, "python -m tests.docs.figures"

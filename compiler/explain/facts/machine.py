@@ -13,6 +13,7 @@ from compiler.plan.divide import JoinFactor
 from compiler.plan.guards import equalities
 from compiler.wjasip.assembler import show
 from hdl import isa
+from hdl.config import MAX_ATTRIBUTES
 from hdl.isa import Instruction
 
 # --- areas --------------------------------------------------------------------
@@ -68,6 +69,18 @@ class ScanFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class RowFacts:
+    """Window tuples compared at once, and in how many cycles: by `comparators` for so many
+    factors of these columns, the most of any."""
+
+    lanes: int
+    cycles: int
+    factors: int
+    columns: tuple[str, ...]
+    comparators: int
+
+
+@dataclass(frozen=True, slots=True)
 class AreaFacts:
     """A join area. Its selections are those of its own tuples, which it evaluates at the door, and
     those its combinations ask of a probe."""
@@ -78,6 +91,7 @@ class AreaFacts:
     combinations: tuple[CombinationFacts, ...]
     indexes: tuple[IndexFacts, ...]
     scans: tuple[ScanFacts, ...]
+    row: RowFacts | None
     selections: tuple[SelectionFacts, ...]
     admits: tuple[str, ...]
     keeps: str
@@ -131,6 +145,7 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
         tuple(combinations),
         _indexes(scope, slot, numbers),
         _scans(scope, slot),
+        _row(scope, slot),
         tuple(s for s in requests(scope).selections if s.stream == name or s.mark in checked),
         _admits(scope, slot),
         retention_text(area.retention),
@@ -166,6 +181,22 @@ def _scans(scope: Scope, slot: int) -> tuple[ScanFacts, ...]:
             why = f"configuration {config.name} has no index"
         reasons.setdefault(why, []).append(tag)
     return tuple(ScanFacts(tuple(tags), why) for why, tags in reasons.items())
+
+
+def _row(scope: Scope, slot: int) -> RowFacts | None:
+    """How the factor array goes over a row of window tuples; None if there is none."""
+    config, columns = scope.c.options.config, scope.c.requests.attributes[slot]
+    if not config.lanes:
+        return None
+    # A comparator serves the attributes of its kind: one, if there are as many comparators.
+    kinds = min(config.comparators, MAX_ATTRIBUTES)
+    of_kind: dict[int, list[int]] = {}
+    for factor in scope.c.tables.areas[slot].factors:
+        of_kind.setdefault(factor.window_attribute % kinds, []).append(factor.window_attribute)
+    busiest = max(of_kind.values(), key=len, default=[])
+    cycles = max(1, -(-len(busiest) // config.comparators_alike))
+    names = tuple(columns[attribute] for attribute in sorted(set(busiest)))
+    return RowFacts(config.lanes, cycles, len(busiest), names, config.comparators_alike)
 
 
 def _probing(scope: Scope, slot: int) -> list[int]:

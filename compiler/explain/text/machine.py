@@ -157,6 +157,13 @@ def _looked_up(area: AreaFacts) -> list[str]:
     for scan in area.scans:
         tags = ", ".join(map(str, scan.tags))
         lines += hanging("scanned     ", f"for {_tags(len(scan.tags))} {tags}: {scan.why}")
+    if area.row and area.row.cycles > 1:
+        row = area.row
+        lines += hanging(
+            "a row       ",
+            f"of {row.lanes} tuples takes {row.cycles} cycles: {row.factors} factors of"
+            f" {', '.join(row.columns)}, {row.comparators} compared at once",
+        )
     return lines
 
 

@@ -12,6 +12,7 @@ from compiler.explain import explain
 from compiler.plan.pipeline import Options, compile_text
 from hdl.config import CONFIGURATIONS
 from tests.compiler.explain.programs import PROGRAMS, compiled
+from tests.hdl.programs import places_of
 
 # Section 7 of the specification.
 REQUESTS = [
@@ -243,3 +244,33 @@ def test_one_query_sees_only_its_own_lookups() -> None:
     areas = {area["area"]: area for area in facts("eight", "areas", query="q2")}
     assert [lookup["tag"] for lookup in areas["S"]["indexes"][0]["lookups"]] == [2]
     assert areas["S"]["scans"] == []
+
+
+@pytest.mark.parametrize(
+    ("comparators", "cycles", "factors", "columns"),
+    [
+        (16, 1, 3, ["e"]),
+        (8, 2, 3, ["e"]),
+        (4, 3, 3, ["e"]),
+        (2, 3, 3, ["e"]),
+        (1, 4, 4, ["d", "e"]),
+    ],
+)
+def test_an_area_says_in_how_many_cycles_a_row_is_compared(
+    comparators: int, cycles: int, factors: int, columns: list[str]
+) -> None:
+    """As the processor does it: area S has a factor of d and three of e."""
+    config = dataclasses.replace(CONFIGURATIONS["default"], comparators=comparators)
+    c = compile_text(PROGRAMS["eight"], options=Options(config))
+    area = next(a for a in json.loads(explain(c, "areas", "json")) if a["area"] == "S")
+    row = area["row"]
+    assert (row["cycles"], row["factors"], row["columns"]) == (cycles, factors, columns)
+    attributes = [factor.window_attribute for factor in c.tables.areas[1].factors]
+    assert cycles == 1 + max(place["turn"] for place in places_of(attributes, config))
+    told = f"of 8 tuples takes {cycles} cycles: {factors} factors of {', '.join(columns)}"
+    assert (told in explain(c, "areas", "text")) == (cycles > 1)
+
+
+def test_without_lanes_no_row_is_compared_at_once() -> None:
+    c = compile_text(PROGRAMS["eight"], options=Options(CONFIGURATIONS["serial"]))
+    assert all(area["row"] is None for area in json.loads(explain(c, "areas", "json")))
