@@ -97,5 +97,5 @@ async def driven_by_cocotb(dut: object) -> None:
     cycle, began = bench.cycle, time.perf_counter()
     await bench.until(lambda: not raws.queue and bool(bench.bits("idle")), 100_000)
     seconds = time.perf_counter() - began
-    assert len(results.got) == TUPLES - 1
+    assert len(results.got) == TUPLES // 2, "each S meets the R before it"
     Path(os.environ[_RESULT]).write_text(json.dumps([bench.cycle - cycle, seconds]))

@@ -51,7 +51,7 @@ class DeviceConfig:
     lanes: int = 8
     indexes: int = 2
     comparisons: int = 256
-    comparators: int = 8
+    comparators: int = 4
     probe_fifo_depth: int = 64
     output_fifo_depth: int = 64
 
@@ -153,9 +153,9 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
         # The product on an ECP5-85, whose block RAM holds three areas of it.
         DeviceConfig(name="default3", streams=3),
         # The thesis: 8-bit attributes, so that a joined tuple is 8 + 4*4*8 = 136 bits.
-        DeviceConfig(name="thesis", attribute_width=8),
+        DeviceConfig(name="thesis", attribute_width=8, comparators=8),
         # The smallest: the thesis's own way of executing, one comparison at a time.
-        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0),
+        DeviceConfig(name="serial", attribute_width=8, lanes=0, indexes=0, comparators=8),
         # Small enough to fill, wrap and overflow within a short test.
         DeviceConfig(
             name="tiny",
@@ -164,7 +164,6 @@ CONFIGURATIONS: dict[str, DeviceConfig] = {
             sequence_width=16,
             depth=16,
             lanes=2,
-            comparators=4,
             probe_fifo_depth=4,
             output_fifo_depth=4,
         ),

@@ -11,7 +11,7 @@ from typing import Any
 from tests.docs.blocks import ROOT
 
 MEASURED = ("explanation/pattern-speed.md", "explanation/processor-speed.md", "reference/boards.md")
-_PLACE = re.compile(r"(<!-- (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+_PLACE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 GOAL = 10
 ENGINES = {"fast path": "fast path", "esper": "Esper 8", "siddhi": "Siddhi 5", "flink": "FlinkCEP"}
 MATCHERS = {
@@ -24,7 +24,7 @@ MATCHERS = {
 
 def filled(page: str) -> str:
     """The page with its tables as the results have them now."""
-    return _PLACE.sub(lambda found: found[1] + "\n" + TABLES[found[2]]() + found[3], page)
+    return _PLACE.sub(lambda found: f"{found[1]}\n{TABLES[found[2]]()}\n{found[3]}", page)
 
 
 def results(name: str) -> dict[str, Any]:

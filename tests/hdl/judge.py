@@ -25,7 +25,6 @@ SMALL = DeviceConfig(
     sequence_width=8,
     depth=8,
     lanes=2,
-    comparators=4,
     probe_fifo_depth=2,
     output_fifo_depth=2,
     factors=8,
