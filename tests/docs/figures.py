@@ -118,7 +118,7 @@ def bitstreams() -> str:
 
 def clocks() -> str:
     """Of the bitstreams, what a clock is about."""
-    shown = ("configuration", "board", "streams", "lanes", "bits", "LUT4", "block RAM",
+    shown = ("configuration", "board", "version", "streams", "lanes", "bits", "LUT4", "block RAM",
              "MHz asked", "MHz reached", "seeds", "slowest path")  # fmt: skip
     return _plain(results("boards"), shown)
 

@@ -116,7 +116,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                         at = {"comparator": factor["comparator"], "turn": factor["turn"]}
                         puts.append({"valid": 1, "buffer": buffer, "comparison": its, **at})
                 offered = {
-                    "probe": probe, "operands": operands, "carried": carried, "slots": slots[start:], "resume": resume,
+                    "probe": probe, "operands": operands, "carried": carried,
+                    "slots": slots[start:], "resume": resume,
                     "walk": walk, "tally": len(order),
                     "resume_slot": slots[start] if resume else chance.randrange(depth),
                 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Floor plan: where the block RAM of each join area lies.
 
 nextpnr spreads the block RAM of an area over the whole chip, and its logic with it, so that most
-of a cycle goes by on wires. With each area's block RAM given a place in one corner, the placer puts
+of a cycle goes by on wires. With each area's block RAM given a place of its own, the placer puts
 the rest around it.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 RAM = ("DP16KD", "PDPW16KD")
 
-# Of an LFE5-85, whatever its serdes: four rows of block RAM, in groups of four blocks nine tiles apart; the clock
-# spine is in the middle.
+# Of an LFE5-85, whatever its serdes: four rows of block RAM, in groups of four blocks nine tiles
+# apart; the clock spine is in the middle.
 _ROWS = (22, 46, 70, 82)
 _GROUPS = (*(4 + 9 * i for i in range(7)), *(69 + 9 * i for i in range(6)))
 _LARGE = [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]
