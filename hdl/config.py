@@ -115,6 +115,12 @@ class DeviceConfig:
         return (1 << (self.sequence_width - 1)) - 1
 
     @property
+    def kinds(self) -> int:
+        """A comparator serves the attributes that are its number modulo this: one, if there are
+        enough comparators. To choose among them takes more logic and wires than to compare."""
+        return min(self.comparators, MAX_ATTRIBUTES)
+
+    @property
     def comparators_alike(self) -> int:
         """Comparators of a lane for the same attribute."""
         return max(1, self.comparators // MAX_ATTRIBUTES)

@@ -52,12 +52,6 @@ def put_layout(config: DeviceConfig) -> data.StructLayout:
     )
 
 
-def kinds(config: DeviceConfig) -> int:
-    """A comparator serves the attributes that are its number modulo this: one, if there are
-    enough comparators. To choose among attributes takes more logic and wires than to compare."""
-    return min(config.comparators, MAX_ATTRIBUTES)
-
-
 def decide(condition: Value, below: Value, equal: Value) -> Value:
     """A condition, of a probe attribute that is below, equal to or above a window attribute."""
     cases = {
@@ -101,7 +95,7 @@ class FactorArray(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, count, few = self.config, self.config.comparators, kinds(self.config)
+        config, count, few = self.config, self.config.comparators, self.config.kinds
         does = [
             Signal(self.comparisons.shape(), name=f"does_{i}", reset_less=True) for i in range(2)
         ]

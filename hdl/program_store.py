@@ -9,7 +9,7 @@ from amaranth.utils import ceil_log2
 from hdl import isa
 from hdl.control_words import ADDRESS_BITS, Target
 from hdl.decoding import FIELDS, PATTERNS
-from hdl.factors import FACTOR, kinds
+from hdl.factors import FACTOR
 from hdl.layouts import TAG_BITS
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
@@ -69,7 +69,7 @@ class ProgramStore:
         number, after = Signal.like(used_so_far), Signal.like(used_so_far)
         still = Signal()
         # Factors of the same attributes come to the same comparators, each the next in turn.
-        few, alike = kinds(config), config.comparators_alike
+        few, alike = config.kinds, config.comparators_alike
         before = [Signal(range(config.factors + 1), name=f"before_{k}") for k in range(few)]
         kind, place = Signal(ceil_log2(few)), Signal(range(config.factors + 1))
         # ... one more, so that no table waits for a sum.

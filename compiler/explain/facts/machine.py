@@ -13,7 +13,6 @@ from compiler.plan.divide import JoinFactor
 from compiler.plan.guards import equalities
 from compiler.wjasip.assembler import show
 from hdl import isa
-from hdl.config import MAX_ATTRIBUTES
 from hdl.isa import Instruction
 
 # --- areas --------------------------------------------------------------------
@@ -188,11 +187,11 @@ def _row(scope: Scope, slot: int) -> RowFacts | None:
     config, columns = scope.c.options.config, scope.c.requests.attributes[slot]
     if not config.lanes:
         return None
-    # A comparator serves the attributes of its kind: one, if there are as many comparators.
-    kinds = min(config.comparators, MAX_ATTRIBUTES)
     of_kind: dict[int, list[int]] = {}
     for factor in scope.c.tables.areas[slot].factors:
-        of_kind.setdefault(factor.window_attribute % kinds, []).append(factor.window_attribute)
+        of_kind.setdefault(factor.window_attribute % config.kinds, []).append(
+            factor.window_attribute
+        )
     busiest = max(of_kind.values(), key=len, default=[])
     cycles = max(1, -(-len(busiest) // config.comparators_alike))
     names = tuple(columns[attribute] for attribute in sorted(set(busiest)))
