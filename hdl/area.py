@@ -89,7 +89,7 @@ class JoinArea(wiring.Component):
         config, layouts = self.config, self.layouts
         m.submodules.window = window = self.window
         m.submodules.probes = probes = ProbeFifo(config)
-        m.submodules.loader = loader = ProbeLoader(config)
+        m.submodules.loader = loader = ProbeLoader(config, self.number)
         m.submodules.execution = execution = ExecutionUnit(config, self.number)
         scanner = Scanner(config)
         rewind = execution.rewind

@@ -47,14 +47,14 @@ class ProbeLoader(wiring.Component):
     factors, used                       what is compared, and how many factors there are
     put         a factor's comparison
     staged      the probe
-    attributes  what it carries
+    attributes  what it carries; of the area's own `number` nothing, which no probe carries
     hold        the comparisons of the probe before the last (without lanes, the attributes of
                 the last) are still needed
     flush       pulse: forget all probes; one taken or handed on in this cycle does not count
     """
 
-    def __init__(self, config: DeviceConfig) -> None:
-        self.config = config
+    def __init__(self, config: DeviceConfig, number: int) -> None:
+        self.config, self.number = config, number
         self.layouts = layouts = Layouts(config)
         super().__init__(
             {
@@ -137,9 +137,10 @@ class ProbeLoader(wiring.Component):
 
         with m.If(self.response):
             for stream_number in range(config.streams):
-                m.d.sync += self.attributes[stream_number].eq(
-                    self.fetched.components[stream_number].attributes
-                )
+                if stream_number != self.number:
+                    m.d.sync += self.attributes[stream_number].eq(
+                        self.fetched.components[stream_number].attributes
+                    )
             # Only a raw tuple has selection bits; a joined one's tag says it all.
             m.d.sync += bits.eq(Mux(_joined(reference), 0, self.fetched.bits))
         flushed = Signal()

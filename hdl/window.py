@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -162,11 +165,13 @@ class WindowBuffer(wiring.Component):
             self.hit_bits.eq(read.data),
         ]
 
-        # The bank is the low bits of the slot, so that a row is `banks` tuples in a row.
-        banks = [Signal(max(1, bank_bits), name=f"bank_of{i}") for i in range(3)]
-        m.d.sync += banks[0].eq(self.fetch[:bank_bits])
-        m.d.sync += [banks[i + 1].eq(banks[i]) for i in range(2)]
-        m.d.comb += self.fetched.attributes.eq(self.tuples[banks[2]])
+        # The bank is the low bits of the slot, so that a row is `banks` tuples in a row. Of a row
+        # that is fetched only one bank keeps its tuple, so that they are joined by OR: a multiplexer
+        # of that width draws all banks to one place.
+        fetching, bank_of = Signal(), Signal(bank_bits)
+        m.d.sync += [fetching.eq(self.fetching), bank_of.eq(self.fetch[:bank_bits])]
+        fetched = [self.tuples[bank].as_value() for bank in range(self.banks)]
+        m.d.comb += self.fetched.attributes.eq(reduce(or_, fetched))
         for bank in range(self.banks):
             m.submodules[f"bank{bank}"] = one = memory.Memory(
                 shape=layouts.attributes, depth=depth // self.banks, init=[]
@@ -179,7 +184,9 @@ class WindowBuffer(wiring.Component):
                 read.addr.eq(row),
                 read.en.eq(1),
             ]
-            m.d.sync += self.tuples[bank].eq(read.data)
+            other = Signal(name=f"other_than{bank}")
+            m.d.sync += other.eq(fetching & (bank_of != bank))
+            m.d.sync += self.tuples[bank].eq(Mux(other, 0, read.data))
 
     def _contexts(self, m: Module) -> None:
         pointer = self.layouts.pointer_bits

@@ -51,6 +51,8 @@ FAULTS = [
           "counts[self.snapshot_context].eq(self._stored_now + 1)"),
     Fault("selection bits not rewritten", "window.py",
           "write.en.eq(self.store | self.rewrite)", "write.en.eq(self.store)"),
+    Fault("other banks in what is fetched", "window.py",
+          "other.eq(fetching & (bank_of != bank))", "other.eq(fetching & (bank_of < bank))"),
     Fault("chains lose their older part", "index.py",
           "older_write.data.eq(newest_was)", "older_write.data.eq(inserted.slot)"),
     Fault("index walk stops early", "scan.py",

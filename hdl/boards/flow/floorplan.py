@@ -23,13 +23,12 @@ _LARGE = [(x + 2 * i, y, i) for y in _ROWS for x in _GROUPS for i in range(4)]
 GRIDS = {"--85k": _LARGE, "--um5g-85k": _LARGE}
 """Places of block RAM by nextpnr's option for the part: column, row, number in its group."""
 
-# Where the middles of the areas are to be, by how many there are, and of what is common; and how
-# much farther a tile is across than down. Three areas stand side by side, what is common at the
-# edge of the chip; two or four take its quarters, what is common lies between.
+# Where the middles of the areas are to be, by how many there are, and of what is common, which lies
+# between them.
 _MIDDLES = {
-    2: ([(30, 40), (93, 40)], (62, 46), 1),
-    3: ([(21, 54), (62, 54), (104, 54)], (62, 16), 4),
-    4: ([(30, 34), (93, 34), (30, 76), (93, 76)], (62, 46), 1),
+    2: ([(30, 40), (93, 40)], (62, 46)),
+    3: ([(28, 34), (97, 34), (60, 80)], (64, 46)),
+    4: ([(30, 34), (93, 34), (30, 76), (93, 76)], (62, 46)),
 }
 
 # In an area, what is read together lies together.
@@ -60,13 +59,13 @@ def arrange(names: list[str], part: str) -> dict[str, tuple[int, int, int]]:
     areas = sorted(area for area in of_area if area is not None)
     if len(names) > len(free) or len(areas) not in _MIDDLES:
         return {}
-    own, common, across = _MIDDLES[len(areas)]
+    own, common = _MIDDLES[len(areas)]
     middles: dict[int | None, tuple[int, int]] = dict(zip(areas, own, strict=True))
     middles[None] = common
 
     def far(place: tuple[int, int, int], area: int | None) -> int:
         x, y = middles[area]
-        return (1 if area is None else across) * abs(place[0] - x) + abs(place[1] - y)
+        return abs(place[0] - x) + abs(place[1] - y)
 
     # In turns, so that none gets only what others left.
     taken: dict[int | None, list[tuple[int, int, int]]] = defaultdict(list)

@@ -240,14 +240,17 @@ def test_seeds_are_tried_until_one_will_do_or_all(
     assert f"{2 if every else 1} of {len(tried)} met it" in report.to_text()
 
 
-def test_progress_tells_phases_rounds_and_twentieths_of_the_wires() -> None:
+def test_progress_tells_phases_and_how_far_they_are() -> None:
     said: list[str] = []
     progress = Progress("seed 7", said.append)
     for line in (
         "Info: Packing constants..",
         "Info: Packing LUTs...",
-        "Info: Creating initial analytic placement for 300 cells, random placement wirelen = 4.",
-        "Info:     at iteration #2, type ALL: wirelen solved = 10, spread = 20, legal = 3000;",
+        "Info: ⌁ initialising bels...",
+        "Info: overlap: COMB=99.6%, FF=99.4%, RAM=0.0%, MUL=0.0%",
+        "Info: overlap: COMB=93.2%, FF=87.6%, RAM=0.0%, MUL=0.0%",
+        "Info: overlap: COMB=91.0%, FF=86.6%, RAM=0.0%, MUL=0.0%",
+        "Info: overlap: COMB=60.0%, FF=47.1%, RAM=0.0%, MUL=0.0%",
         "Info: Running simulated annealing placer for refinement.",
         "Info:   at iteration #5: temp = 0.000000, timing cost = 11, wirelen = 2345",
         "Info: Routing globals...",
@@ -262,7 +265,8 @@ def test_progress_tells_phases_rounds_and_twentieths_of_the_wires() -> None:
     assert said == [
         "seed 7: packing",
         "seed 7: placing",
-        "seed 7: placing, round 2: 3,000 of wire",
+        "seed 7: placing, 95 % of the logic still overlaps",
+        "seed 7: placing, 60 % of the logic still overlaps",
         "seed 7: refining the placement",
         "seed 7: refining the placement, round 5: 2,345 of wire",
         "seed 7: routing",
