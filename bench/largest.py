@@ -1,8 +1,8 @@
 """The largest configuration that fits a board, by pairs a second.
 
-Doubles the lanes at each width of attributes as long as the netlist fits; some
-minutes of synthesis a step, so it runs only when named: `seustream bench largest:ulx3s`. Whether
-the clock is reached only placing tells: `seustream bitstream --config largest.json`.
+Doubles the lanes at each width of attributes as long as the netlist fits; some minutes of synthesis
+a step, so it runs only when named: `seustream bench largest:ecpix5`. What compares the most pairs a
+cycle is then placed and routed, and if that cannot be, what comes next.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pathlib import Path
 from bench.boards import CONSTRAINTS, _note
 from cosim.verilated.build import cache
 from hdl.boards.board import BOARDS, Board
-from hdl.boards.flow.bitstream import Build
+from hdl.boards.flow.bitstream import Build, TimingFailed
+from hdl.boards.flow.report import Report
 from hdl.boards.flow.synthesis import Size
+from hdl.boards.flow.tools import BitstreamFailed
 from hdl.boards.tops import Setting
 from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.commands.bench import Measurement
@@ -26,27 +28,41 @@ LONG = True  # only when named
 PARTS = tuple(BOARDS)
 # More of the cells can be used, but then no wire finds its way in time.
 FULL = 0.85
+HEAD = (
+    "board", "bits", "streams", "lanes", "depth", "LUT4", "block RAM", "pairs a cycle",
+    "MHz reached", "million pairs/s",
+)  # fmt: skip
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    rows = []
+    rows, remarks = [], []
     for name in parts:
         board = BOARDS[name]
-        best: tuple[DeviceConfig, Size] | None = None
-        for width in (32, 16, 8):
-            for config, size in _fitting(board, width):
-                if best is None or _pairs(config) > _pairs(best[0]):
-                    best = config, size
-                rows.append(_row(board, config, size))
-        if best is not None:
-            text = json.dumps(best[0].to_json(), indent=2) + "\n"
-            Path(f"largest-{name}.json").write_text(text)
-    return Measurement(
-        ("board", "bits", "streams", "lanes", "depth", "LUT4", "block RAM", "pairs a cycle"),
-        rows,
-        {},
-        f"netlists that take at most {FULL:.0%} of the LUT4; the largest is in largest-BOARD.json",
+        fit = [found for width in (32, 16, 8) for found in _fitting(board, width)]
+        fit.sort(key=lambda found: _pairs(found[0]), reverse=True)
+        placed: Report | None = None
+        for config, size in fit:
+            if placed is None:
+                try:
+                    placed = _placed(board, config)
+                except BitstreamFailed as error:
+                    remarks.append(f"{config.name}: {error}")
+                else:
+                    text = json.dumps(config.to_json(), indent=2) + "\n"
+                    Path(f"largest-{name}.json").write_text(text)
+            clock = placed.best.clock if placed and placed.config == config else None
+            rows.append(_row(board, config, size, clock))
+    conditions = (
+        f"netlists of at most {FULL:.0%} of the LUT4; one seed; written as largest-BOARD.json"
     )
+    return Measurement(HEAD, rows, {}, conditions, remarks=tuple(remarks))
+
+
+def _placed(board: Board, config: DeviceConfig) -> Report:
+    try:
+        return Build(Setting(board, config), CONSTRAINTS / board.name, cache()).run(1, _note)[1]
+    except TimingFailed as error:  # what it reaches is what is asked here
+        return error.report
 
 
 def _pairs(config: DeviceConfig) -> int:
@@ -71,8 +87,10 @@ def _fitting(board: Board, width: int) -> Iterator[tuple[DeviceConfig, Size]]:
         lanes *= 2
 
 
-def _row(board: Board, config: DeviceConfig, size: Size) -> tuple[object, ...]:
+def _row(board: Board, config: DeviceConfig, size: Size, clock: float | None) -> tuple[object, ...]:
     return (
         board.title, config.attribute_width, config.streams, config.lanes, config.depth,
         size.cells, size.ram, _pairs(config),
+        "" if clock is None else round(clock, 1),
+        "" if clock is None else round(clock * _pairs(config)),
     )  # fmt: skip
