@@ -115,10 +115,14 @@ class ProbeLoader(wiring.Component):
                 m.d.sync += probe.buffer.eq(~probe.buffer)
         self._pick_operands(m, reference)
         move, kept = Signal(), Signal()
+        # After a flush `available` has yet to know of the probes that were taken back. To choose
+        # without them is to begin with what was left, and be in the way of the higher ones for ever.
+        flushed_before = Signal()
+        m.d.sync += flushed_before.eq(self.flush)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += level_after.eq(highest)
-                with m.If(self.available.any() & ~self.flush):
+                with m.If(self.available.any() & ~self.flush & ~flushed_before):
                     m.next = "TAKE"
             with m.State("TAKE"):
                 m.d.comb += self.take.eq(1)

@@ -57,6 +57,8 @@ FAULTS = [
           "older_write.data.eq(newest_was)", "older_write.data.eq(inserted.slot)"),
     Fault("index walk stops early", "scan.py",
           "ends.eq(offset >= before)", "ends.eq(offset + 1 >= before)"),
+    Fault("chooses before it knows what was taken back", "loader.py",
+          "& ~self.flush & ~flushed_before):", "& ~self.flush):", "test_loader.py"),
     Fault("last row left out", "scan.py",
           "end.eq(count + tail[:bank_bits] - 1)", "end.eq(count + tail[:bank_bits] - 2)"),
     Fault("rows before the tail", "scan.py", "(~at_first | (b >= low))", "(~at_first | (b >= 0))"),

@@ -81,6 +81,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         frozen: dict | None = None
         at_work: int | None = None  # the buffer of the last probe staged
         available = told_now = 0
+        since_flush = 9
         for _ in range(40_000):
             if made < 40 and chance.random() >= idle:
                 level = chance.randrange(levels)
@@ -135,6 +136,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 level = bench.bits("level")
                 # The level is chosen a cycle before.
                 assert level == told.bit_length() - 1, "not of the highest level"
+                assert since_flush > 1, "chosen before the probes taken back were known of"
                 seen["taken in a flush"] += flush
                 assert len(last) < 3, "takes a probe, but has enough"
                 read = queues[level][taken[level]]
@@ -178,7 +180,9 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                     seen["joined" if joined else "raw"] += 1
             await bench.clock()
             hold = max(hold - 1, 0)
+            since_flush += 1
             if flush:
+                since_flush = 0
                 seen["flush"] += bool(last)
                 last.clear()
                 at_work = None

@@ -34,6 +34,12 @@ def test_case_on_the_rtl(seed: int, config: str) -> None:
     run_case(seed, ("golden", "verilated"), config)
 
 
+@pytest.mark.parametrize("seed", [7_010_874, 7_010_999, 7_012_939])
+def test_probes_do_not_keep_each_other_waiting(seed: int) -> None:
+    """Two areas whose FIFOs are full of probes for each other, and which both gave way for ever."""
+    run_case(seed, ("golden", "verilated"), "tiny")
+
+
 def features(seed: int) -> Counter[str]:
     """What a case exercises."""
     case = generate(seed)
