@@ -34,6 +34,8 @@ TINY = CONFIGURATIONS["tiny"]
 # of three streams that compares one attribute at a time.
 NARROW = dataclasses.replace(TINY, name="narrow", timestamp_width=16, sequence_width=8, depth=256)
 SHALLOW = dataclasses.replace(NARROW, name="shallow", streams=3, depth=16, lanes=0, indexes=0)
+# Probes stand in each other's way as often as can be.
+CROWDED = dataclasses.replace(TINY, name="crowded", probe_fifo_depth=1, output_fifo_depth=1)
 EQUAL = (On(R, 0, "=", S, 0),)
 PAIRS = Query({R: UNBOUNDED, S: UNBOUNDED})
 SMALL, LARGE = Where(((0, "<", 3),)), Where(((0, ">=", 3),))

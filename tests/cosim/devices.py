@@ -20,10 +20,10 @@ from cosim.verilated.build import missing
 from cosim.verilated.device import VerilatedDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
-from tests.cosim.contract import NARROW, SHALLOW, TINY
+from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 
 _TRACED = (TINY, SHALLOW)
-_BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW)
+_BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)
 
 
 def verilated(config: DeviceConfig) -> VerilatedDevice:

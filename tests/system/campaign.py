@@ -3,6 +3,7 @@
     models  query sets on streams, golden and instruction-level model against DuckDB
     rtl     the same on the golden model and the RTL, its ports held back at random, in every
             named configuration
+    crowded the same in one whose FIFOs hold a single probe
     swaps   images one after the other on the golden model and the RTL, in these and in ones whose
             counters come round soon or never and whose windows are full soon or never
 
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from cosim.golden import GoldenDevice
 from cosim.verilated.device import VerilatedDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
-from tests.cosim.contract import NARROW, SHALLOW, TINY
+from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.swaps import play, swaps
 from tests.system.differential import MODELS, Difference, run_case
 
@@ -43,6 +44,10 @@ def on_rtl(seed: int) -> int:
     return run_case(seed, ("golden", "verilated"), list(CONFIGURATIONS)[seed % len(CONFIGURATIONS)])
 
 
+def in_a_crowd(seed: int) -> int:
+    return run_case(seed, ("golden", "verilated"), CROWDED.name)
+
+
 def changing(seed: int) -> int:
     config: DeviceConfig = _SWAPPED[seed % len(_SWAPPED)]
     case = swaps(seed, config, tuples=200, images=12)
@@ -57,6 +62,7 @@ def changing(seed: int) -> int:
 KINDS: dict[str, tuple[Callable[[int], int], int]] = {
     "models": (on_models, 20_000),
     "rtl": (on_rtl, 2_000),
+    "crowded": (in_a_crowd, 1_000),
     "swaps": (changing, 2_000),
 }
 

@@ -19,12 +19,14 @@ from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device, Status
+from tests.cosim.contract import CROWDED
 from tests.cosim.devices import verilated
 from tests.system import oracle
 from tests.system.generate import Case, generate
 
 MODELS: dict[str, Callable[[DeviceConfig], Device]] = {"golden": GoldenDevice, "iss": IssDevice}
 DEVICES = {**MODELS, "verilated": verilated}
+CONFIGS = CONFIGURATIONS | {CROWDED.name: CROWDED}
 
 
 class Difference(AssertionError):
@@ -74,7 +76,7 @@ def _same(counted: Status, golden: Status, compilation: Compilation) -> bool:
 
 
 def compile_case(case: Case, plan: str) -> Compilation:
-    config = CONFIGURATIONS[case.config]
+    config = CONFIGS[case.config]
     options = Options(config=config, plan=plan, max_terms=case.max_terms)
     return compile_text(case.text, f"seed {case.seed}", options)
 

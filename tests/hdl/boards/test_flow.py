@@ -231,7 +231,7 @@ def test_seeds_are_tried_until_one_will_do_or_all(
     monkeypatch.setattr("hdl.boards.flow.bitstream.pack", lambda *of: None)
     monkeypatch.setattr("hdl.boards.flow.bitstream._write", lambda *of: None)
     monkeypatch.setattr(Build, "netlist", lambda self, note: (tmp_path, Size(1, 1, 1)))
-    build = Build(Setting(ULX3S, TINY), tmp_path, tmp_path)
+    build = Build(Setting(ULX3S, TINY, 50.0), tmp_path, tmp_path)
     for _ in range(2):
         _, report = build.run(4, lambda what: None, every)
         assert [p.seed for p in report.tried] == tried
