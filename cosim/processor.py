@@ -25,7 +25,7 @@ from hdl.device import (
     check_batch,
 )
 
-_PATIENCE = 50_000_000
+PATIENCE = 50_000_000
 """Cycles without a tuple in or out after which a device counts as stuck; a probe of the
 deepest window takes far fewer."""
 
@@ -133,7 +133,7 @@ class ProcessorDevice:
             for name in ("operation", "target", "unit", "address", "data")
         }
         words = pack(self._fields["command"], columns, len(commands))
-        answered, answer = self._ports.commands(words, _PATIENCE)
+        answered, answer = self._ports.commands(words, PATIENCE)
         fields = unpack(self._fields["response"], answer[None, :])
         return answered, Verdict(int(fields["verdict"][0])), int(fields["data"][0])
 
@@ -192,7 +192,7 @@ class ProcessorDevice:
             of_group = np.flatnonzero(groups[piece.stream] == group)
             if of_group.size:
                 self._last[: len(groups)][groups == group] = piece.sequence[of_group[-1]]
-        self._ports.run(raws, _PATIENCE)
+        self._ports.run(raws, PATIENCE)
         return self._collected(piece)
 
     def _filler(self, columns: dict[str, Column], now: int) -> Words:

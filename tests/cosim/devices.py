@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from cosim import processor
 from cosim.boards import build
 from cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from cosim.golden import GoldenDevice
@@ -21,6 +22,8 @@ from cosim.verilated.device import VerilatedDevice
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
+
+processor.PATIENCE = 2_000_000  # of a random case that stands still one wants to hear soon
 
 _TRACED = (TINY, SHALLOW)
 _BUILT = (*CONFIGURATIONS.values(), NARROW, SHALLOW, CROWDED)

@@ -129,12 +129,13 @@ FAULTS = [
 _NOTICED = 3
 JUDGE = f"""
 import sys
-from cosim.verilated import device as verilated
+from cosim import processor
+from cosim.verilated.device import VerilatedDevice
 from cosim.verilated.library import Stuck
 from hdl.device import LoadRefused
 from tests.hdl.judge import SMALL, disagreement
-verilated._PATIENCE = 200_000  # a fault may well make it stand still
-device = verilated.VerilatedDevice(SMALL)
+processor.PATIENCE = 200_000  # a fault may well make it stand still
+device = VerilatedDevice(SMALL)
 for seed in range(int(sys.argv[1])):
     try:
         said = disagreement(seed, device)
