@@ -200,14 +200,17 @@ class JoinArea(wiring.Component):
         )
         write, read = tallies.write_port(), tallies.read_port(domain="comb")
         first, end = Signal(range(_TALLIES)), Signal(range(_TALLIES))
+        # A probe is done long after the scanner is done with it.
+        ended, tally = Signal(), Signal(layouts.pointer_bits)
+        m.d.sync += [ended.eq(scanner.ended & ~rewind), tally.eq(scanner.tally)]
         m.d.comb += [
             write.addr.eq(end),
-            write.data.eq(scanner.tally),
-            write.en.eq(scanner.ended),
+            write.data.eq(tally),
+            write.en.eq(ended),
             read.addr.eq(first),
         ]
         m.d.sync += self.pairs.eq(Mux(execution.commit, read.data, 0))
-        m.d.sync += end.eq(end + scanner.ended)
+        m.d.sync += end.eq(end + ended)
         m.d.sync += first.eq(first + execution.commit)
         with m.If(rewind):
             m.d.sync += [first.eq(0), end.eq(0)]
