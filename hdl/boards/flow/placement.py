@@ -15,7 +15,6 @@ from hdl.boards.flow.tools import BitstreamFailed, Note, run
 
 _TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
 
-
 PLACER = "static"
 """It spreads cells as charges do, and comes to a seventh less wire than nextpnr's usual one, with no
 place so crowded that the router must give way: a default configuration is routed in minutes, which
