@@ -1,13 +1,15 @@
 """The largest configuration that fits a board, by pairs a second.
 
-Doubles the lanes at each width of attributes as long as the netlist fits; some minutes of synthesis
-a step, so it runs only when named: `seustream bench largest:ecpix5`. What compares the most pairs a
-cycle is then placed and routed, and if that cannot be, what comes next.
+Of each width of attributes as many areas as the block RAM holds, and twice the lanes as long as the
+netlist fits; some minutes of synthesis a step, so it runs only when named: `seustream bench
+largest:ecpix5`. What compares the most pairs a cycle is then placed and routed, and if that cannot
+be, what comes next.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ from hdl.boards.flow.report import Report
 from hdl.boards.flow.synthesis import Size
 from hdl.boards.flow.tools import BitstreamFailed
 from hdl.boards.tops import Setting
-from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from hdl.config import CONFIGURATIONS, MAX_STREAMS, DeviceConfig
 from seustream.commands.bench import Measurement
 
 TITLE = "largest: the largest configuration that fits a board"
@@ -28,6 +30,7 @@ LONG = True  # only when named
 PARTS = tuple(BOARDS)
 # More of the cells can be used, but then no wire finds its way in time.
 FULL = 0.85
+LANES = 4  # the fewest that are tried
 HEAD = (
     "board", "bits", "streams", "lanes", "depth", "LUT4", "block RAM", "pairs a cycle",
     "MHz reached", "million pairs/s",
@@ -69,22 +72,27 @@ def _pairs(config: DeviceConfig) -> int:
     return config.streams * max(config.lanes, 1)
 
 
-def _fitting(board: Board, width: int) -> Iterator[tuple[DeviceConfig, Size]]:
+def _fitting(board: Board, width: int) -> list[tuple[DeviceConfig, Size]]:
+    """With as many streams as there may be."""
+    for streams in range(MAX_STREAMS, 1, -1):
+        found = list(_with_lanes(board, width, streams))
+        if found:
+            return found
+    return []
+
+
+def _with_lanes(board: Board, width: int, streams: int) -> Iterator[tuple[DeviceConfig, Size]]:
     """Twice the lanes, as long as it fits."""
-    base = dataclasses.replace(CONFIGURATIONS["default"], attribute_width=width)
-    lanes = 2
-    while True:
-        try:
-            config = dataclasses.replace(base, name=f"{width}x{lanes}", lanes=lanes)
-        except ConfigError:
-            return
+    base = dataclasses.replace(CONFIGURATIONS["default"], attribute_width=width, streams=streams)
+    part = dataclasses.replace(board.part, cells=int(FULL * board.part.cells))
+    for lanes in (LANES << step for step in itertools.count()):
+        name = f"{streams} streams, {width} bits, {lanes} lanes"
+        config = dataclasses.replace(base, name=name, lanes=lanes)
         build = Build(Setting(board, config), CONSTRAINTS / board.name, cache())
         _, size = build.netlist(_note)
-        part = dataclasses.replace(board.part, cells=int(FULL * board.part.cells))
         if size.exceeds(part):
             return
         yield config, size
-        lanes *= 2
 
 
 def _row(board: Board, config: DeviceConfig, size: Size, clock: float | None) -> tuple[object, ...]:
