@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -127,8 +128,12 @@ FAULTS = [
 ]  # fmt: skip
 
 _NOTICED = 3
+_ENDLESS = -signal.SIGVTALRM
+"""A fault may well make results without end."""
+_LONGEST = 60
+"""Seconds of the processor's time for a case, of which it takes one or two."""
 JUDGE = f"""
-import sys
+import signal, sys
 from cosim import processor
 from cosim.verilated.device import VerilatedDevice
 from cosim.verilated.library import Stuck
@@ -137,6 +142,7 @@ from tests.hdl.judge import SMALL, disagreement
 processor.PATIENCE = 200_000  # a fault may well make it stand still
 device = VerilatedDevice(SMALL)
 for seed in range(int(sys.argv[1])):
+    signal.setitimer(signal.ITIMER_VIRTUAL, {_LONGEST})
     try:
         said = disagreement(seed, device)
     except (Stuck, LoadRefused) as error:
@@ -188,6 +194,8 @@ def verdict(fault: Fault, cases: int) -> str | None:
         return f"by {fault.by}"
     if done.returncode == _NOTICED:
         return done.stdout.strip()
+    if done.returncode == _ENDLESS:
+        return f"results without end: a case takes over {_LONGEST} s"
     if done.returncode:
         raise RuntimeError(f"{fault.name}: not noticed, but not a processor either\n{done.stderr}")
     return None
