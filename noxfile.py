@@ -171,6 +171,16 @@ def sizes(session: nox.Session) -> None:
 
 
 @nox.session
+def largest(session: nox.Session) -> None:
+    """The largest configuration that fits a board, placed; hours; `-- ecpix5-8` for one board and
+    width of attributes."""
+    install(session, "fpga")
+    parts = "".join(f":{parts}" for parts in session.posargs[:1])
+    session.run("seustream", "bench", f"largest{parts}")
+    session.run("python", "-m", "tests.docs.figures")
+
+
+@nox.session
 def board(session: nox.Session) -> None:
     """The host link over bad lines and under the whole device contract; netlists at their pins."""
     install(session, "test", "sim", "fpga")

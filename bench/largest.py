@@ -1,9 +1,9 @@
 """The largest configuration that fits a board, by pairs a second.
 
-Of each width of attributes as many areas as the block RAM holds, and twice the lanes as long as the
-netlist fits; some minutes of synthesis a step, so it runs only when named: `seustream bench
-largest:ecpix5`. What compares the most pairs a cycle is then placed and routed, and if that cannot
-be, what comes next.
+With attributes of so many bits, as many areas as the block RAM holds, and twice the lanes as long as
+the netlist fits; some minutes of synthesis a step, so it runs only when named: `seustream bench
+largest`, or `largest:ecpix5-8` for one board and width. What compares the most pairs a cycle is then
+placed and routed, and if that cannot be, what comes next.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from bench.boards import CONSTRAINTS, _note
 from cosim.verilated.build import cache
 from hdl.boards.board import BOARDS, Board
 from hdl.boards.flow.bitstream import Build, TimingFailed
-from hdl.boards.flow.report import Report
 from hdl.boards.flow.synthesis import Size
 from hdl.boards.flow.tools import BitstreamFailed
 from hdl.boards.tops import Setting
 from hdl.config import CONFIGURATIONS, MAX_STREAMS, DeviceConfig
-from seustream.commands.bench import Measurement
+from seustream.commands.bench import Measurement, measured_before
 
 TITLE = "largest: the largest configuration that fits a board"
 LONG = True  # only when named
-PARTS = tuple(BOARDS)
-# More of the cells can be used, but then no wire finds its way in time.
+FAMILIES = {f"{name}-{width}": (BOARDS[name], width) for name in BOARDS for width in (32, 16, 8)}
+PARTS = tuple(FAMILIES)
 FULL = 0.85
-LANES = 4  # the fewest that are tried
+"""More of the cells can be used, but then no wire finds its way in time."""
+LANES = 8
+"""The fewest that are tried."""
 HEAD = (
     "board", "bits", "streams", "lanes", "depth", "LUT4", "block RAM", "pairs a cycle",
     "MHz reached", "million pairs/s",
@@ -38,38 +39,36 @@ HEAD = (
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    rows, remarks = [], []
-    for name in parts:
-        board = BOARDS[name]
-        fit = [found for width in (32, 16, 8) for found in _fitting(board, width)]
-        fit.sort(key=lambda found: _pairs(found[0]), reverse=True)
-        placed: Report | None = None
-        for config, size in fit:
-            if placed is None:
+    """Rows of this run in the place of older ones; the largest is written as `largest-PART.json`."""
+    again = {(board.title, width) for board, width in map(FAMILIES.__getitem__, parts)}
+    rows = measured_before("largest", HEAD, lambda row: (row[0], row[1]) not in again)
+    remarks = []
+    for part in parts:
+        board, width = FAMILIES[part]
+        clock: float | None = None
+        for config, size in reversed(_fitting(board, width)):
+            reached = None
+            if clock is None:
                 try:
-                    placed = _placed(board, config)
+                    reached = clock = _clock(board, config)
                 except BitstreamFailed as error:
-                    remarks.append(f"{config.name}: {error}")
+                    remarks.append(f"{part}, {config.name}: {error}")
                 else:
                     text = json.dumps(config.to_json(), indent=2) + "\n"
-                    Path(f"largest-{name}.json").write_text(text)
-            clock = placed.best.clock if placed and placed.config == config else None
-            rows.append(_row(board, config, size, clock))
-    conditions = (
-        f"netlists of at most {FULL:.0%} of the LUT4; one seed; written as largest-BOARD.json"
-    )
+                    Path(f"largest-{part}.json").write_text(text)
+            rows.append(_row(board, config, size, reached))
+    rows.sort(key=lambda row: (str(row[0]), -int(str(row[7]))))
+    conditions = f"netlists of at most {FULL:.0%} of the LUT4; one seed"
     return Measurement(HEAD, rows, {}, conditions, remarks=tuple(remarks))
 
 
-def _placed(board: Board, config: DeviceConfig) -> Report:
+def _clock(board: Board, config: DeviceConfig) -> float:
+    """After placing and routing, whatever was asked."""
+    build = Build(Setting(board, config), CONSTRAINTS / board.name, cache())
     try:
-        return Build(Setting(board, config), CONSTRAINTS / board.name, cache()).run(1, _note)[1]
-    except TimingFailed as error:  # what it reaches is what is asked here
-        return error.report
-
-
-def _pairs(config: DeviceConfig) -> int:
-    return config.streams * max(config.lanes, 1)
+        return build.run(1, _note)[1].best.clock
+    except TimingFailed as error:
+        return error.report.best.clock
 
 
 def _fitting(board: Board, width: int) -> list[tuple[DeviceConfig, Size]]:
@@ -96,9 +95,10 @@ def _with_lanes(board: Board, width: int, streams: int) -> Iterator[tuple[Device
 
 
 def _row(board: Board, config: DeviceConfig, size: Size, clock: float | None) -> tuple[object, ...]:
+    pairs = config.streams * config.lanes
     return (
         board.title, config.attribute_width, config.streams, config.lanes, config.depth,
-        size.cells, size.ram, _pairs(config),
+        size.cells, size.ram, pairs,
         "" if clock is None else round(clock, 1),
-        "" if clock is None else round(clock * _pairs(config)),
+        "" if clock is None else round(clock * pairs),
     )  # fmt: skip

@@ -386,8 +386,8 @@ def runs(
 
 
 OR_IS_AND = ("does.a & does.b, does.a | does.b", "does.a & does.b, does.a & does.b")
-REPEATS = ("(at < probes.resumed_pc)", "0")
-FORGETS = ("(at < probes.resumed_pc)", "(at <= probes.resumed_pc)")
+REPEATS = ("(chosen.does.at < probes.resumed_pc)", "0")
+FORGETS = ("(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.resumed_pc)")
 
 
 @pytest.mark.parametrize(

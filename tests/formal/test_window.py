@@ -442,7 +442,7 @@ def faulty(old: str, new: str) -> object:
             "settles-early",
             faulty("last = both & ~uncountable[1]", "last = both"),
             "search",
-            24,
+            30,
             "FAIL",
         ),
         proof(
