@@ -310,8 +310,9 @@ NEVER_DONE = (
         proof("pair", joins(), "search", 380, campaign=False),
         proof("pair", joins(), "meet", 450),
         proof("pair-turned", joins(streams=(1, 0), gaps=(0, 9)), "search", 380),
-        proof("three", joins(streams=(0, 1, 0)), "search", 380),
-        proof("overflow", joins(streams=(1, 1, 1)), "search", 380),
+        # Of three that come at once, the last is begun when the first two are through.
+        proof("three", joins(streams=(0, 1, 0), drained=130), "search", 400, limit=1800),
+        proof("overflow", joins(streams=(1, 1, 1), drained=130), "search", 400),
         proof("overflow", joins(streams=(1, 1, 1)), "meet", 400),
         proof("repeats", joins(fault=REPEATS), "search", 380, "FAIL"),
         proof("never-done", joins(fault=NEVER_DONE), "search", 380, "FAIL"),
