@@ -35,7 +35,7 @@ BUILT: dict[str, tuple[str, DeviceConfig]] = {
     for board, configs in {
         "ulx3s": ("default3", "thesis", "serial", "tiny"),
         "ecpix5": ("default3", "thesis", "serial", "tiny"),
-        "icesugar_pro": ("serial", SMALL.name),
+        "icesugar_pro": (SMALL.name,),
     }.items()
     for config in (SMALL if name == SMALL.name else CONFIGURATIONS[name] for name in configs)
 }

@@ -116,6 +116,10 @@ def bitstreams() -> str:
     return _plain(results("boards"))
 
 
+def largest() -> str:
+    return _plain(results("largest"))
+
+
 def clocks() -> str:
     """Of the bitstreams, what a clock is about."""
     shown = ("configuration", "board", "version", "streams", "lanes", "bits", "LUT4", "block RAM",
@@ -137,6 +141,7 @@ def _figure(value: object) -> str:
 TABLES = {
     "engines": engines, "below": below, "matchers": matchers, "runs": runs_of,
     "cycles": cycles, "simulators": simulators, "clocks": clocks, "bitstreams": bitstreams,
+    "largest": largest,
 }  # fmt: skip
 
 
