@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from bench.boards import CONSTRAINTS, _note
 from cosim.verilated.build import cache
@@ -39,7 +38,8 @@ HEAD = (
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
-    """Rows of this run in the place of older ones; the largest is written as `largest-PART.json`."""
+    """Rows of this run in the place of older ones. The largest is written beside the board's pins,
+    for `--config`."""
     again = {(board.title, width) for board, width in map(FAMILIES.__getitem__, parts)}
     rows = measured_before("largest", HEAD, lambda row: (row[0], row[1]) not in again)
     remarks = []
@@ -55,7 +55,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
                     remarks.append(f"{part}, {config.name}: {error}")
                 else:
                     text = json.dumps(config.to_json(), indent=2) + "\n"
-                    Path(f"largest-{part}.json").write_text(text)
+                    (CONSTRAINTS / board.name / f"largest-{width}.json").write_text(text)
             rows.append(_row(board, config, size, reached))
     rows.sort(key=lambda row: (str(row[0]), -int(str(row[7]))))
     conditions = f"netlists of at most {FULL:.0%} of the LUT4; one seed"
