@@ -14,6 +14,8 @@ from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 _OUTER = ("linked", "wjasip")
 _RAW_CYCLES = 6
 """In which the processor takes a raw tuple in, if none has to wait."""
+_SERIAL_CYCLES = 15
+"""A pair takes a unit without lanes, with four conditions (`seustream bench device`)."""
 NAMES = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "registers", "DP16KD": "block RAMs"}
 
 
@@ -66,7 +68,8 @@ class Report:
     @property
     def pairs(self) -> float:
         """Pairs a second at most: all areas at work, a row of lanes a cycle."""
-        return self.config.streams * max(self.config.lanes, 1) * self.runs_at * 1e6
+        a_cycle = self.config.lanes or 1 / _SERIAL_CYCLES
+        return self.config.streams * a_cycle * self.runs_at * 1e6
 
     @property
     def runs_at(self) -> float:
