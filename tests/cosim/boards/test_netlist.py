@@ -127,7 +127,7 @@ def test_a_join_on_a_virtual_board(tmp_path: Path) -> None:
 def test_the_worked_example_on_a_virtual_board(plan: str, tmp_path: Path) -> None:
     """The eight queries of the thesis; windows overflow, so the host joins a part of them."""
     inputs = {}
-    for name, rows in generate.streams(tuples=24, seed=5).items():
+    for name, rows in generate.streams(tuples=14, seed=5).items():
         inputs[name] = tmp_path / f"{name}.csv"
         few = {c: rows[c] if c == "ts" else pc.bit_wise_and(rows[c], 7) for c in rows.column_names}
         generate.write(pa.table(few), inputs[name])
@@ -135,7 +135,7 @@ def test_the_worked_example_on_a_virtual_board(plan: str, tmp_path: Path) -> Non
     golden = _run(*arguments, "golden", tmp_path, "--plan", plan)
     assert _run(*arguments, "virtual:ulx3s", tmp_path, "--plan", plan) == golden
     assert len(golden) == 8
-    assert all(rows.count(b"\n") > 5 for rows in golden.values())
+    assert all(rows.count(b"\n") > 1 for rows in golden.values())
 
 
 def _run(
