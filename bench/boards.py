@@ -33,7 +33,7 @@ SMALL = DeviceConfig.from_json((CONSTRAINTS / "small.json").read_text())
 BUILT: dict[str, tuple[str, DeviceConfig]] = {
     f"{board}-{config.name}": (board, config)
     for board, configs in {
-        "ulx3s": ("default3", "thesis", "serial", "tiny"),
+        "ulx3s": ("default3", "tiny"),
         "ecpix5": ("default3", "thesis", "serial", "tiny"),
         "icesugar_pro": (SMALL.name,),
     }.items()
