@@ -28,7 +28,7 @@ LONG = True  # only when named
 FAMILIES = {f"{name}-{width}": (BOARDS[name], width) for name in BOARDS for width in (32, 16, 8)}
 PARTS = tuple(FAMILIES)
 FULL = 0.85
-"""More of the cells can be used, but then no wire finds its way in time."""
+"""Of the LUT4; the rest is room for the router."""
 LANES = 8
 """The fewest that are tried."""
 HEAD = (

@@ -131,7 +131,7 @@ _NOTICED = 3
 _ENDLESS = -signal.SIGVTALRM
 """A fault may well make results without end."""
 _LONGEST = 60
-"""Seconds of the processor's time for a case, of which it takes one or two."""
+"""Seconds of processor time a case may take; without a fault it takes far less."""
 JUDGE = f"""
 import signal, sys
 from cosim import processor

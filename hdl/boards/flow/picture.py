@@ -53,10 +53,10 @@ def svg(report: Report, placed: Tiles) -> str:
         f'<rect x="10" y="{top - 10}" width="{right * _TILE}" height="{bottom * _TILE}"'
         ' fill="#f4f4f4" stroke="#888"/>',
     ]
+    edge = _TILE - 1
     squares: dict[str, list[str]] = defaultdict(list)
     for (x, y), inside in sorted(placed.items()):
         colour = colours.get(inside.most_common(1)[0][0], _OTHER)
-        edge = _TILE - 1
         squares[colour].append(f"M{10 + x * _TILE} {top - 10 + y * _TILE}h{edge}v{edge}h-{edge}z")
     lines += [f'<path fill="{colour}" d="{"".join(d)}"/>' for colour, d in squares.items()]
     left = right * _TILE + 24

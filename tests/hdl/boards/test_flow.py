@@ -113,6 +113,11 @@ def test_a_report() -> None:
     assert data["tuples_a_second"]["line"] == round(100_000 * 248 / 264 / 15)
 
 
+def test_a_unit_without_lanes_takes_cycles_for_a_pair() -> None:
+    serial = dataclasses.replace(made(60.0), config=CONFIGURATIONS["serial"])
+    assert serial.pairs == pytest.approx(4 * 50_000_000 / 15)
+
+
 def test_timing_that_fails_says_by_how_much_and_where() -> None:
     report = made(40.0, 44.0)
     error = TimingFailed(report, Path("there"))
