@@ -20,14 +20,14 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
+from bench import patterns
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
 from seustream.chart import lines
-from seustream.commands.bench import Measurement, folder, measured_before, sibling
+from seustream.commands.bench import Measurement, folder, measured_before
 from seustream.errors import UserError
 
 TITLE = "engines: the fast path against FlinkCEP, Siddhi and Esper (slow)"
@@ -76,15 +76,14 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
     for program in ("java", "javac", "mvn") if java else ():
         if shutil.which(program) is None:
             raise UserError([f"{program} is not there"], hint="engines need Java 17 and Maven")
-    patterns = sibling("patterns")
     again = {(query, ENGINES[engine]) for query in queries for engine in engines}
     rows = measured_before("engines", HEAD, lambda row: (row[0], row[2]) not in again)
     with tempfile.TemporaryDirectory() as scratch:
-        data = _Data(patterns, Path(scratch))
+        data = _Data(Path(scratch))
         classes = {engine: _compiled(engine, Path(scratch)) for engine in java}
         for name in queries:
-            rows += [_ours(patterns, name, data)] if "fast" in engines else []
-            rows += [_theirs(patterns, name, engine, classes[engine], data) for engine in java]
+            rows += [_ours(name, data)] if "fast" in engines else []
+            rows += [_theirs(name, engine, classes[engine], data) for engine in java]
     for name in QUERIES:
         counts = {row[6] for row in rows if row[0] == name and row[7] == patterns.EVENTS}
         if len(counts) > 1:
@@ -97,11 +96,11 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
         _ratios(rows),
         f"{patterns.EVENTS:,} events, medians, seconds of processor time of a second pass,"
         f" {patterns.processor()}",
-        charts=_charts(patterns, rows),
+        charts=_charts(rows),
     )
 
 
-def _charts(patterns: ModuleType, rows: Sequence[Row]) -> dict[str, str]:
+def _charts(rows: Sequence[Row]) -> dict[str, str]:
     """All, and speed by length and by window."""
     speeds = {(str(row[0]), str(row[2])): float(str(row[5])) for row in rows}
     labels = {f"{query}, {engine}": speed for (query, engine), speed in speeds.items()}
@@ -144,7 +143,7 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def _query(patterns: ModuleType, name: str) -> ir.Query:
+def _query(name: str) -> ir.Query:
     """As the others are asked: a price of each match."""
     own = {**patterns.QUERIES, "NEXT": patterns.QUERIES["Q1"], "STRICT": STRICT}
     sequence, where = own[name.partition("-")[0]]
@@ -157,7 +156,7 @@ def _query(patterns: ModuleType, name: str) -> ir.Query:
 class _Data:
     """The events, as tables and as the programs read them."""
 
-    def __init__(self, patterns: ModuleType, scratch: Path) -> None:
+    def __init__(self, scratch: Path) -> None:
         ticks = patterns.generator().ticks(patterns.EVENTS)
         self.table = ticks.table()
         self.rows = np.empty(
@@ -174,17 +173,17 @@ class _Data:
         return path
 
 
-def _ours(patterns: ModuleType, name: str, data: _Data) -> Row:
-    query, every = _query(patterns, name), patterns.EVENTS
+def _ours(name: str, data: _Data) -> Row:
+    query, every = _query(name), patterns.EVENTS
     seconds, found = patterns.timed(lambda: patterns.fast(query, data.table), OURS)
     begin = (name, f"{QUERIES[name][1]} min", ENGINES["fast"])
     return (*begin, seconds, "", every / seconds, found, every, OURS, patterns.load())
 
 
-def _theirs(patterns: ModuleType, name: str, engine: str, classes: str, data: _Data) -> Row:
+def _theirs(name: str, engine: str, classes: str, data: _Data) -> Row:
     """An engine's row, if it finds in both passes what we find in its share of the events."""
     text, minutes = QUERIES[name]
-    query, share = _query(patterns, name), SHARE[engine]
+    query, share = _query(name), SHARE[engine]
     events = patterns.EVENTS // share
     counts = [patterns.fast(query, data.table.slice(k * events, events)) for k in range(share)]
     part = min(range(share), key=lambda k: abs(counts[k] - sum(counts) / share))

@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+from bench import patterns
 from compiler.pattern.statements import compile_pattern
 from engine.pattern.batch import needed, of_events, of_table
 from engine.pattern.choice import COSTS
@@ -22,7 +23,7 @@ from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa
 from engine.pattern.optiseq import OptiSeq
 from engine.pattern.vector import ColumnSearch
-from seustream.commands.bench import Measurement, sibling
+from seustream.commands.bench import Measurement
 
 TITLE = "pattern_costs: what the planner weighs matchers with"
 LONG = True
@@ -40,7 +41,6 @@ MATCHERS = {
 
 
 def measure() -> Measurement:
-    patterns = sibling("patterns")
     table = patterns.generator().ticks(EVENTS).table()
     batch = of_table(table, patterns.STREAM, "type", ["price", "volume"], 0)
     events = batch.rows()

@@ -13,13 +13,14 @@ import time
 
 import numpy as np
 
+from bench import patterns
 from compiler.pattern.statements import compile_pattern
 from engine.pattern.batch import of_table
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
 from engine.pattern.meaning import Meaning
 from engine.pattern.nfa import Nfa, Numbering
 from engine.pattern.operator import PatternOperator
-from seustream.commands.bench import Measurement, sibling
+from seustream.commands.bench import Measurement
 
 TITLE = "pattern_memory: what matchers hold, and what a match costs"
 LONG = True
@@ -35,7 +36,6 @@ Row = tuple[object, ...]
 
 
 def measure() -> Measurement:
-    patterns = sibling("patterns")
     table = patterns.generator().ticks(EVENTS).table()
     events = of_table(table, patterns.STREAM, "type", ["price", "volume"], 0).rows()
     rows: list[Row] = []

@@ -4,12 +4,16 @@ Each module there has `TITLE` and `measure() -> Measurement`; the figures are pr
 to `bench/results/NAME.json` with the conditions they were taken under, charts beside them. One with `LONG = True`
 runs only when it is named. One with `PARTS` measures some of them by `NAME:PART,PART`: its
 `measure` takes their names.
+
+Only what runs is imported: each needs other packages. What is known of the others, `TITLE` and
+`LONG`, is read from their text and so must be written out there.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import ast
+import importlib
 import json
 import os
 import platform
@@ -75,16 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     known = available()
     if not known:
         raise UserError(["there is no bench folder here"], hint="benchmarks come with the sources")
-    modules = {name: _load(path) for name, path in known.items()}
+    said = {name: _said(path) for name, path in known.items()}
     if arguments.list:
-        titles = [(name, module.TITLE) for name, module in modules.items()]
-        print(table(titles, ("name", "measures")))
+        print(table([(name, what["TITLE"]) for name, what in said.items()], ("name", "measures")))
         return 0
-    wanted = [_wanted(name, modules) for name in arguments.names] or [
-        (name, None) for name, module in modules.items() if not getattr(module, "LONG", False)
-    ]
-    for name, parts in wanted:
-        module = modules[name]
+    names = arguments.names or [name for name, what in said.items() if not what.get("LONG")]
+    for name, module, parts in [_wanted(name, known) for name in names]:
         title = module.TITLE
         print(f"{title}\n", flush=True)
         found = cast(Measurement, module.measure() if parts is None else module.measure(parts))
@@ -125,20 +125,21 @@ def _shown(value: object) -> object:
     return f"{value:,.3g}" if isinstance(value, float) else value
 
 
-def _wanted(name: str, modules: dict[str, ModuleType]) -> tuple[str, list[str] | None]:
-    """A benchmark, and which of its parts."""
+def _wanted(name: str, known: Mapping[str, Path]) -> tuple[str, ModuleType, list[str] | None]:
+    """A benchmark, its module, and which of its parts."""
     name, _, some = name.partition(":")
-    if name not in modules:
-        hint = suggest(name, modules, "benchmarks")
+    if name not in known:
+        hint = suggest(name, known, "benchmarks")
         raise UserError([f"there is no benchmark {name!r}"], hint=hint)
+    module = _load(name)
     if not some:
-        return name, None
-    known: Sequence[str] = getattr(modules[name], "PARTS", ())
+        return name, module, None
+    parts: Sequence[str] = getattr(module, "PARTS", ())
     for part in some.split(","):
-        if part not in known:
-            hint = suggest(part, known, "parts") if known else "it has no parts"
+        if part not in parts:
+            hint = suggest(part, parts, "parts") if parts else "it has no parts"
             raise UserError([f"the benchmark {name!r} has no part {part!r}"], hint=hint)
-    return name, some.split(",")
+    return name, module, some.split(",")
 
 
 def measured_before(
@@ -153,16 +154,25 @@ def measured_before(
     return [row for row in rows if keep(row)]
 
 
-def sibling(name: str) -> ModuleType:
-    """Another benchmark, for what it has in common with the one that asks."""
-    return _load(folder() / f"{name}.py")
+def _said(path: Path) -> dict[str, object]:
+    """The constants at the top of a module."""
+    return {
+        target.id: line.value.value
+        for line in ast.parse(path.read_text("utf-8")).body
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant)
+        for target in line.targets
+        if isinstance(target, ast.Name)
+    }
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there for what their names mean
-    spec.loader.exec_module(module)
-    return module
+def _load(name: str) -> ModuleType:
+    root = str(folder().parent)
+    if root not in sys.path:  # neither `bench` nor `tests` is installed
+        sys.path.insert(0, root)
+    try:
+        return importlib.import_module(f"bench.{name}")
+    except ModuleNotFoundError as error:
+        raise UserError(
+            [f"the benchmark {name!r} needs the package {error.name!r}"],
+            hint=f"nox -s bench -- {name} installs it",
+        ) from error
