@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compiler.errors import suggest
-from cosim.boards import netlist
 from cosim.boards.simulated import SimulatedBoard
 from cosim.boards.virtual import VirtualBoard
 from cosim.link.device import BoardDevice
 from cosim.link.serial import SCHEME, SerialAddress, open_board
 from hdl.boards.board import BOARDS, Board
+from hdl.boards.flow.tools import check
 from hdl.config import DeviceConfig
 from seustream.errors import UserError
 from seustream.progress import Notes
@@ -40,6 +40,17 @@ def constraints_of(board: Board) -> Path:
     return folder
 
 
+@contextlib.contextmanager
+def tools() -> Iterator[None]:
+    """For the import of what makes gateware, which no command but those of boards needs: says
+    what is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        check()
+        raise
+
+
 def is_board(backend: str) -> bool:
     return backend.startswith((f"{SCHEME}:", f"{VIRTUAL}:"))
 
@@ -59,6 +70,8 @@ def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
     with contextlib.ExitStack() as stack:
         if backend.startswith(f"{VIRTUAL}:"):
             board = board_named(backend.partition(":")[2])
+            with tools():
+                from cosim.boards import netlist
             with Notes() as note:
                 library = netlist.netlist(board, config, constraints_of(board), note)
             simulated = SimulatedBoard(library, netlist.DIVISOR)

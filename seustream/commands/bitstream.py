@@ -9,12 +9,8 @@ from pathlib import Path
 
 from cosim.verilated.build import cache
 from hdl.boards.board import BOARDS, SettingRefused
-from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
-from hdl.boards.flow.sizes import nearest
-from hdl.boards.pll import ClockRefused
-from hdl.boards.tops import Setting
 from hdl.config import CONFIGURATIONS
-from seustream.boards import board_named, constraints_of
+from seustream.boards import board_named, constraints_of, tools
 from seustream.commands.common import load_config
 from seustream.errors import UserError
 from seustream.progress import Notes
@@ -62,6 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise UserError([f"--{name} {value:g}: want {least} or more"])
     if arguments.output.exists() and not arguments.output.is_dir():
         raise UserError([f"-o {arguments.output}: not a folder"])
+    with tools():
+        from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
+        from hdl.boards.flow.sizes import nearest
+        from hdl.boards.pll import ClockRefused
+        from hdl.boards.tops import Setting
     setting = Setting(board, config, arguments.clock, arguments.baud)
     build = Build(setting, constraints_of(board), cache())
     try:

@@ -1,0 +1,81 @@
+"""Each session installs what it imports. The sessions are asked what they would install and run;
+what they run is imported, not run, where no other of our packages can be imported."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nox
+import pytest
+
+import noxfile
+from seustream.commands import bench
+from tests.docs.blocks import ROOT
+from tests.installed import installed
+
+SESSIONS = [name for name, found in vars(noxfile).items() if isinstance(found, nox.registry.Func)]
+# pyarrow takes a pandas that is gone for one that is there.
+STAYS = {"pandas"}
+
+
+def packages(requirements: tuple[str, ...]) -> set[str]:
+    """What is imported of them."""
+    names = {re.split(r"[\[<>=,;]", requirement)[0] for requirement in requirements}
+    known = importlib.metadata.packages_distributions()
+    return {name.replace("-", "_") for name in names} | {
+        package for package, owners in known.items() if names & set(owners)
+    }
+
+
+EVERY = packages(
+    nox.project.dependency_groups(noxfile.PROJECT, *noxfile.PROJECT["dependency-groups"])
+)
+
+
+def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
+    """The packages a session installs, and the commands it runs."""
+    had: set[str] = set()
+    ran: list[tuple[str, ...]] = []
+    session: Any = SimpleNamespace(
+        posargs=[],
+        install=lambda *what: had.update(packages(what[2:])),
+        run=lambda *command, **_: ran.append(command),
+    )
+    vars(noxfile)[name](session)
+    return had, ran
+
+
+def imports(command: tuple[str, ...]) -> Iterator[str]:
+    """Code that imports what a command imports."""
+    match command:
+        case "python", "-m", module, *_:
+            yield f"import importlib; importlib.import_module({module!r})"
+        case "python", file:
+            yield f"sys.path.insert(0, {str(Path(file).parent)!r})"
+            yield f"import runpy; runpy.run_path({file!r})"
+        case "pytest", *arguments:
+            yield f"import pytest; sys.exit(pytest.main({['--collect-only', '-q', *arguments]!r}))"
+        case "seustream", "bench", *names:
+            names = names or [
+                n for n, path in bench.available().items() if not bench._said(path).get("LONG")
+            ]
+            yield "from seustream.commands import bench"
+            yield from (f"bench._load({name!r})" for name in names)
+        case (("ruff" | "mypy" | "lint-imports"), *_):
+            pass
+        case _:
+            raise AssertionError(f"what does it import? {command}")
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_session_installs_what_it_imports(name: str) -> None:
+    had, ran = steps(name)
+    for command in ran:
+        code = "\n".join(["sys.path.insert(0, '.')", *imports(command)])
+        done = installed(code, ROOT, EVERY - had - STAYS)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
