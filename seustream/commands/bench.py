@@ -172,6 +172,8 @@ def _load(name: str) -> ModuleType:
     try:
         return importlib.import_module(f"bench.{name}")
     except ModuleNotFoundError as error:
+        if (Path(root) / str(error.name).partition(".")[0]).exists():
+            raise  # a fault of ours
         raise UserError(
             [f"the benchmark {name!r} needs the package {error.name!r}"],
             hint=f"nox -s bench -- {name} installs it",
