@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import DOUBLE, INT, VARCHAR
 from engine.pattern.batch import of_table
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
 from engine.pattern.meaning import Meaning

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from compiler.explain.marks import hanging, plural, section, table
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.logical import Query
 from engine.multijoin.explain import HEAD, Block, facts, rows
 from engine.multijoin.model import Join

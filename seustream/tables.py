@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from compiler.plan.types import BIGINT, Kind, Type, integer_range
+from compiler.language.types import BIGINT, Kind, Type, integer_range
 from engine.host.schema import arrow_type
 
 TIME_NAME = "ts"

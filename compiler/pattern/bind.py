@@ -13,8 +13,18 @@ from fractions import Fraction
 
 from compiler.catalogue import TIMESTAMP_NAMES, Stream
 from compiler.errors import Problems, Span, suggest
+from compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    ERROR,
+    NULL,
+    VARCHAR,
+    Kind,
+    Type,
+    read_time,
+)
 from compiler.pattern import ir, tree
-from compiler.plan.types import BIGINT, BOOLEAN, DOUBLE, ERROR, NULL, VARCHAR, Kind, Type, read_time
 from compiler.xsql.tree import Name
 
 ParameterValue = int | float | str | bool | None

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import Problems
+from compiler.language.types import BIGINT
 from compiler.pattern import ir
-from compiler.plan.types import BIGINT
 
 
 def fields(query: ir.Query) -> Iterator[tuple[str, ir.Expression, int | None]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from compiler.catalogue import Stream
 from compiler.errors import Span
-from compiler.plan.types import Type
+from compiler.language.types import Type
 
 # --- expressions --------------------------------------------------------------
 

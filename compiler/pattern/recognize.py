@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from compiler.catalogue import TIMESTAMP_NAMES, Stream
 from compiler.errors import Span, suggest
+from compiler.language.types import Type
 from compiler.pattern import ir, tree
 from compiler.pattern.analyse import Context, check_quantifier, conditions, outputs
 from compiler.pattern.bind import AGGREGATES, Scope
 from compiler.pattern.ir import Mode, Skip, Strategy
-from compiler.plan.types import Type
 from compiler.xsql.tree import Name
 
 _SKIPS = {

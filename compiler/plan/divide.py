@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.encoding import Codec, Encoding, as_real
 from compiler.plan.layout import Layout, uses_device
 from compiler.plan.logical import Program, Query

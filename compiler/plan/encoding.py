@@ -19,7 +19,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from compiler.plan.expressions import Value
+from compiler.language.expressions import Value
 from hdl.isa import Condition
 
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.catalogue import TIME_COLUMN, Stream
+from compiler.language import expressions as x
+from compiler.language.types import Kind, Type
 from compiler.pattern import ir
-from compiler.plan import expressions as x
 from compiler.plan.logical import Program, Query
-from compiler.plan.types import Kind, Type
 from hdl.device import WindowKind
 from hdl.isa import Condition
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.catalogue import TIME_COLUMN, Stream
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
+from compiler.language.types import Kind
 from compiler.plan.encoding import Codec, Encoding
 from compiler.plan.logical import Program, Query
-from compiler.plan.types import Kind
 from hdl.isa import Condition
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
 from compiler.errors import Span
+from compiler.language.expressions import Expression
 from compiler.pattern import ir
-from compiler.plan.expressions import Expression
 from hdl.device import Window
 
 RESULT_TIMES = ("ts_oldest", "ts_newest")

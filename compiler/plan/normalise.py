@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
 
 DEFAULT_MAX_TERMS = 64

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Container
 from typing import Any
 
-from compiler.plan.expressions import (
+from compiler.language.expressions import (
     FALSE,
     TRUE,
     And,

@@ -10,8 +10,8 @@ import hashlib
 import json
 
 from compiler.errors import CompileError
+from compiler.language import expressions as x
 from compiler.pattern.bind import ParameterValue
-from compiler.plan import expressions as x
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
 from compiler.plan.statistics import Statistics, StatisticsError

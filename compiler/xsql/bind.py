@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from compiler.errors import Problems, Span, suggest
-from compiler.plan import expressions as x
-from compiler.plan import types as t
+from compiler.language import expressions as x
+from compiler.language import types as t
+from compiler.language.types import Kind, Type
 from compiler.plan.logical import Source
-from compiler.plan.types import Kind, Type
 from compiler.xsql import tree
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from hdl.isa import Condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compiler.plan.types import BIGINT, DOUBLE, VARCHAR, Type, common
+from compiler.language.types import BIGINT, DOUBLE, VARCHAR, Type, common
 
 Result = Callable[[list[Type]], "Type | None"]
 

@@ -18,8 +18,8 @@ from compiler.apas.tree import Node, from_lists
 from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
-from compiler.plan import types
-from compiler.plan.types import Kind
+from compiler.language import types
+from compiler.language.types import Kind
 
 END = "te"
 """The column of an interval's end."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.logical import Query
 from engine.host.complete import project, result_schema, selected
 from engine.host.errors import EvaluationError

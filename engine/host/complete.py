@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.logical import RESULT_TIMES, Query
 from engine.host.evaluate import Rows, evaluate, survivors
 from engine.host.schema import arrow_type

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import Stream
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.divide import Division
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import Compilation

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.plan import expressions as x
-from compiler.plan.types import Kind, Type, read_time
+from compiler.language import expressions as x
+from compiler.language.types import Kind, Type, read_time
 from engine.host.errors import EvaluationError
 from engine.host.schema import arrow_type
 from hdl.isa import Condition

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.logical import Query, Source
 from engine.host.complete import rows_of, selected
 from engine.host.errors import EvaluationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from compiler.plan.types import Kind, Type
+from compiler.language.types import Kind, Type
 
 _ARROW: dict[Kind, pa.DataType] = {
     Kind.SMALLINT: pa.int16(),

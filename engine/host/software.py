@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.logical import Query
 from engine.host.errors import EvaluationError
 from engine.host.evaluate import Rows, evaluate, holds, survivors

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.keys import implied
 from compiler.plan.logical import Query
 from engine.multijoin.errors import BadQuery

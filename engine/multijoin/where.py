@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from engine.host.evaluate import holds
 from engine.host.schema import arrow_type
 from engine.multijoin.model import Join

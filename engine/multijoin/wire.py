@@ -14,8 +14,8 @@ import json
 import math
 from typing import Any, get_args
 
-from compiler.plan import expressions as x
-from compiler.plan.types import Kind, Type
+from compiler.language import expressions as x
+from compiler.language.types import Kind, Type
 from engine.multijoin import messages as m
 from engine.multijoin.costs import UnitCosts
 from engine.multijoin.errors import MultiJoinError

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from compiler.language.types import Type
 from compiler.pattern import ir
 from compiler.pattern.evaluate import evaluator
 from compiler.pattern.fields import fields
-from compiler.plan.types import Type
 from engine.host.schema import arrow_type
 from engine.pattern.batch import Batch, to_arrow
 from engine.pattern.columns import Column, column_of, evaluate

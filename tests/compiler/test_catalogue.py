@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.catalogue import TIME_COLUMN, Column, Stream
-from compiler.plan.types import BIGINT, INT, REAL
+from compiler.language.types import BIGINT, INT, REAL
 
 PLAIN = Stream("R", (Column("a", INT), Column("Speed", REAL, nullable=False)))
 

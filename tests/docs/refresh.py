@@ -11,9 +11,9 @@ from pathlib import Path
 
 from compiler.catalogue import Column, Stream
 from compiler.explain import explain
+from compiler.language.types import DOUBLE, VARCHAR
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import Options, compile_text
-from compiler.plan.types import DOUBLE, VARCHAR
 from engine.pattern.picture import picture as pattern_picture
 from tests.docs import figures
 from tests.docs.blocks import ROOT, run_page

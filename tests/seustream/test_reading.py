@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compiler.catalogue import Column, Stream
-from compiler.plan.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, Kind, Type
+from compiler.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, Kind, Type
 from seustream import reading
 from seustream.errors import InputError, UserError
 from seustream.reading import read

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from compiler.catalogue import Column, Stream
-from compiler.plan.types import (
+from compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compiler.catalogue import Column, Stream
-from compiler.plan.types import (
+from compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

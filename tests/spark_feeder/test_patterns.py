@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import INT, VARCHAR
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import INT, VARCHAR
 from engine.pattern.errors import PatternError
 from engine.pattern.event import Event
 from engine.pattern.operator import PatternOperator

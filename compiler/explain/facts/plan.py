@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from compiler.explain.facts.names import Scope, WindowOf, bracketed, window_of, windows_text
 from compiler.explain.marks import circled
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
 from compiler.plan.normalise import Normalised
 

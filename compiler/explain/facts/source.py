@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from compiler.errors import Span
 from compiler.explain.facts.names import Scope
 from compiler.explain.marks import plural
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.simplify import push_not
 from compiler.xsql import tree as syntax
 

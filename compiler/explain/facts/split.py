@@ -13,7 +13,7 @@ from compiler.explain.facts.plan import (
     normal_form,
 )
 from compiler.explain.facts.routes import CrossProduct, cross_products
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.keys import Keys, keys
 from compiler.plan.normalise import Normalised
 from hdl import isa

@@ -6,8 +6,8 @@ import pytest
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
+from compiler.language.types import BIGINT, DOUBLE, INT, VARCHAR
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import BIGINT, DOUBLE, INT, VARCHAR
 
 S = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("name", VARCHAR)))
 T = Stream("t", (Column("kind", BIGINT), Column("price", DOUBLE)))

@@ -7,10 +7,10 @@ import pytest
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
+from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.ir import Class, Mode, Skip, Strategy
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import DOUBLE, INT, VARCHAR
 
 STOCK = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 NUMBERS = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("y", DOUBLE)))
@@ -177,7 +177,7 @@ def test_defaults() -> None:
 
 
 def test_a_text_is_read_as_a_date() -> None:
-    from compiler.plan.types import DATE, TIME, TIMESTAMP
+    from compiler.language.types import DATE, TIME, TIMESTAMP
 
     days = Stream(
         "d",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from compiler.plan import expressions as x
-from compiler.plan.types import INT, VARCHAR
+from compiler.language import expressions as x
+from compiler.language.types import INT, VARCHAR
 from hdl.isa import Condition
 
 

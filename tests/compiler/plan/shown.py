@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.decompose import Subquery
 from compiler.plan.divide import Any, Attribute, Division, Every, Formula, JoinFactor, SelectionTerm
 from compiler.plan.layout import Layout

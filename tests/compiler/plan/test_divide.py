@@ -13,9 +13,9 @@ import struct
 
 import pytest
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
+from compiler.language.expressions import Value
 from compiler.plan.divide import Any, Every, Formula, JoinFactor
-from compiler.plan.expressions import Value
 from compiler.plan.layout import Layout
 from compiler.plan.pipeline import Options
 from hdl.config import CONFIGURATIONS

@@ -8,7 +8,8 @@ import random
 
 import pytest
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
+from compiler.language.types import INT
 from compiler.plan.divide import (
     ALWAYS,
     Any,
@@ -21,7 +22,6 @@ from compiler.plan.divide import (
 )
 from compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
 from compiler.plan.pipeline import Options
-from compiler.plan.types import INT
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.shown import Shower
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
+from compiler.language.types import BOOLEAN, INT
 from compiler.plan.simplify import push_not, simplify
-from compiler.plan.types import BOOLEAN, INT
 from hdl.isa import Condition
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.judge import Judge

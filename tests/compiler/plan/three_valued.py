@@ -6,8 +6,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from compiler.plan import expressions as x
-from compiler.plan.types import DOUBLE
+from compiler.language import expressions as x
+from compiler.language.types import DOUBLE
 from hdl.isa import Condition
 
 Row = Mapping[tuple[int, str], object]

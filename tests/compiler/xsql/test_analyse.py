@@ -6,10 +6,10 @@ import pytest
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import Problems, Source
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
+from compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
 from compiler.plan import logical
 from compiler.plan.pipeline import compile_text
-from compiler.plan.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
 from compiler.xsql.analyse import Analysis
 from compiler.xsql.parse import parse
 from hdl.device import Window, WindowKind

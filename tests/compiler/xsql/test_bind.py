@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from compiler.catalogue import TIME_COLUMN
-from compiler.plan import expressions as x
-from compiler.plan import types as t
+from compiler.language import expressions as x
+from compiler.language import types as t
+from compiler.language.types import Kind, Type
 from compiler.plan.pipeline import compile_text
-from compiler.plan.types import Kind, Type
 from compiler.xsql.bind import MAX_DEPTH
 from hdl.isa import Condition
 from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported

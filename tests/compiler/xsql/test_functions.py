@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.plan.types import (
+from compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compiler.errors import CompileError
+from compiler.language.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 from compiler.plan.pipeline import compile_text
-from compiler.plan.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
 
 BASE = "CREATE STREAM i (te bigint, v int, r real, b boolean, t timestamp, n varchar(9), d date);\n"
 READ = "SELECT * FROM m WINDOW 1;"

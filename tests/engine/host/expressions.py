@@ -8,7 +8,7 @@ import random
 import duckdb
 import pyarrow as pa
 
-from compiler.plan import expressions as x
+from compiler.language import expressions as x
 from compiler.plan.pipeline import compile_text
 from engine.host.evaluate import evaluate
 from tests.engine.host.reference import ARROW, value

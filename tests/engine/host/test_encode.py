@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from compiler.language.expressions import Value
 from compiler.plan.encoding import Codec, Encoding
-from compiler.plan.expressions import Value
 from engine.host.encode import encode
 from hdl.isa import Condition
 

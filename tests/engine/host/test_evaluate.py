@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan import expressions as x
-from compiler.plan.types import BIGINT
+from compiler.language import expressions as x
+from compiler.language.types import BIGINT
 from engine.host.errors import EvaluationError
 from engine.host.evaluate import evaluate, holds, survivors
 from tests.engine.host.expressions import COLUMNS, ROWS, bound, computed, judged, one, same

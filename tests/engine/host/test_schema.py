@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from compiler.plan.types import Kind, Type
+from compiler.language.types import Kind, Type
 from engine.host.schema import arrow_type
 
 WANT = {

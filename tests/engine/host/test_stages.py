@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import INT
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import compile_text
-from compiler.plan.types import INT
 from engine.host.stages import PatternStage
 from engine.pattern.event import END_OF_STREAM
 from engine.pattern.operator import PatternOperator

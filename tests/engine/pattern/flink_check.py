@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import INT, VARCHAR
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import INT, VARCHAR
 from engine.pattern.event import END_OF_STREAM, Event
 from engine.pattern.operator import PatternOperator
 

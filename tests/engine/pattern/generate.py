@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.bind import ParameterValue
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import DOUBLE, INT, VARCHAR
 from engine.pattern.event import Event
 
 STREAM = Stream(

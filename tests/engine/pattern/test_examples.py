@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import DOUBLE, INT, VARCHAR
 from engine.pattern.buffer import SharedBuffer
 from engine.pattern.errors import EngineRefused, SkipStuck
 from engine.pattern.event import BEGIN_OF_TIME, Event, Match

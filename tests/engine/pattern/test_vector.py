@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from compiler.catalogue import Column, Stream
+from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.statements import compile_pattern
-from compiler.plan.types import DOUBLE, INT, VARCHAR
 from engine.pattern.batch import Batch, needed, of_table
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from engine.pattern.meaning import Meaning

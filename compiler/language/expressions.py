@@ -10,7 +10,7 @@ import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from compiler.plan.types import BOOLEAN, Kind, Type
+from compiler.language.types import BOOLEAN, Kind, Type
 from hdl.isa import Condition
 
 Value = int | float | str | bool | datetime.date | datetime.time | datetime.datetime | None

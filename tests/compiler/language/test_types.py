@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from compiler.plan.types import (
+from compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -1,0 +1,1 @@
+"""The core of all three languages: types, functions, expressions, from text to bound and typed."""
