@@ -376,6 +376,20 @@ def test_a_damaged_snapshot_is_an_error_that_says_where() -> None:
             Journal(FOLDER, one)
 
 
+def test_another_file_in_the_place_of_one_that_counts_is_an_error() -> None:
+    """As a copy from a backup is: whole, of the right kind, and not the one."""
+    disk = SimDisk()
+    journal = Journal(FOLDER, disk)
+    journal.begin({})
+    snapshot(journal, b"one", [])
+    older = disk.read(FOLDER / "snapshot-2")
+    snapshot(journal, b"two", [])
+    journal.close()
+    disk.files[FOLDER / "snapshot-3"].data[:] = older
+    with pytest.raises(JournalDamaged, match=r"snapshot-3: byte .* not the file that was kept"):
+        Journal(FOLDER, disk)
+
+
 def test_the_real_disk_is_one(tmp_path: Path) -> None:
     """As the simulated one, where a test can see it."""
     for disk, folder in ((RealDisk(), tmp_path / "a" / "b"), (SimDisk(), FOLDER)):
