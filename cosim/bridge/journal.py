@@ -206,6 +206,16 @@ class Journal:
     def _snapshot_partial(self) -> Path:
         return self.folder / f"snapshot-{self._highest + 1}.partial"
 
+    def adopt(self, begin: Record, records: list[Record], files: dict[Path, Path]) -> None:
+        """Takes the place of another journal: its beginning and some of its records, with copies
+        of the files they name."""
+        with storage():
+            for path, of in files.items():
+                write_whole(self.disk, path, self.disk.read(of))
+            self.disk.sync(self.staged)
+            self.disk.sync(self.folder)
+        self._turn(begin, [log.encode(record) for record in records])
+
     # --- generations ----------------------------------------------------------
 
     def _turn(self, begin: Record, payloads: list[bytes]) -> None:
