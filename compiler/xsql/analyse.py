@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from compiler.apas.compile import Compiled
+from compiler.apas.libraries import Libraries
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.language import expressions as x
@@ -55,6 +56,7 @@ class Analysis:
     patterns: dict[str, ir.Query] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
+    libraries: Libraries = field(default_factory=Libraries)
     apas: dict[str, Compiled] = field(default_factory=dict)
 
     def run(self, statements: list[Statement]) -> logical.Program:
@@ -210,7 +212,9 @@ class Analysis:
 
     def _create_apas(self, s: tree.CreateStreamApas) -> None:
         name = s.name.text
-        compiled = compile_apas(self.source, s.text, name, self.streams, self.problems)
+        compiled = compile_apas(
+            self.source, s.text, name, self.streams, self.problems, self.libraries
+        )
         if compiled is None:
             self._add_stream(s.name, Stream(name, (), unknown=True))
             return

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compiler.apas.compile import Compiled, compile_query
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
-from compiler.apas.tree import Node, from_lists
+from compiler.apas.tree import RESERVED, Node, from_lists
 from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
@@ -46,7 +47,7 @@ _COLUMN: dict[Type, types.Type] = {
 
 def leaves(stream: Stream) -> list[Column]:
     """The columns an APAS query sees; it has no dates and no times of day."""
-    return [c for c in stream.columns if c.name != END and c.type.kind in _LEAF]
+    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind in _LEAF]
 
 
 def tree_of(stream: Stream) -> Node:
@@ -54,14 +55,19 @@ def tree_of(stream: Stream) -> Node:
 
 
 def compile_apas(
-    source: Source, span: Span, name: str, streams: Mapping[str, Stream], problems: Problems
+    source: Source,
+    span: Span,
+    name: str,
+    streams: Mapping[str, Stream],
+    problems: Problems,
+    libraries: Libraries,
 ) -> Compiled | None:
     """The query that stands at `span`; None, with what is wrong reported."""
     base = [stream for stream in streams.values() if stream.defined_by is None]
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in base}
     text = " " * span.start + source.text[span.start : span.end]
     try:
-        return compile_query(text, catalogue, name, file=source.name)
+        return compile_query(text, catalogue, name, libraries, file=source.name)
     except CompileError as error:
         derived = {stream.name for stream in streams.values()} - set(catalogue)
         for problem in error.problems:

@@ -23,6 +23,7 @@ from seustream.boards import SHAPES
 from seustream.commands.common import load_config
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
+from seustream.libraries import add_library_argument, load_libraries
 
 HELP = "put a device on a socket, for Spark and other clients"
 
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="tcp://127.0.0.1:PORT",
         help="take live sources there, for `seustream query`; loopback only (default: none)",
     )
+    add_library_argument(parser)
     for name, what in (
         ("batch-rows", "of one record batch"),
         ("epoch-rows", "of one epoch"),
@@ -93,6 +95,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     check_backend(arguments.backend, remote=False)
+    if arguments.library and arguments.sources is None:
+        raise UserError(
+            ["--library: functions are for queries on live sources"], hint="add --sources"
+        )
+    libraries = load_libraries(arguments.library)
     config = load_config(arguments.config)
     limits = _limits(arguments)
     try:
@@ -109,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
-        supervised = Supervised(limits, _note) if sources is not None else None
+        supervised = Supervised(limits, _note, libraries) if sources is not None else None
         bridge = _bridge(made, folder, limits, arguments, supervised)
         stack.callback(bridge.close)
         try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from compiler.apas.compile import compile_query
-from compiler.apas.functions import Libraries
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.errors import CompileError
@@ -149,7 +149,7 @@ def kinds_in_the_compiler(apas: bool) -> set[str]:
     """Kinds of problems of one of the two languages."""
     found = set()
     for path in (ROOT / "compiler").rglob("*.py"):
-        if ("apas" in path.parts) != apas:
+        if ("apas" in path.relative_to(ROOT).parts) != apas:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and node.args:

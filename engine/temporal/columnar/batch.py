@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.apas.network import Leaf
-from engine.temporal.columnar.evaluate import DTYPES, Column
+from engine.temporal.columnar.evaluate import Column
+from engine.temporal.library import DTYPES
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,6 +23,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    @classmethod
+    def of(cls, array: Sequence[Column]) -> Batch:
+        ts, te, *columns = array
+        return cls(ts, te, tuple(columns))
 
     @property
     def array(self) -> tuple[Column, ...]:
