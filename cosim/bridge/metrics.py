@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from cosim.bridge.exchanges import Exchanges
 from cosim.bridge.session import Session
 
 PREFIX = "seustream_bridge_"
@@ -28,6 +29,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "calls_total": ("counter", "calls, by action or exchange", ("call",)),
     "errors_total": ("counter", "errors given to clients, by kind", ("kind",)),
     "vanished_total": ("counter", "exchanges whose client went without an end message", ()),
+    "idle_total": ("counter", "connections ended, for in an exchange nothing came", ()),
     "rows_staged_total": ("counter", "rows received, also of attempts that were given up", ()),
     "bytes_staged_total": ("counter", "and their bytes", ()),
     "results_sent_total": ("counter", "result rows sent to readers, repetitions included", ()),
@@ -69,7 +71,6 @@ class Counts:
     rows: int = 0
     bytes: int = 0
     sent: int = 0
-    exchanges: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, what: str) -> None:
@@ -89,7 +90,9 @@ class Counts:
 Samples = list[tuple[str, tuple[str, ...], float]]
 
 
-def samples(counts: Counts, session: Session | None, backend: str, config: str) -> Samples:
+def samples(
+    counts: Counts, exchanges: Exchanges, session: Session | None, backend: str, config: str
+) -> Samples:
     """Every metric's values as of now: name, label values, value."""
     found: Samples = [
         ("up", (), 1),
@@ -100,7 +103,8 @@ def samples(counts: Counts, session: Session | None, backend: str, config: str) 
         found += [("calls_total", (call,), n) for call, n in sorted(counts.calls.items())]
         found += [("errors_total", (kind,), n) for kind, n in sorted(counts.errors.items())]
         found += [
-            ("exchanges", (), counts.exchanges),
+            ("exchanges", (), len(exchanges)),
+            ("idle_total", (), exchanges.idle_ended),
             ("vanished_total", (), counts.vanished),
             ("rows_staged_total", (), counts.rows),
             ("bytes_staged_total", (), counts.bytes),

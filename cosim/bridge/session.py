@@ -412,12 +412,18 @@ class Session:
         # Last: what was staged once more for an epoch that is in waits to be compared.
         self.epochs.recover()
 
-    def close(self) -> None:
-        """Stops the thread; what is in the journal stays."""
+    def stop(self) -> None:
+        """Asks the thread to end, and tells whoever waits."""
         with self.changed:
             self._stopping = True
             self.changed.notify_all()
-        self._thread.join()
+
+    def close(self, patience: float | None = None) -> bool:
+        """Ends the thread; what is in the journal stays. False if it is still at work after so
+        many seconds, with an epoch that is in the journal."""
+        self.stop()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
 
 
 def _load_of(load: dict[str, Any] | None) -> p.Load:

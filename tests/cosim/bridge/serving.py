@@ -19,7 +19,7 @@ from cosim.bridge.client import BridgeClient
 from cosim.bridge.disk import Disk
 from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.protocol import Commit, Part, Stage
-from cosim.bridge.service import Bridge, Service
+from cosim.bridge.service import IDLE, Bridge, Service
 from cosim.bridge.supervised import Supervised
 from cosim.golden import GoldenDevice
 from engine.host.live import Live
@@ -103,18 +103,18 @@ def bridge(
     tls: tuple[bytes, bytes] | None = None,
     supervised: Supervised | None = None,
     disk: Disk | None = None,
+    idle: float = IDLE,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
     made = Bridge(
         device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised, disk=disk
     )
     scheme = "grpc+tls" if tls else "grpc"
-    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls)
+    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls, idle)
     try:
         yield made, f"{scheme}://127.0.0.1:{service.port}"
     finally:
-        made.stopping.set()
-        service.shutdown()
+        service.stop(grace=4)
         made.close()
 
 
