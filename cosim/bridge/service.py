@@ -68,13 +68,14 @@ class Bridge:
         self.journal = Journal(folder, disk)
         self.counts = metrics.Counts()
         self.calls = Calls(most_calls, clock)
+        self.clock = clock
         self.exchanges = Exchanges(clock)
         self.stopping = threading.Event()
         self._lock = threading.RLock()
         self._leased = False
         self._session: Session | None = None
         if Session.exists(self.journal):
-            self._session = Session(device, self.journal, limits)
+            self._session = Session(device, self.journal, limits, clock=clock)
 
     @property
     def has_session(self) -> bool:
@@ -176,7 +177,7 @@ class Bridge:
                     "in-use", "another query set is loaded", "swap to it, or close the session"
                 )
             self._check_lease()
-            self._session = Session(self.device, self.journal, self.limits, load)
+            self._session = Session(self.device, self.journal, self.limits, load, self.clock)
             return {"session": self._session.identity, "already": False}
 
     def reset(self) -> dict[str, Any]:
@@ -206,6 +207,10 @@ class Bridge:
             "queries": {
                 name: {"text": texts[name], "columns": _columns(session.log(name).schema)}
                 for name in program.names
+            },
+            "swapped_out": {
+                name: {"columns": _columns(log.schema), "first": log.first, "end": log.end}
+                for name, log in session.swapped_out.items()
             },
         }
 
@@ -424,7 +429,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         with self._answering(context):
             found = self.bridge.queries() if self.bridge.health()["session"] else {}
             paths = [["stream", name] for name in found.get("streams", ())]
-            paths += [["query", name] for name in found.get("queries", ())]
+            for kind in ("queries", "swapped_out"):
+                paths += [["query", name] for name in found.get(kind, ())]
             return iter([self._info(path) for path in paths])
 
     def _info(self, path: list[str]) -> flight.FlightInfo:

@@ -19,6 +19,7 @@ import json
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -42,6 +43,11 @@ from engine.host.errors import HostError
 from engine.host.live import answer_schemas
 from hdl.device import Device, Status
 
+_SNAPSHOTS = 2.0
+"""Times longer than it took to take one must be worked before the next."""
+_AGAIN = 5.0
+"""Seconds until one that failed is tried again."""
+
 
 class Stopping(Exception):
     """The session is closed while its thread waits for room."""
@@ -51,9 +57,14 @@ class Session:
     """Begins a session with `load`, or opens the one in the journal without."""
 
     def __init__(
-        self, device: Device, journal: Journal, limits: Limits, load: p.Load | None = None
+        self,
+        device: Device,
+        journal: Journal,
+        limits: Limits,
+        load: p.Load | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.device, self.journal, self.limits = device, journal, limits
+        self.device, self.journal, self.limits, self.clock = device, journal, limits, clock
         self.changed = threading.Condition(threading.RLock())
         self.epochs = Epochs(journal)
         self.positions: dict[str, dict[str, int]] = {}
@@ -65,6 +76,9 @@ class Session:
         self.failure: str | None = None
         self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
         self._stopping = False
+        self.replay_seconds = 0.0
+        self._waited = self._snapshot_took = 0.0
+        self._no_snapshot_before = float("-inf")
         self.runner = Runner(device, load or _load_of(journal.load), self._rows)
         self._make_logs()
         if load is not None:
@@ -112,8 +126,14 @@ class Session:
 
     @property
     def retained(self) -> int:
-        """Results kept for readers."""
-        return sum(len(log) for log in self.logs.values())
+        """Results kept for readers, of queries that may have more."""
+        return sum(len(self.logs[name]) for name in self.runner.schemas)
+
+    @property
+    def swapped_out(self) -> dict[str, ResultLog]:
+        """Results of queries that were swapped out: they wait for their readers, and nobody waits
+        for those."""
+        return {name: log for name, log in self.logs.items() if name not in self.runner.schemas}
 
     @property
     def over(self) -> bool:
@@ -179,6 +199,7 @@ class Session:
             if identity(load) == self.identity:
                 return {"already": True}
             self._check_swap(load)
+            self._check_room_to_swap()
             self._append({"kind": "swap", "load": asdict(load)})
         self.flush()
         with self.changed:
@@ -192,17 +213,25 @@ class Session:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
+    def _check_room_to_swap(self) -> None:
+        """What swapped-out queries leave is bounded like the rest."""
+        kept = self.swapped_out
+        if sum(map(len, kept.values())) >= self.limits.result_rows:
+            name = max(kept, key=lambda name: len(kept[name]))
+            what = f"{len(kept[name]):,} results of {name}, swapped out before, wait for a reader"
+            raise BridgeError("busy", what, "read and trim them first")
+
     # --- results out ----------------------------------------------------------
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
         """How far a query's results reach; waits a while for something new."""
-        until = time.monotonic() + min(latest.wait_ms / 1000, self.limits.patience)
+        until = self.clock() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
             log = self.log(latest.query)
             self._wait_for_replay(log, latest.beyond)
             while log.end <= latest.beyond and not self.over:
                 self._check_running()
-                left = until - time.monotonic()
+                left = until - self.clock()
                 if left <= 0:
                     break
                 self.changed.wait(left)
@@ -230,22 +259,22 @@ class Session:
 
     def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
         """After a restart results come again, and a reader who has seen them may ask first."""
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         while log.end < offset and self.applied < self.replayed:
             self._check_running()
-            left = until - time.monotonic()
+            left = until - self.clock()
             if left <= 0:
                 raise self._busy("the journal is being replayed")
             self.changed.wait(left)
 
     def flush(self) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         with self.changed:
             last = self.taken
             while self.applied < last:
                 self._check_running()
-                left = until - time.monotonic()
+                left = until - self.clock()
                 if left <= 0:
                     raise self._busy("rows wait to be processed")
                 self.changed.wait(left)
@@ -261,13 +290,14 @@ class Session:
                     if self._stopping:
                         return
                     record = self.records[0]
+                begun, self._waited = self.clock(), 0.0
                 self._apply(record)
                 with self.changed:
+                    self.replay_seconds += self.clock() - begun - self._waited
                     self.records.popleft()
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
-                    if self.journal.size + self.input_bytes > self.limits.journal_bytes:
-                        self._snapshot()
+                    self._snapshot_if_due()
                     self.changed.notify_all()
         except Stopping:
             return
@@ -298,8 +328,10 @@ class Session:
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
+            begun = self.clock()
             while self.retained >= self.limits.result_rows and not self._stopping:
                 self.changed.wait()
+            self._waited += self.clock() - begun
             if self._stopping:
                 raise Stopping
             self.logs[query].append(results)
@@ -343,9 +375,9 @@ class Session:
         if rows > self.limits.epoch_rows:
             most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
             raise BridgeError("too-large", most, "let the source give less at a time")
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
-            left = until - time.monotonic()
+            left = until - self.clock()
             if left <= 0:
                 raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
             self.changed.wait(left)
@@ -353,7 +385,7 @@ class Session:
 
     def _busy(self, what: str) -> BridgeError:
         if self.retained >= self.limits.result_rows:
-            most = max(self.logs.values(), key=len)
+            most = max((self.logs[name] for name in self.runner.schemas), key=len)
             what = f"{len(most):,} results of {most.name} wait for a reader"
         return BridgeError("busy", what, "read and trim results while writing")
 
@@ -364,6 +396,22 @@ class Session:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
     # --- disk -----------------------------------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        """A restart does again what was done since the last one: so it is bounded by the time
+        that took, not only by bytes. But most of the time goes into the work itself."""
+        begun = self.clock()
+        longest = max(self.limits.replay_seconds, _SNAPSHOTS * self._snapshot_took)
+        large = self.journal.size + self.input_bytes > self.limits.journal_bytes
+        if (self.replay_seconds <= longest and not large) or begun < self._no_snapshot_before:
+            return
+        try:
+            self._snapshot()
+        except BridgeError:
+            # A disk that is full may have room again later; the log has everything meanwhile.
+            self._no_snapshot_before = begun + _AGAIN
+            return
+        self.replay_seconds, self._snapshot_took = 0.0, self.clock() - begun
 
     def _snapshot(self) -> None:
         """Puts the state in place of the records that are applied."""
