@@ -115,7 +115,7 @@ def samples(
 
 def _of_session(session: Session) -> Samples:
     with session.changed:
-        report, status = session.driver.report, session.device_status
+        report, status = session.run.report, session.device_status
         found: Samples = [
             ("failed", (), int(session.failure is not None)),
             ("storage_failed", (), int(session.journal.failure is not None)),
@@ -128,8 +128,8 @@ def _of_session(session: Session) -> Samples:
         found += [("writer_epoch", (n,), w.epoch) for n, w in session.epochs.writers.items()]
         found += [("results_total", (n,), log.end) for n, log in session.logs.items()]
         found += [("results_kept", (n,), len(log)) for n, log in session.logs.items()]
-        waiting = session.driver.merger.waiting
-        for stream in session.driver.streams:
+        waiting = session.run.waiting
+        for stream in session.run.streams:
             name = (stream.name,)
             found.append(("rows_total", name, report.taken.get(stream.name, 0)))
             found.append(("late_total", name, report.late.get(stream.name, 0)))

@@ -36,7 +36,7 @@ from cosim.bridge.loading import identity
 from cosim.bridge.security import Calls, Gate
 from cosim.bridge.session import Session
 from cosim.bridge.supervised import Supervised
-from engine.host.driver import accepted
+from engine.graph import accepted
 from engine.host.errors import RowsRefused
 from engine.host.stores import stream_schema
 from hdl.device import Device
@@ -203,7 +203,7 @@ class Bridge:
         texts = {q.name: q.text for q in program.queries}
         texts |= {pattern.name: pattern.text for pattern in program.patterns}
         return {
-            "streams": {s.name: _columns(stream_schema(s)) for s in session.driver.streams},
+            "streams": {s.name: _columns(stream_schema(s)) for s in session.run.streams},
             "queries": {
                 name: {"text": texts[name], "columns": _columns(session.log(name).schema)}
                 for name in program.names

@@ -38,9 +38,8 @@ from cosim.bridge.loading import compile_load, identity
 from cosim.bridge.log import Record
 from cosim.bridge.results import ResultLog
 from cosim.bridge.runner import Runner
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun, answer_schemas
 from engine.host.errors import HostError
-from engine.host.live import answer_schemas
 from hdl.device import Device, Status
 
 _SNAPSHOTS = 2.0
@@ -100,8 +99,8 @@ class Session:
         return self.runner.load
 
     @property
-    def driver(self) -> HostDriver:
-        return self.runner.live.driver
+    def run(self) -> GraphRun:
+        return self.runner.run
 
     @property
     def compilation(self) -> Compilation:
@@ -112,10 +111,10 @@ class Session:
         return identity(self.load)
 
     def stream(self, name: str) -> Stream:
-        for stream in self.driver.streams:
+        for stream in self.run.streams:
             if stream.name == name:
                 return stream
-        known = ", ".join(stream.name for stream in self.driver.streams)
+        known = ", ".join(stream.name for stream in self.run.streams)
         raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
 
     def log(self, query: str) -> ResultLog:
@@ -138,7 +137,7 @@ class Session:
     @property
     def over(self) -> bool:
         """All input has ended, and all of it is processed."""
-        return not self.records and self.ended >= {stream.name for stream in self.driver.streams}
+        return not self.records and self.ended >= {stream.name for stream in self.run.streams}
 
     # --- rows in --------------------------------------------------------------
 
@@ -186,7 +185,7 @@ class Session:
             self._check_running()
             names = end.streams
             if names is None:
-                names = tuple(stream.name for stream in self.driver.streams)
+                names = tuple(stream.name for stream in self.run.streams)
             fresh = sorted({self.stream(name).name for name in names} - self.ended)
             if fresh:
                 self._append({"kind": "end", "streams": fresh})
@@ -453,7 +452,7 @@ class Session:
             for name, (first, end, rows) in saved.results.items():
                 self._make_log(name, rows.schema, True)  # also of a query that was swapped out
                 self.logs[name].restore(first, end, rows)
-            self.runner.live.resume(saved.state)
+            self.runner.run.resume(saved.state)
         for record in self.journal.records():
             self._take(record)
         self.replayed = self.taken

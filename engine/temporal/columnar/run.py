@@ -27,10 +27,10 @@ from compiler.apas.tree import Node
 from compiler.apas.types import DATETIME, DOUBLE, INTEGER, STRING, Type
 from engine.host.errors import HostError
 from engine.temporal.columnar import operators as o
-from engine.temporal.columnar.batch import Batch, concatenated, empty
+from engine.temporal.columnar.batch import ARROW, Batch, concatenated, empty
 from engine.temporal.columnar.lifetimes import Lifetimes
 from engine.temporal.columnar.tuples import TupleOperator
-from engine.temporal.elements import FOREVER
+from engine.temporal.elements import EARLIEST, FOREVER
 from engine.temporal.saving import Unsavable, plain, restored
 
 Ints = npt.NDArray[np.int64]
@@ -46,6 +46,7 @@ class ColumnarRun:
     def __init__(self, c: Compiled, trees: Mapping[str, Node], step_rows: int = 1 << 15) -> None:
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
+        self.promise = EARLIEST  # no later result begins before it
         self.operators: list[o.Operator | None] = [_operator(node) for node in c.network.nodes]
         self.waiting: dict[str, list[Batch]] = {name: [] for name in c.network.sources}
         self.last: dict[str, tuple[int, int]] = {}
@@ -164,13 +165,14 @@ class ColumnarRun:
                 ) from error
             outputs.append(out)
             promises.append(promise)
+        self.promise = promises[-1]
         return outputs[-1]
 
     def _results(self, batch: Batch) -> Iterator[pa.Table]:
         if not len(batch):
             return
         columns = [
-            pa.array(column.tolist() if type is STRING else column, _ARROW.get(type))
+            pa.array(column.tolist() if type is STRING else column, ARROW[type])
             for column, (_, type) in zip(batch.columns, self.plan.nodes[-1].leaves, strict=True)
         ]
         names = ["ts", "te", *(name for name, _ in self.plan.nodes[-1].leaves)]
@@ -209,9 +211,6 @@ class ColumnarRun:
         rejected = rejected.append_column("rejected", pa.array(reasons.tolist(), pa.string()))
         self.rejected.setdefault(stream, []).append(rejected)
         return rows.filter(pa.array(accepted))
-
-
-_ARROW: dict[Type, pa.DataType] = {STRING: pa.string(), DATETIME: pa.timestamp("ms")}
 
 
 def _operator(node: n.Node) -> o.Operator | None:

@@ -23,7 +23,7 @@ from cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
 from cosim.bridge.service import IDLE, Bridge, Service
 from cosim.bridge.supervised import Supervised
 from cosim.golden import GoldenDevice
-from engine.host.live import Live
+from engine.graph import GraphRun
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from tests.docs.blocks import ROOT
@@ -50,9 +50,14 @@ REGISTER QUERY rises AS PATTERN n3 x; ANY y FROM J TYPE BY name PARTITION BY a
     WHERE y.b > x.b WITHIN 300 ms RETURN x.a, x.b, y.b AS b2;
 CREATE STREAM P AS PATTERN n1 x; n2 y FROM S TYPE BY name WHERE x.d <= y.d WITHIN 60 ms RETURN x.d;
 REGISTER QUERY after AS SELECT P.d, R.b FROM P, R WHERE P.d = R.a WINDOW RANGE 40, RANGE 40;
+CREATE STREAM H AS APAS $$ where window.range($J, 12) select H[n = agg.count($J), most = agg.max($J.b)] $$;
+CREATE STREAM K AS APAS $$ where window.range($P, 50), $P.d == $H.n select K[n = $H.n, most = $H.most] $$;
+REGISTER QUERY heights AS SELECT H.most, H.te, R.a FROM H, R WHERE H.n = R.a WINDOW RANGE 20;
+REGISTER QUERY steps AS PATTERN ANY x; ANY y FROM K WHERE y.most > x.most WITHIN 90 ms RETURN x.n, y.te;
 """
 )
-"""A join on the device, single streams, groups, derived streams and patterns: all that is state."""
+"""A join on the device, single streams, groups, derived streams, patterns, and APAS queries over both and
+over each other: all that is state."""
 Rows = Counter[tuple[object, ...]]
 
 
@@ -77,7 +82,7 @@ def streams(rows: int, seed: int) -> dict[str, pa.Table]:
 def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Rows]:
     """Every query's results by a host that sees it all at once, in this process; which other
     tests compare with other engines."""
-    live = Live(compilation, GoldenDevice(compilation.options.config))
+    live = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for name, table in rows.items():
         live.push(name, table)
     for name in live.streams:

@@ -443,16 +443,6 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
 # --- queries ------------------------------------------------------------------
 
 
-def test_streams_of_apas_queries_are_refused(tmp_path: Path) -> None:
-    query = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
-    streams_only = QUERIES.partition("REGISTER")[0]
-    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
-        with pytest.raises(BridgeError, match="do not run behind a bridge") as caught:
-            client.load(compiled(streams_only + query))
-        assert kind_of(caught) == "refused"
-        client.load(compiled())
-
-
 def test_patterns_alone_need_no_device(tmp_path: Path) -> None:
     """And have parameters, which the manifest carries; one stream does not wait for the other."""
     text = QUERIES.partition("REGISTER")[0] + (
@@ -529,15 +519,12 @@ def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
 def test_a_swap_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
     """It is refused before it is in the journal, from where it would end every session."""
     rows, how = streams(200, 4), p.Run(keep=("pairs",))
-    apas = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
     epochs = cut(rows, 2)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
         client.load(compiled(), how)
         feed_epoch(client, 0, epochs[0])
         with pytest.raises(BridgeError, match="there is no query pairs"):
             client.swap(compiled(QUERIES.replace("pairs", "both")), how)
-        with pytest.raises(BridgeError, match="do not run behind a bridge"):
-            client.swap(compiled(QUERIES + apas), how)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
         feed_epoch(client, 1, epochs[1])
         client.end()

@@ -1,0 +1,1 @@
+"""What all operators share: the contract, the order of time, and the form of a snapshot."""
