@@ -19,7 +19,7 @@ from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation
 from cosim.bridge.protocol import Run
 from engine.host.complete import result_schema
-from engine.host.driver import accepted
+from engine.graph import accepted
 from hdl.config import CONFIGURATIONS
 from spark_feeder.job import SHORT, files, run, session
 from tests.cosim.bridge.serving import bridge

@@ -180,7 +180,7 @@ def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
         )
         job.wait(timeout=120)
         assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
-        shares = [made.session.driver.report.taken["R"] for made in (one, other)]
+        shares = [made.session.run.report.taken["R"] for made in (one, other)]
         assert sum(shares) == 400
         assert min(shares) > 50
         with BridgeClient(first) as client:
@@ -217,7 +217,7 @@ def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: P
         assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
         assert wanted(compilation, rows)["pairs"].total() > 100
         assert counts.device["handed_over"] == 0
-        shares = [made.session.driver.report for made, _ in served]
+        shares = [made.session.run.report for made, _ in served]
         assert all(report.taken["R"] for report in shares)
         assert not any(report.join.overflow for report in shares)
 

@@ -85,10 +85,8 @@ def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Row
     live = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for name, table in rows.items():
         live.push(name, table)
-    for name in live.streams:
-        live.end(name)
     found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
-    for name, results in live.advance():
+    for name, results in live.finish():
         found[name] += multiset(results)
     return found
 

@@ -89,7 +89,7 @@ def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> N
         client.end()
         assert results(client, names) == want
         assert sum(want["pairs"].values()) > 100
-        assert made.session.driver.report.taken == {"R": 300, "S": 300}
+        assert made.session.run.report.taken == {"R": 300, "S": 300}
         assert not made.session.epochs.staged
 
 
@@ -341,7 +341,7 @@ def test_rows_of_an_epoch_may_come_in_any_order(seed: int, tmp_path: Path) -> No
                 turn[name] = (parts, epoch)
         client.end()
         assert results(client, NAMES) == wanted(compilation, rows)
-        assert not made.session.driver.report.late
+        assert not made.session.run.report.late
 
 
 def test_late_rows_are_counted_and_kept_if_wanted(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_late_rows_are_counted_and_kept_if_wanted(tmp_path: Path) -> None:
         client.flush()
         assert client.status()["late_total"] == {"R": 1, "S": 0}
         assert client.read("late.R", 0, 1).to_pylist() == [{"ts": 5, "a": 1, "b": 4}]
-        assert made.session.driver.report.taken == {"R": 6}
+        assert made.session.run.report.taken == {"R": 6}
 
 
 def test_a_silent_stream_holds_back_until_it_promises_or_lags(tmp_path: Path) -> None:
