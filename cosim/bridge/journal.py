@@ -61,7 +61,7 @@ class Journal:
         self._begin = found.begin or _beginning(None, None)
         self._payloads, self._tail = found.payloads, found.records
         self.found = found.waiting
-        self.size = sum(map(len, found.payloads))
+        self.size = sum(len(log.framed(0, 0, one)) for one in found.payloads)
         self.notes += found.notes
         if found.begin is None:
             self.disk.sync(self.folder.parent)
@@ -241,7 +241,7 @@ class Journal:
                 self._generation = before
                 raise
         self._begin, self._payloads, self._pending = begin, payloads, b""
-        self.size, self.failure = len(data), None
+        self.size, self.failure = len(data) - len(lines[0]), None
         self._remove_old()
 
     def _remove_old(self) -> None:
