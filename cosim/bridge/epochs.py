@@ -236,6 +236,10 @@ class PartWriter:
         with storage():
             self._rows = pa.ipc.new_stream(self._writer, schema)
 
+    @property
+    def bytes(self) -> int:
+        return self._writer.length
+
     def write(self, rows: pa.Table) -> None:
         self.content += content_of(rows)
         top = pc.max(rows.column("ts")).as_py()

@@ -12,8 +12,10 @@ class Limits:
     batch_rows     rows of one record batch
     batch_bytes    and its bytes
     epoch_rows     rows of an epoch: they are sorted together, so they are in memory together
+    epoch_bytes    and their bytes, as they are on disk
     waiting_rows   rows committed and not yet processed, before commits wait
     result_rows    results kept for readers, before processing waits
+    result_bytes   and their bytes
     journal_bytes  of inputs, before a snapshot takes their place
     replay_seconds of work, before a snapshot does: a restart would do it again
     queries        names of supervised queries, live or ended
@@ -27,8 +29,10 @@ class Limits:
     batch_rows: int = 1 << 20
     batch_bytes: int = 256 << 20
     epoch_rows: int = 1 << 23
+    epoch_bytes: int = 1 << 30
     waiting_rows: int = 1 << 21
     result_rows: int = 1 << 21
+    result_bytes: int = 512 << 20
     journal_bytes: int = 256 << 20
     replay_seconds: float = 2.0
     queries: int = 256

@@ -24,7 +24,7 @@ class ResultLog:
         readers: dict[str, int] | None = None,
     ) -> None:
         self.name, self.schema, self.kept = name, schema, kept
-        self.first = self.end = 0
+        self.first = self.end = self.bytes = 0
         self.readers = {} if readers is None else readers
         self._chunks: deque[pa.Table] = deque()
 
@@ -37,8 +37,11 @@ class ResultLog:
             self.first = self.end
             return
         if self._chunks and self._chunks[-1].num_rows + rows.num_rows <= _SMALL:
-            rows = pa.concat_tables([self._chunks.pop(), rows]).combine_chunks()
+            last = self._chunks.pop()
+            self.bytes -= last.nbytes
+            rows = pa.concat_tables([last, rows]).combine_chunks()
         self._chunks.append(rows)
+        self.bytes += rows.nbytes
         self._drop()
 
     def read(self, start: int, end: int) -> pa.Table:
@@ -76,9 +79,11 @@ class ResultLog:
         offset = min(self.readers.values(), default=0)
         while self._chunks and self.first < offset:
             chunk = self._chunks.popleft()
+            self.bytes -= chunk.nbytes
             beyond = offset - self.first
             if beyond < chunk.num_rows:
                 self._chunks.appendleft(chunk.slice(beyond))
+                self.bytes += self._chunks[0].nbytes
             self.first += min(beyond, chunk.num_rows)
 
     # --- snapshots ------------------------------------------------------------
@@ -91,3 +96,4 @@ class ResultLog:
     def restore(self, first: int, end: int, rows: pa.Table) -> None:
         self.first, self.end = first, end
         self._chunks = deque([rows] if rows.num_rows else [])
+        self.bytes = rows.nbytes if rows.num_rows else 0

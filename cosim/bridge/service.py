@@ -237,6 +237,9 @@ class Bridge:
                 if part.content.rows > self.limits.epoch_rows:
                     what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
                     raise BridgeError("too-large", what, "let the source give less at a time")
+                if part.bytes > self.limits.epoch_bytes:
+                    what = f"more than {self.limits.epoch_bytes:,} bytes in an epoch"
+                    raise BridgeError("too-large", what, "let the source give less at a time")
                 if self.stopping.is_set():
                     raise BridgeError("stopping", "the bridge is going down")
                 if chunk.app_metadata is not None:

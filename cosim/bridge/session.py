@@ -129,6 +129,13 @@ class Session:
         return sum(len(self.logs[name]) for name in self.runner.schemas)
 
     @property
+    def full(self) -> bool:
+        """Whether more results wait for readers than may."""
+        logs = [self.logs[name] for name in self.runner.schemas]
+        size = sum(log.bytes for log in logs)
+        return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
+
+    @property
     def swapped_out(self) -> dict[str, ResultLog]:
         """Results of queries that were swapped out: they wait for their readers, and nobody waits
         for those."""
@@ -160,6 +167,10 @@ class Session:
             if self.epochs.is_in(commit):
                 return {"epoch": self.epochs.last(commit.writer), "already": True}
             parts = self.epochs.parts(commit)
+            size = sum(part.size for part in parts)
+            if size > self.limits.epoch_bytes:
+                most = f"an epoch of {size:,} bytes, at most {self.limits.epoch_bytes:,}"
+                raise BridgeError("too-large", most, "let the source give less at a time")
             streams = {part.stage.stream for part in parts} | set(commit.seen)
             for name in streams:
                 self.stream(name)
@@ -215,7 +226,9 @@ class Session:
     def _check_room_to_swap(self) -> None:
         """What swapped-out queries leave is bounded like the rest."""
         kept = self.swapped_out
-        if sum(map(len, kept.values())) >= self.limits.result_rows:
+        size = sum(log.bytes for log in kept.values())
+        rows = sum(map(len, kept.values()))
+        if rows >= self.limits.result_rows or size >= self.limits.result_bytes:
             name = max(kept, key=lambda name: len(kept[name]))
             what = f"{len(kept[name]):,} results of {name}, swapped out before, wait for a reader"
             raise BridgeError("busy", what, "read and trim them first")
@@ -328,7 +341,7 @@ class Session:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
             begun = self.clock()
-            while self.retained >= self.limits.result_rows and not self._stopping:
+            while self.full and not self._stopping:
                 self.changed.wait()
             self._waited += self.clock() - begun
             if self._stopping:
@@ -383,7 +396,7 @@ class Session:
             self._check_running()
 
     def _busy(self, what: str) -> BridgeError:
-        if self.retained >= self.limits.result_rows:
+        if self.full:
             most = max((self.logs[name] for name in self.runner.schemas), key=len)
             what = f"{len(most):,} results of {most.name} wait for a reader"
         return BridgeError("busy", what, "read and trim results while writing")

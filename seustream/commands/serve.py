@@ -74,17 +74,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_library_argument(parser)
     for name, what in (
-        ("batch-rows", "of one record batch"),
-        ("epoch-rows", "of one epoch"),
-        ("waiting-rows", "committed and not yet processed, before writers wait"),
-        ("result-rows", "of results kept for readers, before processing waits"),
+        ("batch-rows", "rows of one record batch"),
+        ("epoch-rows", "rows of one epoch"),
+        ("epoch-bytes", "bytes of one epoch, as they are on disk"),
+        ("waiting-rows", "rows committed and not yet processed, before writers wait"),
+        ("result-rows", "rows of results kept for readers, before processing waits"),
+        ("result-bytes", "bytes of results kept for readers, before processing waits"),
     ):
         parser.add_argument(
             f"--most-{name}",
             type=int,
             default=getattr(usual, name.replace("-", "_")),
             metavar="N",
-            help=f"rows {what} (default: %(default)s)",
+            help=f"{what} (default: %(default)s)",
         )
     parser.add_argument(
         "--most-calls",
@@ -178,7 +180,14 @@ def _serve(service: Service, bridge: Bridge) -> bool:
 
 def _limits(arguments: argparse.Namespace) -> Limits:
     given = {}
-    for name in ("batch_rows", "epoch_rows", "waiting_rows", "result_rows"):
+    for name in (
+        "batch_rows",
+        "epoch_rows",
+        "epoch_bytes",
+        "waiting_rows",
+        "result_rows",
+        "result_bytes",
+    ):
         value = getattr(arguments, f"most_{name}")
         if value < 1:
             raise UserError([f"--most-{name.replace('_', '-')} {value}: want 1 or more"])

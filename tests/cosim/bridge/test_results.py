@@ -34,6 +34,7 @@ def test_ranges_are_those_of_a_list(seed: int) -> None:
             readers[reader] = max(readers[reader], chance.randint(0, end))
             log.trim(reader, readers[reader])
         first = min(readers.values())
+        assert log.bytes == log.rows.nbytes
         assert (log.first, log.end, len(log)) == (first, end, end - first)
         start = chance.randint(first, end)
         stop = chance.randint(start, end)

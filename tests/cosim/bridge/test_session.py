@@ -427,6 +427,32 @@ def test_a_slow_reader_stops_the_writer(tmp_path: Path) -> None:
         assert found == wanted(compilation, rows)
 
 
+@pytest.mark.parametrize("limit", ["rows", "bytes"])
+def test_results_wait_for_readers_by_rows_and_by_bytes(limit: str, tmp_path: Path) -> None:
+    """Processing goes on as they are read."""
+    rows, compilation = streams(400, 5), compiled()
+    few = {"rows": {"result_rows": 40}, "bytes": {"result_bytes": 1000}}[limit]
+    limits = replace(USUAL, patience=0.2, **few)
+    seen = Counter[tuple[object, ...]]()
+    with bridge(tmp_path, limits=limits) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compilation, p.Run(keep=("pairs",)))
+        for epoch, part in enumerate(cut(rows, 40)):
+            feed_epoch(client, epoch, part)
+        client.end()
+        with pytest.raises(BridgeError, match="results of pairs wait for a reader") as caught:
+            client.flush()
+        assert kind_of(caught) == "busy"
+        at = 0
+        while not (latest := client.latest("pairs", at, wait_ms=100))["over"] or at < latest["end"]:
+            log = made.session.log("pairs")
+            assert len(log) < 200
+            assert log.bytes < 10_000
+            seen += multiset(client.read("pairs", at, latest["end"]))
+            at = latest["end"]
+            client.trim("pairs", at)
+    assert seen == wanted(compilation, rows)["pairs"]
+
+
 def test_large_epochs_are_refused(tmp_path: Path) -> None:
     rows = streams(100, 1)
     limits = replace(USUAL, epoch_rows=150)
@@ -438,6 +464,14 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(BridgeError, match="more than 150 rows"):
             feed_epoch(client, 0, {"R": pa.concat_tables([rows["R"]] * 2)}, attempt="2")
         feed_epoch(client, 0, {"R": rows["R"]}, attempt="3")
+    limits = replace(USUAL, epoch_bytes=3500)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url) as client:
+        with pytest.raises(BridgeError, match="more than 3,500 bytes in an epoch") as caught:
+            feed_epoch(client, 1, {"R": pa.concat_tables([rows["R"]] * 3)})
+        assert kind_of(caught) == "too-large"
+        with pytest.raises(BridgeError, match=r"an epoch of [4-9],\d+ bytes, at most 3,500"):
+            feed_epoch(client, 1, rows, attempt="2")
+        feed_epoch(client, 1, {"R": rows["R"]}, attempt="3")
 
 
 # --- queries ------------------------------------------------------------------
@@ -613,7 +647,7 @@ def test_how_long_a_restart_takes_bounds_what_it_does_again(tmp_path: Path) -> N
     """By the time the work took, whatever its bytes; what waited for readers was no work."""
     rows, ticks = streams(400, 3), itertools.count()
     epochs = cut(rows, 40)
-    limits = replace(USUAL, replay_seconds=25.0, patience=1e9)
+    limits = replace(USUAL, replay_seconds=3.0, patience=1e9)
 
     def clock() -> float:
         return float(next(ticks))  # every look at the clock is a second later
@@ -627,8 +661,7 @@ def test_how_long_a_restart_takes_bounds_what_it_does_again(tmp_path: Path) -> N
             for epoch in range(start, start + 8):
                 stage_epoch(made, epoch, epochs[epoch])
                 made.session.flush()
-    assert max(replayed) < 9
-    assert sum(count < 8 for count in replayed) == 3, replayed
+    assert max(replayed) < 8, replayed
 
 
 def test_a_snapshot_that_cannot_be_written_is_taken_later(tmp_path: Path) -> None:
