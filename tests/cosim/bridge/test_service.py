@@ -20,7 +20,6 @@ from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient, message_of
 from cosim.bridge.errors import KINDS, BridgeError, from_flight
-from cosim.bridge.exchanges import Exchanges, cut
 from cosim.bridge.limits import USUAL
 from cosim.bridge.service import Bridge
 from tests.cosim.bridge.serving import (
@@ -328,48 +327,5 @@ def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
             assert (error.kind, error.retriable) == ("busy", True)
             assert "64 exchanges of this connection are open" in str(error)
             goes_on(client)
-
-
-def test_a_host_leaves_room_for_others() -> None:
-    exchanges = Exchanges(lambda: 0.0)
-    with contextlib.ExitStack() as stack:
-        for number in range(192):
-            stack.enter_context(exchanges.open(f"ipv4:10.0.0.1:{number // 64}"))
-        with (
-            pytest.raises(BridgeError, match=r"192 exchanges of ipv4:10\.0\.0\.1 are open"),
-            exchanges.open("ipv4:10.0.0.1:9"),
-        ):
-            pass
-        for number in range(64):
-            stack.enter_context(exchanges.open(f"ipv4:10.0.0.2:{number // 64}"))
-        with (
-            pytest.raises(BridgeError, match="256 exchanges are open"),
-            exchanges.open("ipv4:10.0.0.3:9"),
-        ):
-            pass
-    assert not exchanges
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_a_connection_is_cut_and_no_other(host: str) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as listening:
-        listening.bind((host.strip("[]"), 0))
-        listening.listen()
-        port = listening.getsockname()[1]
-        ends = []
-        for _ in range(3):
-            near = socket.create_connection((host.strip("[]"), port))
-            ends.append((near, listening.accept()[0]))
-        spelt = host.replace("[", "%5B").replace("]", "%5D")
-        peer = f"ipv{6 if ':' in host else 4}:{spelt}:{ends[1][0].getsockname()[1]}"
-        assert cut(port, peer) == 1
-        assert ends[1][0].recv(1) == b""
-        ends[0][0].send(b"x")
-        assert ends[0][1].recv(1) == b"x"
-        assert cut(port + 1) == 0
-        assert cut(port) >= 2
-        for near, far in ends:
-            assert near.recv(1) == b""
-            near.close()
-            far.close()
+            for _, reader in kept:
+                reader.cancel()
