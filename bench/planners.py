@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from engine.sites.model import Join
+from engine.sites.lockstep import setting
+from engine.sites.model import Join, counts
 from engine.sites.planner import (
     Order,
     Task,
@@ -15,8 +16,7 @@ from engine.sites.planner import (
     subset_dp,
     two_pass,
 )
-from engine.sites.setting import setting
-from engine.sites.sizes import Synopses, counts
+from engine.sites.synopsis import Synopses
 from seustream.commands.bench import Measurement
 
 TITLE = "planners: milliseconds to plan one block, filter and sizes included, 3 to 12 sites"

@@ -6,15 +6,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.sites.adaptive import run_auto
-from engine.sites.baselines import run_bloom, run_hub
 from engine.sites.explain import HEAD, rows, watch
-from engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj
+from engine.sites.lockstep import (
+    Outcome,
+    Setting,
+    Terms,
+    run_auto,
+    run_bloom,
+    run_hub,
+    run_lottery,
+    run_smj,
+    setting,
+)
 from engine.sites.model import BlockRows, Join, Row
+from engine.sites.network import Network
 from engine.sites.node import Layout
 from engine.sites.planner import smjh, subset_dp, two_pass
-from engine.sites.setting import Setting, setting
-from engine.sites.transport import Network
 from seustream.chart import lines
 from seustream.commands.bench import Measurement, Table
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from engine.sites.errors import MultiJoinError
+from engine.sites.errors import SitesError
 from engine.sites.model import BlockRows, Join, Row
 from engine.sites.where import at_source, carried
 
@@ -51,7 +51,7 @@ class BlockNumbers:
         except (ValueError, TypeError):
             batch, stream, tau, no, expected = 0, 0, 0, -1, 0
         if no != expected:
-            raise MultiJoinError(
+            raise SitesError(
                 f"{self.path}:{place}: not the next block number",
                 "the file is written by one feeder alone; start a new one with new sites",
             )

@@ -1,7 +1,7 @@
 """The synopsis centre: accepts blocks one at a time, decides what of each can join and where it goes.
 
 A block is accepted once its stream's earlier ones are. It sees every block accepted before it,
-which `visible` tells the sites by number. Filter and order come from the synopses and unit costs
+which `visible` gives the sites by number. Filter and order come from the synopses and unit costs
 of that moment.
 
 A centre forgets everything when it dies. The next one asks every site what it holds (Rebuild) and
@@ -14,38 +14,22 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from engine.sites import messages as m
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import PlannerLimit, SynopsisUnderflow
-from engine.sites.messages import (
-    Ack,
-    Announce,
-    Books,
-    Delta,
-    Epoch,
-    Expire,
-    Hubwards,
-    Plan,
-    Rebuild,
-    Stale,
-    Standing,
-    Takeover,
-    Tell,
-    Wait,
-    ref,
-)
 from engine.sites.model import BlockId, Entry, Join
 from engine.sites.outbox import Outbox
 from engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
-from engine.sites.sizes import Size, Synopses
-from engine.sites.synopsis import Exact, Kind
+from engine.sites.synopsis import Exact, Kind, Size, Synopses
 
 
 @dataclass(slots=True)
 class _Accepted:
     """A block that is in the synopses and waits for an order of finite cost."""
 
-    delta: Delta
+    delta: m.Delta
     keep: dict[Entry, int]
     visible: tuple[int, ...]
     size: Size
@@ -60,7 +44,7 @@ class Centre:
         node: int,
         outbox: Outbox,
         *,
-        epoch: Epoch,
+        epoch: m.Epoch,
         costs: UnitCosts,
         planner: Planner,
         query_node: int | None,
@@ -80,7 +64,16 @@ class Centre:
         self.candidates, self.kind = tuple(candidates), kind or Exact()
         self.members = (True,) * join.members
         self.counters: Counter[str] = Counter()
-        self.on_accept: Callable[[Delta | Announce, Plan], None] = lambda delta, plan: None
+        self.on_accept: Callable[[m.Delta | m.Announce, m.Plan], None] = lambda delta, plan: None
+        self.handlers: dict[type[m.Message], Callable[[int, Any], None]] = {
+            m.Delta: self.on_delta,
+            m.Announce: self.on_delta,
+            m.Expire: self.on_expire,
+            m.Standing: self.on_standing,
+            m.Takeover: self.on_takeover,
+            m.Stale: self.on_stale,
+            m.Rebuild: self.on_rebuild,
+        }
         self._start_empty()
 
     def _start_empty(self) -> None:
@@ -92,11 +85,11 @@ class Centre:
         self.low = [-math.inf] * n
         self.first_open = [0] * n
         self.next_expire = [0] * n
-        self.held: dict[BlockId, Delta | Announce] = {}
-        self.expires: dict[BlockId, Expire] = {}
-        self.replies: dict[BlockId, Plan] = {}
+        self.held: dict[BlockId, m.Delta | m.Announce] = {}
+        self.expires: dict[BlockId, m.Expire] = {}
+        self.replies: dict[BlockId, m.Plan] = {}
         self.waiting: dict[BlockId, _Accepted] = {}
-        self.standings: dict[int, Standing] | None = None
+        self.standings: dict[int, m.Standing] | None = None
 
     @property
     def rebuilding(self) -> bool:
@@ -104,7 +97,7 @@ class Centre:
 
     # --- blocks ---------------------------------------------------------------
 
-    def on_delta(self, sender: int, delta: Delta | Announce) -> None:
+    def on_delta(self, sender: int, delta: m.Delta | m.Announce) -> None:
         if not self._is_mine(delta.epoch):
             return
         i, block = delta.stream, (delta.stream, delta.no)
@@ -115,15 +108,15 @@ class Centre:
         if delta.no < self.first_open[i]:
             return
         if block in self.replies:
-            self.outbox.say(sender, self.replies[block])
+            self.outbox.send(sender, self.replies[block])
             return
         if block not in self.waiting:
             self.held[block] = delta
         self._accept_all()
         if block not in self.replies:
-            self.outbox.say(sender, Wait(self.epoch, *block))
+            self.outbox.send(sender, m.Wait(self.epoch, *block))
 
-    def _is_mine(self, epoch: Epoch) -> bool:
+    def _is_mine(self, epoch: m.Epoch) -> bool:
         """Whether a message of an epoch is for this centre, as it is now. One of a later epoch
         ends this one's; one of an epoch this node led and forgot has it start anew."""
         if epoch > self.epoch:
@@ -149,15 +142,15 @@ class Centre:
                     self._accept(delta)
                     going = True
 
-    def _accept(self, delta: Delta | Announce) -> None:
-        assert isinstance(delta, Delta)
+    def _accept(self, delta: m.Delta | m.Announce) -> None:
+        assert isinstance(delta, m.Delta)
         i = delta.stream
         keep = self.synopses.filter(i, delta.counts)
         size = self.synopses.sizes(i, keep)
         self._plan(_Accepted(delta, keep, self._take(delta), size))
         self.synopses.sites[i].add(delta.counts)
 
-    def _take(self, delta: Delta | Announce) -> tuple[int, ...]:
+    def _take(self, delta: m.Delta | m.Announce) -> tuple[int, ...]:
         """A block's turn has come: what it sees; it is seen by those after it."""
         i, visible = delta.stream, tuple(self.visible)
         self.visible[i] = max(self.visible[i], delta.no)
@@ -184,31 +177,20 @@ class Centre:
 
     def _answer(
         self,
-        delta: Delta | Announce,
+        delta: m.Delta | m.Announce,
         keep: dict[Entry, int],
         order: tuple[int, ...],
         visible: tuple[int, ...],
         predicted: float,
-        way: Hubwards | None = None,
-        books: Books | None = None,
+        way: m.ToHub | None = None,
+        account: m.AccountState | None = None,
     ) -> None:
-        answer = Plan(
-            self.epoch,
-            delta.stream,
-            delta.no,
-            delta.tau,
-            keep,
-            order,
-            visible,
-            min(self.low),
-            self.members,
-            predicted,
-            way,
-            books,
-        )
+        block = (self.epoch, delta.stream, delta.no, delta.tau)
+        going = (visible, min(self.low), self.members, predicted)
+        answer = m.Plan(*block, keep, order, *going, way, account)
         self.replies[delta.stream, delta.no] = answer
         self.on_accept(delta, answer)
-        self.outbox.say(delta.stream, answer)
+        self.outbox.send(delta.stream, answer)
 
     def set_costs(self, costs: UnitCosts) -> None:
         """New unit costs: blocks without a way may have one now, and the centre another place."""
@@ -220,14 +202,14 @@ class Centre:
             self._plan(block)
         to = costs.move(self.node, range(len(self.join)), self.candidates)
         if to != self.node:
-            self.outbox.insist(to, Takeover(self.epoch))
+            self.outbox.repeat(to, m.Takeover(self.epoch))
 
     # --- deletions ------------------------------------------------------------
 
-    def on_expire(self, sender: int, message: Expire) -> None:
+    def on_expire(self, sender: int, message: m.Expire) -> None:
         if not self._is_mine(message.epoch) or self.rebuilding:
             return
-        self.outbox.say(sender, Ack(ref(message)))
+        self.outbox.ack(sender, message)
         k = message.stream
         self.expires[k, message.number] = message
         while (due := self.expires.pop((k, self.next_expire[k]), None)) is not None:
@@ -243,37 +225,37 @@ class Centre:
 
     # --- changing places --------------------------------------------------------
 
-    def on_takeover(self, sender: int, message: Takeover) -> None:
+    def on_takeover(self, sender: int, message: m.Takeover) -> None:
         """Leads, unless somebody is further, or the sender is being asked already."""
-        asked = self.standings is not None and sender not in self.standings
-        if asked and message.epoch <= self.epoch:
+        asking = self.standings is not None and sender not in self.standings
+        if asking and message.epoch <= self.epoch:
             return
         if message.epoch >= self.epoch:
             self.lead(message.epoch)
         else:
-            self.outbox.say(sender, Stale(self.epoch))
+            self.outbox.send(sender, m.Stale(self.epoch))
 
-    def lead(self, after: Epoch) -> None:
+    def lead(self, after: m.Epoch) -> None:
         """Becomes the centre of an epoch after that one: asks every site what it holds."""
         self._start_empty()
-        self.outbox.forget(Rebuild, Tell)
+        self.outbox.forget(m.Rebuild, m.Ask)
         self.epoch, self.active = (max(after, self.epoch)[0] + 1, self.node), True
         self.standings = {}
         self.counters["rebuilds"] += 1
         for k in range(len(self.join)):
-            self.outbox.insist(k, Rebuild(self.epoch, self.attempt))
+            self.outbox.repeat(k, m.Rebuild(self.epoch, self.attempt))
 
-    def give_way(self, epoch: Epoch) -> None:
-        """Somebody else leads a later epoch."""
-        if epoch > self.epoch and epoch[1] != self.node:
-            self._step_down(epoch)
+    def on_rebuild(self, sender: int, message: m.Rebuild) -> None:
+        """Steps down if somebody else leads a later epoch."""
+        if message.epoch > self.epoch and message.epoch[1] != self.node:
+            self._step_down(message.epoch)
 
-    def _step_down(self, epoch: Epoch) -> None:
+    def _step_down(self, epoch: m.Epoch) -> None:
         self._start_empty()
-        self.outbox.forget(Rebuild, Takeover, Tell)
+        self.outbox.forget(m.Rebuild, m.Takeover, m.Ask)
         self.epoch, self.active = epoch, False
 
-    def on_stale(self, message: Stale) -> None:
+    def on_stale(self, sender: int, message: m.Stale) -> None:
         """Somebody has gone further; a centre goes further still, unless another one leads."""
         if not self.active or message.epoch < self.epoch:
             return
@@ -282,10 +264,10 @@ class Centre:
         elif message.epoch > self.epoch:
             self._step_down(message.epoch)
 
-    def on_standing(self, sender: int, standing: Standing) -> None:
+    def on_standing(self, sender: int, standing: m.Standing) -> None:
         if (standing.epoch, standing.attempt) != (self.epoch, self.attempt) or not self.active:
             return
-        self.outbox.answered(("rebuild", *self.epoch, self.attempt), by=sender)
+        self.outbox.answered(standing.ref, by=sender)
         if self.standings is None or standing.stream in self.standings:
             return
         self.standings[standing.stream] = standing
@@ -298,9 +280,9 @@ class Centre:
             self.low[k] = max(self.low[k], known.low)
             self.first_open[k] = max(self.first_open[k], known.first_open)
             self.next_expire[k] = known.next_expire
-        found, self.standings = self.standings, None
-        self._resume(found)
+        answers, self.standings = self.standings, None
+        self._resume(answers)
         self._accept_all()
 
-    def _resume(self, standings: dict[int, Standing]) -> None:
-        """All sites have told what they hold."""
+    def _resume(self, standings: dict[int, m.Standing]) -> None:
+        """Takes up what else the sites answered, once all have."""

@@ -21,12 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from engine.sites.errors import MultiJoinError
+from engine.sites.codec import decode, encode
+from engine.sites.errors import SitesError
 from engine.sites.explain import Block, with_costs
 from engine.sites.model import BlockId, BlockRows, Result
 from engine.sites.node import Layout
 from engine.sites.process import Address, Plan
-from engine.sites.wire import decode, encode
 
 PATIENCE = 60.0
 PAUSE = 0.02
@@ -48,7 +48,7 @@ class Place:
     module: tuple[str, ...] = ("engine.sites.process",)
 
 
-class ClusterError(MultiJoinError):
+class ClusterError(SitesError):
     """A process that does not start or answer."""
 
 

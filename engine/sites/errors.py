@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class MultiJoinError(Exception):
+class SitesError(Exception):
     """Base of all; `hint` says what might help."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -11,7 +11,7 @@ class MultiJoinError(Exception):
         self.hint = hint
 
 
-class BadQuery(MultiJoinError):
+class BadQuery(SitesError):
     """A join that is not defined: unknown columns, negative windows."""
 
 
@@ -23,29 +23,29 @@ class RowWindowRefused(BadQuery):
     """A window counted in rows: what it holds depends on the order of arrival over all sites."""
 
 
-class BadCosts(MultiJoinError):
+class BadCosts(SitesError):
     """Unit costs that are no square matrix of numbers from 0 up with a zero diagonal."""
 
 
-class BadKey(MultiJoinError):
+class BadKey(SitesError):
     """A join key of a type that has no equality here, such as a boolean."""
 
 
-class PlannerLimit(MultiJoinError):
+class PlannerLimit(SitesError):
     """More sites than this planner enumerates."""
 
 
-class SynopsisUnderflow(MultiJoinError):
+class SynopsisUnderflow(SitesError):
     """More rows were removed from a synopsis than it held."""
 
 
-class LateBlock(MultiJoinError):
+class LateBlock(SitesError):
     """A block that closes before an earlier block of its stream: refused whole."""
 
 
-class BlockGap(MultiJoinError):
+class BlockGap(SitesError):
     """A block whose number leaves out the one before it."""
 
 
-class FeederBlocked(MultiJoinError):
+class FeederBlocked(SitesError):
     """A site has as many open blocks as it may; the block was not taken, offer it again."""

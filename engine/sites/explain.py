@@ -19,16 +19,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.sites.errors import MultiJoinError
+from engine.sites.errors import SitesError
 from engine.sites.ledger import Ledger
 from engine.sites.messages import Announce, Delta, Plan
 from engine.sites.model import Join
-from engine.sites.transport import Network
+from engine.sites.network import Network
+from engine.sites.node import Layout
 
 HEAD = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
 
 
-class BadRecord(MultiJoinError):
+class BadRecord(SitesError):
     """A file that is no record of a run."""
 
 
@@ -104,7 +105,7 @@ def with_costs(
 
 def watch(network: Network) -> Record:
     """Records what the centres of a network decide from now on, whichever of them leads."""
-    assert network.ledger is not None
+    assert isinstance(network.layout, Layout)
     record = Record(network.layout.join, network.ledger)
     for node in network.nodes.values():
         node.on_accept(record.note)

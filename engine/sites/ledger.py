@@ -12,22 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from engine.sites import messages as m
 from engine.sites.costs import UnitCosts, times
-from engine.sites.messages import (
-    Deliver,
-    Delta,
-    Expire,
-    Fetched,
-    Message,
-    Plan,
-    Probe,
-    Ship,
-    Standing,
-    Told,
-    ref,
-)
 
 ENTRY = 0.25
+"""What a synopsis entry weighs, in rows."""
 MOVE = "move"
 """The kind of charges for rows a new hub lacks."""
 Preset: TypeAlias = Literal["paper", "real"]
@@ -63,69 +52,55 @@ class Ledger:
         self,
         sender: int,
         to: int,
-        message: Message,
+        message: m.Message,
         costs: UnitCosts,
         group: int = 0,
         less: float = 0.0,
     ) -> None:
-        """Of several joins that share their messages, `group` is whose this one is, and `less` what
-        the message holds that another took along."""
+        """Charges a message. Of several joins that share their messages, `group` is the message's,
+        and `less` what it holds that another took along."""
+        kind = type(message).__name__.lower()
+        moving = getattr(message, "moving", None)
         if self.preset == "paper":
-            told = (getattr(message, "epoch", None), getattr(message, "no", None))
-            if isinstance(message, Ship):
-                told = (message.moving, None)
-            key = (group, sender, to, type(message).__name__, ref(message), *told)
+            about = (getattr(message, "epoch", None), getattr(message, "no", None))
+            if isinstance(message, m.Ship):
+                about = (moving, None)
+            key = (group, sender, to, kind, message.ref, *about)
             if key in self._seen:
                 return
             self._seen.add(key)
         units = self.units(message) - less
         if units:
-            stream, no = self._block(message)
-            kind = type(message).__name__.lower()
-            if isinstance(message, Fetched) or (isinstance(message, Ship) and message.moving):
+            if isinstance(message, m.Fetched) or moving:
                 kind = MOVE
             tau = getattr(message, "tau", -math.inf)
             cost = times(units, costs.w[sender][to])
-            self.charges.append(Charge(tau, sender, to, kind, stream, no, units, cost))
+            self.charges.append(Charge(tau, sender, to, kind, *_block(message), units, cost))
 
     def ingest(self, feeder: int, site: int, rows: int, costs: UnitCosts) -> None:
-        """Rows on their way from a feeder to their site."""
+        """Charges rows on their way from a feeder to their site."""
         self.ingest_cost += times(rows * self.width(1), costs.w[feeder][site])
 
-    def units(self, message: Message) -> float:
+    def units(self, message: m.Message) -> float:
+        """The weight of a message, in rows."""
         real = self.preset == "real"
         match message:
-            case Probe(position=position, parts=parts):
+            case m.Probe(position=position, parts=parts):
                 return len(parts) * self.width(position + 1)
-            case Deliver(results=results):
+            case m.Deliver(results=results):
                 return len(results) * self.width(self.n) if self.deliver else 0.0
-            case Ship(rows=rows) | Fetched(rows=rows):
+            case m.Ship(rows=rows) | m.Fetched(rows=rows):
                 return len(rows) * self.width(1)
-            case Told():
+            case m.Changes():
                 return ENTRY * (message.entries or real)
-            case Delta(counts=counts) | Expire(counts=counts):
+            case m.Delta(counts=counts) | m.Expire(counts=counts):
                 return ENTRY * (len(counts) or real)
-            case Plan(keep=keep):
+            case m.Plan(keep=keep):
                 extras = math.ceil((self.n - 1) / 8) + math.ceil(self.n / 2) if real else 0
                 return ENTRY * (len(keep) + extras)
-            case Standing(counts=counts):
+            case m.Standing(counts=counts):
                 return ENTRY * (1 + len(counts)) if real else 0.0
         return ENTRY if real else 0.0
-
-    def _block(self, message: Message) -> tuple[int, int]:
-        match message:
-            case Probe(block=block) | Deliver(block=block) | Ship(block=block):
-                return block
-            case (
-                Delta(stream=stream, no=no)
-                | Plan(stream=stream, no=no)
-                | Told(stream=stream, no=no)
-                | Fetched(stream=stream, upto=no)
-            ):
-                return stream, no
-            case Expire(stream=stream, number=number):
-                return stream, number
-        return -1, -1
 
     @property
     def total(self) -> float:
@@ -137,17 +112,16 @@ class Ledger:
         return sum(charge.cost for charge in self.charges if charge.kind == MOVE)
 
     def by_unit(self) -> dict[float, float]:
-        found: dict[float, float] = {}
+        units: dict[float, float] = {}
         for charge in self.charges:
-            found[charge.tau] = found.get(charge.tau, 0) + charge.cost
-        return found
+            units[charge.tau] = units.get(charge.tau, 0) + charge.cost
+        return units
 
     def of_block(self, stream: int, no: int) -> float:
         """What moving a block's rows cost: its probes and results."""
+        way = ("probe", "ship", "deliver")
         return sum(
-            c.cost
-            for c in self.charges
-            if (c.stream, c.no) == (stream, no) and c.kind in ("probe", "ship", "deliver")
+            c.cost for c in self.charges if (c.stream, c.no) == (stream, no) and c.kind in way
         )
 
     def text(self) -> str:
@@ -156,3 +130,17 @@ class Ledger:
             json.dumps([c.tau, c.sender, c.to, c.kind, c.stream, c.no, c.units, c.cost])
             for c in self.charges
         )
+
+
+def _block(message: m.Message) -> tuple[int, int]:
+    """The block a charge is of; -1, -1 for none."""
+    match message:
+        case m.Probe(block=block) | m.Deliver(block=block) | m.Ship(block=block):
+            return block
+        case m.Expire(stream=stream, number=no) | m.Fetched(stream=stream, upto=no):
+            return stream, no
+        case m.Delta(stream=stream, no=no) | m.Plan(stream=stream, no=no):
+            return stream, no
+        case m.Changes(stream=stream, no=no):
+            return stream, no
+    return -1, -1

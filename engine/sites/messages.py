@@ -1,26 +1,27 @@
-"""What sites, centre and sink say to each other, and what of it is answered by what.
+"""The messages between sites, centre, hub and query node: one class each, with who takes it and what
+answers it.
 
     Delta ──▶ centre            the keys of a new block             until its Plan arrives
     Plan ◀── centre             what may join, in which order       asked for again by Delta
     Probe ──▶ next site         rows joined so far                  until acknowledged
-    Result ──▶ sink             complete combinations               until acknowledged
+    Deliver ──▶ query node      complete combinations               until acknowledged
     Done ──▶ source             nothing of the block is under way   until acknowledged
     Expire ──▶ centre           keys deleted for good               until acknowledged
     Rebuild ──▶ sites           a new centre asks for everything    until each has answered
     Standing ──▶ centre         the answer to it                    asked for again by Rebuild
-    Takeover ──▶ candidate      "the centre is silent, be it"       until there is a new epoch
+    Takeover ──▶ candidate      "the centre is silent, replace it"  until there is a new epoch
 
-With `strategy=auto` a site does not send its synopses unasked, and rows may go to a hub:
+With `strategy=auto` a site sends no synopses unasked, and rows may go to a hub:
 
     Announce ──▶ centre         a new block, by numbers only        until its Plan arrives
-    Tell ──▶ site               its synopses are wanted             until it has told
-    Told ──▶ centre             the answer to it                    asked for again by Tell
+    Ask ──▶ site                its synopses are wanted             until its Changes arrive
+    Changes ──▶ centre          the answer to it                    asked for again by Ask
     Ship ──▶ hub                a block's rows                      until the block is Done
     Fetch ──▶ site              rows the hub lacks                  until they come
     Fetched ──▶ hub             the answer to it                    asked for again by Fetch
     Joined ──▶ centre           how many results a block has        until answered
-    Forward ──▶ hub             too many for you: to that one
-    Led ──▶ query node          a new epoch                         until acknowledged
+    Forward ──▶ hub             too many to deliver from there: the hub to pass the block to
+    NewEpoch ──▶ query node     a new centre leads                  until acknowledged
 
 Messages may be lost, repeated and overtake each other. An epoch is (counter, node): the higher
 one wins, and the node in it is its centre.
@@ -29,18 +30,34 @@ one wins, and the node in it is its centre.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from engine.sites.model import BlockId, Entry, Partial, Result, Stored
 
 Epoch: TypeAlias = tuple[int, int]
 Ref: TypeAlias = tuple[object, ...]
 """What an acknowledgement refers to; made of the message's own content, so that a repeated
-message gets the same."""
+message has the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class Message:
+    """`KEY` is the name of an exchange and the fields that identify a message in it: a question
+    and its answer share them. `CENTRE` marks what only a centre takes."""
+
+    KEY: ClassVar[tuple[str, ...]] = ()
+    CENTRE: ClassVar[bool] = False
+
+    @property
+    def ref(self) -> Ref:
+        """Identifies the message to whoever repeats it until it is answered."""
+        name, *fields = self.KEY or (type(self).__name__,)
+        return (name, *(getattr(self, field) for field in fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Delta(Message):
+    KEY, CENTRE = ("delta", "stream", "no"), True
     epoch: Epoch
     stream: int
     no: int
@@ -55,9 +72,9 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
-    """The centre's account, as a plan takes it along: should the centre die, the next one goes
-    on from the latest that any site has."""
+class AccountState:
+    """The centre's account, which plans take along: a new centre goes on from the latest state
+    any site has."""
 
     number: int
     spent: float
@@ -66,7 +83,7 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True)
-class Hubwards:
+class ToHub:
     """A block is not to visit sites but goes to a hub, as part of a move if `moving`. From there
     up to `most` results may go out; more are another hub's."""
 
@@ -76,7 +93,7 @@ class Hubwards:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Message):
     epoch: Epoch
     stream: int
     no: int
@@ -87,12 +104,13 @@ class Plan:
     watermark: float
     members: tuple[bool, ...]
     predicted: float
-    way: Hubwards | None = None
-    books: Books | None = None
+    way: ToHub | None = None
+    account: AccountState | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Message):
+    KEY = ("probe", "block", "position")
     block: BlockId
     tau: float
     order: tuple[int, ...]
@@ -104,9 +122,10 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Deliver:
-    """The results of a block, on their way to the sink."""
+class Deliver(Message):
+    """The results of a block, on their way to the query node."""
 
+    KEY = ("deliver", "block")
     block: BlockId
     tau: float
     watermark: float
@@ -115,9 +134,10 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(Message):
     """Nothing of a block is under way; `spent` is what its way between the sites cost."""
 
+    KEY = ("done", "block")
     block: BlockId
     tau: float
     spent: float = 0.0
@@ -125,7 +145,8 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(Message):
+    KEY, CENTRE = ("expire", "epoch", "stream", "number"), True
     epoch: Epoch
     stream: int
     number: int
@@ -134,34 +155,37 @@ class Expire:
 
 
 @dataclass(frozen=True, slots=True)
-class Ack:
-    """`ref` of the message that arrived."""
+class Ack(Message):
+    """`to` is the ref of the message that arrived."""
 
-    ref: Ref
+    to: Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Message):
     """A Delta arrived and has to wait; the centre is alive."""
 
+    KEY = ("delta", "stream", "no")
     epoch: Epoch
     stream: int
     no: int
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuild:
+class Rebuild(Message):
     """`attempt` tells two lives of one node apart, should it forget its epoch."""
 
+    KEY = ("rebuild", "epoch", "attempt")
     epoch: Epoch
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Message):
     """What a site holds: keys of its rows in blocks no longer pending, the pending blocks, the
     next number, the highest planned one, and how far it is."""
 
+    KEY, CENTRE = ("rebuild", "epoch", "attempt"), True
     epoch: Epoch
     attempt: int
     stream: int
@@ -172,36 +196,40 @@ class Standing:
     low: float
     first_open: int
     next_expire: int
-    books: Books | None = None
+    account: AccountState | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
-    """A Rebuild of an epoch that is not new; `epoch` is what the site is in."""
+class Stale(Message):
+    """The answer to a Rebuild of an epoch that is not new; `epoch` is the site's."""
 
+    CENTRE = True
     epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
+class Takeover(Message):
     """The centre of this epoch is silent or misplaced, or has to start anew."""
 
+    KEY, CENTRE = ("takeover", "epoch"), True
     epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Message):
     """A site has lost its store: results may be missing from now on."""
 
+    KEY = ("lost", "stream")
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
-class Announce:
-    """A new block: its rows, and `owed`, the entries its site has not told since it last did,
+class Announce(Message):
+    """A new block: its rows, and `owed`, the entries its site has not sent since it last did,
     those of the block among them. `spent` and `results` are of all blocks before `first_open` that
     went between the sites in this epoch."""
 
+    KEY, CENTRE = ("delta", "stream", "no"), True
     epoch: Epoch
     stream: int
     no: int
@@ -215,9 +243,10 @@ class Announce:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    """Wanted: everything not told before block `no`, and the block itself."""
+class Ask(Message):
+    """Wanted: everything not sent before block `no`, and the block itself."""
 
+    KEY = ("ask", "epoch", "stream", "no")
     epoch: Epoch
     stream: int
     no: int
@@ -225,9 +254,10 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What changed in a store before block `no`, deletions less than nothing; and the block."""
+class Changes(Message):
+    """What changed in a store before block `no`, deletions as negative counts; and the block."""
 
+    KEY, CENTRE = ("ask", "epoch", "stream", "no"), True
     epoch: Epoch
     stream: int
     no: int
@@ -241,7 +271,8 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Ship:
+class Ship(Message):
+    KEY = ("ship", "block")
     epoch: Epoch
     block: BlockId
     tau: float
@@ -254,9 +285,10 @@ class Ship:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """Wanted: the living rows of blocks after one number up to another, but for some."""
+class Fetch(Message):
+    """Wanted: the live rows of blocks after one number up to another, except some."""
 
+    KEY = ("fetch", "stream", "after", "upto")
     stream: int
     after: int
     upto: int
@@ -265,7 +297,8 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Message):
+    KEY = ("fetch", "stream", "after", "upto")
     stream: int
     after: int
     upto: int
@@ -274,9 +307,10 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """A block's results at a hub; those not `delivered` wait to be told where to go."""
+class Joined(Message):
+    """A block's results at a hub; those not `delivered` wait for a Forward."""
 
+    KEY, CENTRE = ("joined", "block"), True
     epoch: Epoch
     block: BlockId
     tau: float
@@ -285,74 +319,26 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
-    """A block that has more results than may go out from a hub is joined at another; the same
+class Forward(Message):
+    """A block that has more results than may go out from a hub is joined at another; at the same
     one, if that is the best after all."""
 
+    KEY = ("joined", "block")
     block: BlockId
     to: int
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class NewEpoch(Message):
     """To a query node that is no site: somebody leads a new epoch."""
 
+    KEY = ("led", "epoch")
     epoch: Epoch
 
 
-Message: TypeAlias = (
-    Delta
-    | Plan
-    | Probe
-    | Deliver
-    | Done
-    | Expire
-    | Ack
-    | Wait
-    | Rebuild
-    | Standing
-    | Stale
-    | Takeover
-    | Lost
-    | Announce
-    | Tell
-    | Told
-    | Ship
-    | Fetch
-    | Fetched
-    | Joined
-    | Forward
-    | Led
-)
-
-
-def ref(message: Message) -> Ref:
-    """What identifies a message to whoever repeats it until it is answered."""
-    match message:
-        case Delta(_, stream, no) | Announce(_, stream, no):
-            return ("delta", stream, no)
-        case Tell(epoch, stream, no) | Told(epoch, stream, no):
-            return ("tell", *epoch, stream, no)
-        case Ship(_, block):
-            return ("ship", *block)
-        case Fetch(stream, after, upto) | Fetched(stream, after, upto):
-            return ("fetch", stream, after, upto)
-        case Joined(_, block):
-            return ("joined", *block)
-        case Led(epoch):
-            return ("led", *epoch)
-        case Probe(block, _, _, position):
-            return ("probe", *block, position)
-        case Deliver(block):
-            return ("deliver", *block)
-        case Done(block):
-            return ("done", *block)
-        case Expire(epoch, stream, number):
-            return ("expire", *epoch, stream, number)
-        case Rebuild(epoch, attempt):
-            return ("rebuild", *epoch, attempt)
-        case Takeover(epoch):
-            return ("takeover", *epoch)
-        case Lost(stream):
-            return ("lost", stream)
-    return (type(message).__name__,)
+MESSAGES: dict[str, type[Message]] = {
+    name: kind
+    for name, kind in globals().copy().items()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+}
+"""Every message by its name."""

@@ -13,7 +13,7 @@ whatever the order in which messages arrive. A row exactly as old as its window 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -108,13 +108,15 @@ class Residual(Protocol):
 class Join:
     """An equi-join of streams, one stream a site, for one or several member queries that differ
     in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
-    is for how long each stream's rows are stored at least, for the sake of other joins."""
+    is for how long each stream's rows are stored at least, for the sake of other joins. `by_row`:
+    windows compare the times of rows, not of blocks, so that a block may hold rows of several."""
 
     streams: tuple[Stream, ...]
     equal: tuple[tuple[Column, Column], ...]
     windows: tuple[tuple[float, ...], ...] = ()
     residuals: tuple[Residual, ...] = ()
     horizons: tuple[float, ...] = ()
+    by_row: bool = False
     classes: tuple[frozenset[Column], ...] = field(init=False)
     _of: tuple[tuple[int, ...], ...] = field(init=False)
     _places: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)
@@ -300,6 +302,17 @@ class Result:
         return tuple(row.tid for row in self.rows)
 
 
+def results_of(parts: Sequence[Partial]) -> tuple[Result, ...]:
+    """Complete combinations as results."""
+    return tuple(
+        Result(
+            tuple(m for m, end in enumerate(part.ends) if part.newest <= end),
+            tuple(row for row in part.rows if row is not None),
+        )
+        for part in parts
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class BlockRows:
     """A block as a site is given it: rows of one stream up to time `tau`; empty ones count."""
@@ -311,3 +324,12 @@ class BlockRows:
 
 
 Counts: TypeAlias = Mapping[Entry, int]
+"""A synopsis vector: how many rows have each entry."""
+
+
+def counts(entries: Iterable[Entry]) -> dict[Entry, int]:
+    """How many of each."""
+    vector: dict[Entry, int] = {}
+    for entry in entries:
+        vector[entry] = vector.get(entry, 0) + 1
+    return vector

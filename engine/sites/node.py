@@ -1,7 +1,8 @@
 """A node: what runs on one machine, be it a site, a candidate for the centre, the query node.
 
-A node has no thread and no clock. `receive` and `tick` are told the time and leave messages in
-the outbox; whoever drives it moves them: the simulated network, or a process with sockets.
+A node has no thread and no clock. `receive` and `tick` are handed the time and leave messages in
+the outbox; whoever drives it moves them: the simulated network, or a process with sockets. A role
+lists the messages it takes in `handlers`.
 """
 
 from __future__ import annotations
@@ -10,38 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from engine.sites.adaptive_centre import AdaptiveCentre
-from engine.sites.adaptive_site import AdaptiveSite
+from engine.sites import messages as m
+from engine.sites.auto import AutoCentre, AutoSite, Hub
 from engine.sites.centre import Centre
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import BadCosts, BadQuery
-from engine.sites.hub import Hub
-from engine.sites.messages import (
-    Ack,
-    Announce,
-    Deliver,
-    Delta,
-    Done,
-    Epoch,
-    Expire,
-    Fetch,
-    Fetched,
-    Forward,
-    Joined,
-    Led,
-    Lost,
-    Message,
-    Plan,
-    Probe,
-    Rebuild,
-    Ship,
-    Stale,
-    Standing,
-    Takeover,
-    Tell,
-    Told,
-    Wait,
-)
+from engine.sites.ledger import Ledger
 from engine.sites.model import BlockRows, Join, Result
 from engine.sites.outbox import Outbox
 from engine.sites.planner import PLANNERS
@@ -51,13 +26,15 @@ from engine.sites.store import Store
 from engine.sites.synopsis import Exact, Kind
 
 Strategy: TypeAlias = Literal["planned", "auto"]
+Emit: TypeAlias = Callable[[int, Result], None]
+OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
 
 
 @dataclass(frozen=True)
 class Layout:
     """What all nodes agree on before they start. Node k is the site of stream k; the query node
     and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
-    where planned joins would cost more (engine.sites.strategy)."""
+    where planned joins would cost more (engine.sites.account)."""
 
     join: Join
     costs: UnitCosts
@@ -86,10 +63,28 @@ class Layout:
         return tuple(sorted({*range(len(self.join)), self.query_node, *self.candidates}))
 
     @property
-    def first_epoch(self) -> Epoch:
+    def sources(self) -> int:
+        return len(self.join)
+
+    @property
+    def first_epoch(self) -> m.Epoch:
         if self.first_centre is not None:
             return 1, self.first_centre
         return 1, self.costs.centre(range(len(self.join)), self.candidates)
+
+    # What a simulated network needs of a layout, be it of one join or of several.
+
+    def node(self, number: int, emit: Emit, store: Store | None = None) -> Node:
+        return Node(self, number, emit, store=store)
+
+    def charge(
+        self, ledger: Ledger, sender: int, to: int, message: m.Message, costs: UnitCosts
+    ) -> None:
+        ledger.charge(sender, to, message, costs)
+
+    def without_centre(self, message: m.Message) -> m.Message | None:
+        """What of a message reaches a node whose centre is dead."""
+        return None if message.CENTRE else message
 
 
 class Node:
@@ -100,7 +95,7 @@ class Node:
         self,
         layout: Layout,
         number: int,
-        emit: Callable[[int, Result], None] = lambda member, result: None,
+        emit: Emit = lambda member, result: None,
         attempt: int = 0,
         store: Store | None = None,
     ) -> None:
@@ -109,9 +104,10 @@ class Node:
         self.site: Site | None = None
         self.centre: Centre | None = None
         self.sink: Sink | None = None
+        self.hub: Hub | None = None
+        auto = layout.strategy == "auto"
         if number < len(layout.join):
-            kind = AdaptiveSite if layout.strategy == "auto" else Site
-            self.site = kind(
+            self.site = (AutoSite if auto else Site)(
                 layout.join,
                 number,
                 self.outbox,
@@ -126,20 +122,18 @@ class Node:
                 forgot=attempt > 0,
             )
         self._costs, self._members = layout.costs, (True,) * layout.join.members
-        self._told: Callable[[Delta | Announce, Plan], None] = lambda delta, plan: None
+        self._on_accept: OnAccept = lambda delta, plan: None
         if number in layout.candidates:
             self.centre = self._new_centre(attempt)
         if number == layout.query_node:
             self.sink = Sink(self.outbox, emit)
-        self.hub: Hub | None = None
-        if layout.strategy == "auto" and (self.site is not None or self.sink is not None):
+        if auto and (self.site is not None or self.sink is not None):
             self.hub = Hub(layout.join, number, self.outbox, layout.query_node, layout.costs)
             self.hub.follow(layout.first_epoch)
 
     def _new_centre(self, attempt: int) -> Centre:
         layout = self.layout
-        kind = AdaptiveCentre if layout.strategy == "auto" else Centre
-        centre = kind(
+        centre = (AutoCentre if layout.strategy == "auto" else Centre)(
             layout.join,
             self.number,
             self.outbox,
@@ -151,20 +145,20 @@ class Node:
             kind=layout.kind,
             attempt=attempt,
         )
-        centre.on_accept, centre.members = self._told, self._members
+        centre.on_accept, centre.members = self._on_accept, self._members
         return centre
 
-    def on_accept(self, told: Callable[[Delta | Announce, Plan], None]) -> None:
-        """Tells someone of each plan the centre makes, also after it crashed here."""
-        self._told = told
+    def on_accept(self, call: OnAccept) -> None:
+        """Calls back for each plan the centre makes, also after it crashed here."""
+        self._on_accept = call
         if self.centre is not None:
-            self.centre.on_accept = told
+            self.centre.on_accept = call
 
     def crash_centre(self, attempt: int) -> None:
         """The centre of this node forgets everything; a site beside it does not."""
-        assert self.centre is not None
-        self.outbox.forget(Rebuild, Tell, Led)
-        self.centre = self._new_centre(attempt)
+        if self.centre is not None:
+            self.outbox.forget(m.Rebuild, m.Ask, m.NewEpoch)
+            self.centre = self._new_centre(attempt)
 
     def submit(self, block: BlockRows, now: float) -> None:
         assert self.site is not None
@@ -192,90 +186,19 @@ class Node:
         if self.site is not None:
             self.site.tick()
 
-    def receive(self, sender: int, message: Message, now: float) -> None:
+    def receive(self, sender: int, message: m.Message, now: float) -> None:
         self.outbox.now = now
-        match message:
-            case Ack():
-                self.outbox.answered(message.ref, by=sender)
-                if self.site is not None:
-                    self.site.on_ack(message)
-            case Stale():
-                # Somebody is further than the epoch this node wanted to end.
-                self.outbox.forget(Takeover)
-                if self.centre is not None:
-                    self.centre.on_stale(message)
-                if self.site is not None:
-                    self.site.on_stale(message)
-            case Delta() | Expire() | Standing() | Takeover() | Announce() | Told() | Joined():
-                if self.centre is not None:
-                    self._to_centre(self.centre, sender, message)
-            case Deliver() | Lost():
-                if self.sink is not None:
-                    if isinstance(message, Deliver):
-                        self.sink.on_deliver(sender, message)
-                    else:
-                        self.sink.on_lost(sender, message)
-            case Ship() | Fetched() | Forward() | Led():
-                if self.hub is not None:
-                    self._to_hub(self.hub, sender, message)
-            case _:
-                if self.site is not None:
-                    self._to_site(self.site, sender, message)
+        if isinstance(message, m.Ack):
+            self.outbox.answered(message.to, by=sender)
+        elif isinstance(message, m.Stale):
+            # Somebody is further than the epoch this node wanted to end.
+            self.outbox.forget(m.Takeover)
+        for role in (self.centre, self.site, self.hub, self.sink):
+            if role is not None and (handle := role.handlers.get(type(message))) is not None:
+                handle(sender, message)
 
-    def _to_centre(
-        self,
-        centre: Centre,
-        sender: int,
-        message: Delta | Expire | Standing | Takeover | Announce | Told | Joined,
-    ) -> None:
-        match message:
-            case Delta() | Announce():
-                centre.on_delta(sender, message)
-            case Told() if isinstance(centre, AdaptiveCentre):
-                centre.on_told(sender, message)
-            case Joined() if isinstance(centre, AdaptiveCentre):
-                centre.on_joined(sender, message)
-            case Expire():
-                centre.on_expire(sender, message)
-            case Standing():
-                centre.on_standing(sender, message)
-            case Takeover():
-                centre.on_takeover(sender, message)
-
-    def _to_hub(self, hub: Hub, sender: int, message: Ship | Fetched | Forward | Led) -> None:
-        match message:
-            case Ship():
-                hub.on_ship(sender, message)
-            case Fetched():
-                hub.on_fetched(sender, message)
-            case Forward():
-                hub.on_forward(sender, message)
-            case Led():
-                hub.on_led(sender, message)
-
-    def _to_site(self, site: Site, sender: int, message: Message) -> None:
-        match message:
-            case Plan():
-                site.on_plan_message(message)
-            case Probe():
-                site.on_probe(sender, message)
-            case Done():
-                site.on_done(sender, message)
-            case Tell() if isinstance(site, AdaptiveSite):
-                site.on_tell(sender, message)
-            case Fetch() if isinstance(site, AdaptiveSite):
-                site.on_fetch(sender, message)
-            case Rebuild():
-                site.on_rebuild(sender, message)
-                if self.hub is not None:
-                    self.hub.follow(message.epoch)
-                if self.centre is not None:
-                    self.centre.give_way(message.epoch)
-            case Wait():
-                site.on_wait(message)
-
-    def drain(self) -> list[tuple[int, Message]]:
-        """What this node has to say."""
+    def drain(self) -> list[tuple[int, m.Message]]:
+        """The messages to send."""
         return self.outbox.drain()
 
     @property

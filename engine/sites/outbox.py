@@ -1,10 +1,11 @@
-"""Messages on their way out, and those to be repeated until they are answered. Time is handed in."""
+"""The outbox of a node: messages on their way out, and those to be repeated until answered. Time is
+handed in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.sites.messages import Message, Ref, ref
+from engine.sites.messages import Ack, Message, Ref
 
 
 @dataclass(slots=True)
@@ -24,17 +25,20 @@ class Outbox:
         self.out: list[tuple[int, Message]] = []
         self.unanswered: dict[tuple[int, Ref], _Unanswered] = {}
 
-    def say(self, to: int, message: Message) -> None:
-        """Once; what comes of it is somebody else's concern."""
+    def send(self, to: int, message: Message) -> None:
+        """Sends a message once."""
         self.out.append((to, message))
 
-    def insist(self, to: int, message: Message) -> None:
-        """Until answered."""
-        self.unanswered[to, ref(message)] = _Unanswered(to, message, self.now + self.interval)
+    def ack(self, to: int, message: Message) -> None:
+        self.send(to, Ack(message.ref))
+
+    def repeat(self, to: int, message: Message) -> None:
+        """Sends a message until it is answered."""
+        self.unanswered[to, message.ref] = _Unanswered(to, message, self.now + self.interval)
         self.out.append((to, message))
 
     def answered(self, reference: Ref, by: int | None = None) -> None:
-        """Nobody needs to hear this again; `by` limits it to one who was told."""
+        """Stops repeating a message; `by` limits it to one receiver."""
         if by is not None:
             self.unanswered.pop((by, reference), None)
             return
@@ -42,18 +46,18 @@ class Outbox:
             del self.unanswered[key]
 
     def forget(self, *kinds: type) -> None:
-        """Drops what waits for answers, by the kind of message."""
+        """Stops repeating messages of some kinds."""
         for key in [key for key, u in self.unanswered.items() if isinstance(u.message, kinds)]:
             del self.unanswered[key]
 
     def tries(self, *kinds: type) -> int:
-        """How often the most often repeated message of some kinds was repeated."""
+        """The most repetitions of any message of some kinds."""
         return max(
             (u.tries for u in self.unanswered.values() if isinstance(u.message, kinds)), default=0
         )
 
-    def calm(self, reference: Ref | None = None) -> None:
-        """Whoever should answer is alive: start counting anew, for one message or all."""
+    def reset_tries(self, reference: Ref | None = None) -> None:
+        """Counts repetitions anew, of one message or all: whoever should answer is alive."""
         for key, unanswered in self.unanswered.items():
             if reference is None or key[1] == reference:
                 unanswered.tries = 0

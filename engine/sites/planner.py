@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 from engine.sites.costs import UnitCosts, times
 from engine.sites.errors import PlannerLimit
-from engine.sites.sizes import Size
+from engine.sites.synopsis import Size
 
 SMJE_SITES = 9
 EXACT_SITES = 10

@@ -19,14 +19,14 @@ import sys
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from engine.sites.errors import FeederBlocked, MultiJoinError
+from engine.sites.codec import Malformed, decode, encode
+from engine.sites.errors import FeederBlocked, SitesError
 from engine.sites.explain import Block, block_of
 from engine.sites.messages import Announce, Delta, Done, Message
 from engine.sites.messages import Plan as Decided
 from engine.sites.model import BlockId, BlockRows, Join, Result
 from engine.sites.node import Layout, Node
 from engine.sites.store import Store
-from engine.sites.wire import Malformed, decode, encode
 
 Address: TypeAlias = tuple[str, int]
 LONGEST = 64 << 20
@@ -190,7 +190,7 @@ class Host:
                     self.node.submit(block, self.now)
                 except FeederBlocked:
                     return ("blocked",)
-                except MultiJoinError as error:
+                except SitesError as error:
                     return ("refused", str(error))
                 return ("taken",)
             case ("results", int(first)):

@@ -18,12 +18,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from engine.sites import messages as m
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import BadQuery
 from engine.sites.ledger import ENTRY, Ledger
-from engine.sites.messages import Delta, Expire, Message, Plan
 from engine.sites.model import BlockRows, Column, Join, Result, Stream, Tid
 from engine.sites.node import Layout, Node
+from engine.sites.store import Store
 
 Found = Callable[[int, tuple[Tid, ...], Result], None]
 """A query's number, its rows in the order of its own streams, by site; and the result as it came."""
@@ -63,9 +64,9 @@ def groups(sites: Sequence[Stream], queries: Sequence[Join]) -> list[Group]:
         classes = frozenset(
             frozenset((place[k], column) for k, column in group) for group in join.classes
         )
-        # Conditions name streams by their place: they are alone with theirs.
-        alone = (q,) if join.residuals else ()
-        key = (tuple(number[names[k]] for k in order), classes, alone)
+        # Conditions name streams by their place: each such query is a group of its own.
+        own = (q,) if join.residuals else ()
+        key = (tuple(number[names[k]] for k in order), classes, own, join.by_row)
         found.setdefault(key, []).append((q, join, place))
     made = [_group(some, number) for some in found.values()]
     return [_with_horizons(group, made) for group in made]
@@ -86,7 +87,7 @@ def _group(some: list[tuple[int, Join, tuple[int, ...]]], number: dict[str, int]
         members.append((q, mine))
         windows.append(tuple(join.windows[0][mine.index(k)] for k in range(len(mine))))
     where = tuple(number[stream.name] for stream in streams)
-    join = Join(streams, tuple(equal), tuple(windows), first.residuals)
+    join = Join(streams, tuple(equal), tuple(windows), first.residuals, by_row=first.by_row)
     return Group(join, where, tuple(members))
 
 
@@ -103,6 +104,13 @@ def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
         for k, site in enumerate(group.sites)
     )
     return replace(group, join=replace(group.join, horizons=horizons))
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What one node sends another at a time, by group."""
+
+    parts: tuple[tuple[int, m.Message], ...]
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,10 @@ class SharedLayout:
         return tuple(sorted({*range(len(self.sites)), self.query_node}))
 
     @property
+    def sources(self) -> int:
+        return len(self.sites)
+
+    @property
     def centre(self) -> int:
         """Where the centres of all groups begin."""
         return self.costs.centre(range(len(self.sites)))
@@ -151,12 +163,33 @@ class SharedLayout:
             first_centre=first,
         )
 
+    # What a simulated network needs of a layout, be it of one join or of several.
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """What one node tells another at a time, by group."""
+    def node(
+        self, number: int, emit: Callable[[int, tuple[Tid, ...]], None], store: Store | None = None
+    ) -> SharedNode:
+        return SharedNode(self, number, lambda q, tids, result: emit(q, tids))
 
-    parts: tuple[tuple[int, Message], ...]
+    def charge(
+        self, ledger: Ledger, sender: int, to: int, bundle: Bundle, costs: UnitCosts
+    ) -> None:
+        """Charges a bundle: a key that several of its messages hold counts once."""
+        seen: set[tuple[object, ...]] = set()
+        for g, message in bundle.parts:
+            less = 0.0
+            if isinstance(message, m.Delta | m.Plan | m.Expire):
+                group = self.groups[g]
+                columns = group.columns(message.stream)
+                held = message.keep if isinstance(message, m.Plan) else message.counts
+                for entry in held:
+                    key = (type(message), group.sites[message.stream], columns, entry)
+                    less += ENTRY * (key in seen)
+                    seen.add(key)
+            ledger.charge(sender, to, message, costs, g, less)
+
+    def without_centre(self, bundle: Bundle) -> Bundle:
+        """What of a bundle reaches a node whose centres are dead."""
+        return Bundle(tuple(part for part in bundle.parts if not part[1].CENTRE))
 
 
 class SharedNode:
@@ -171,42 +204,35 @@ class SharedNode:
             if number in self.numbers[g]:
                 local = self.numbers[g].index(number)
                 self.members[g] = Node(layout.layouts[g], local, _emit(group, found))
-        for g, node in self.members.items():
-            if node.site is not None:
-                self._delete_together(g, node)
+        self.sites = {g: node.site for g, node in self.members.items() if node.site is not None}
+        for g, site in self.sites.items():
+            site.on_watermark = self._deleting(g)
 
-    def _delete_together(self, g: int, node: Node) -> None:
+    def _deleting(self, g: int) -> Callable[[float], None]:
         """A site deletes what no group that joins it by the same columns needs."""
-        assert node.site is not None
-        mine = self.layout.groups[g].columns(node.site.stream)
-        alike = [
-            other
-            for other, its in enumerate(self.layout.groups)
-            if self.number in its.sites and its.columns(its.sites.index(self.number)) == mine
-        ]
+
+        def columns(group: int) -> tuple[str, ...]:
+            return self.layout.groups[group].columns(self.sites[group].stream)
+
+        alike = [other for other in self.sites if columns(other) == columns(g)]
 
         def advance(watermark: float) -> None:
             self.watermarks[g] = max(watermark, self.watermarks.get(g, -math.inf))
             common = min(self.watermarks.get(other, -math.inf) for other in alike)
             for other in alike:
-                site = self.members[other].site
-                assert site is not None
-                type(site).advance(site, common)
+                self.sites[other].advance(common)
 
-        node.site.advance = advance  # type: ignore[method-assign]  # of one site
+        return advance
 
     def submit(self, block: BlockRows, now: float) -> None:
         """A block of this site, to every group that joins it."""
         columns = self.layout.sites[self.number].columns
-        for g, node in self.members.items():
-            if node.site is None:
-                continue
-            stream = node.site.stream
-            places = [columns.index(c) for c in self.layout.groups[g].join.streams[stream].columns]
+        for g, site in self.sites.items():
+            places = [columns.index(c) for c in site.join.streams[site.stream].columns]
             rows = tuple(
                 replace(row, keys=tuple(row.keys[place] for place in places)) for row in block.rows
             )
-            node.submit(replace(block, stream=stream, rows=rows), now)
+            self.members[g].submit(replace(block, stream=site.stream, rows=rows), now)
 
     def receive(self, sender: int, bundle: Bundle, now: float) -> None:
         for g, message in bundle.parts:
@@ -219,16 +245,20 @@ class SharedNode:
 
     def crash_centre(self, attempt: int) -> None:
         for node in self.members.values():
-            if node.centre is not None:
-                node.crash_centre(attempt)
+            node.crash_centre(attempt)
+
+    def set_costs(self, costs: UnitCosts) -> None:
+        for g, node in self.members.items():
+            numbers = self.numbers[g]
+            node.set_costs(UnitCosts.of([[costs.w[a][b] for b in numbers] for a in numbers]))
 
     def drain(self) -> list[tuple[int, Bundle]]:
-        """One message to each node there is something to say to."""
-        found: dict[int, list[tuple[int, Message]]] = {}
+        """One bundle for each node there are messages to."""
+        bundles: dict[int, list[tuple[int, m.Message]]] = {}
         for g, node in self.members.items():
             for to, message in node.drain():
-                found.setdefault(self.numbers[g][to], []).append((g, message))
-        return [(to, Bundle(tuple(parts))) for to, parts in found.items()]
+                bundles.setdefault(self.numbers[g][to], []).append((g, message))
+        return [(to, Bundle(tuple(parts))) for to, parts in bundles.items()]
 
     @property
     def idle(self) -> bool:
@@ -241,19 +271,3 @@ def _emit(group: Group, found: Found) -> Callable[[int, Result], None]:
         found(q, tuple((group.sites[k], *result.rows[k].tid[1:]) for k in place), result)
 
     return emit
-
-
-def charge(ledger: Ledger, layout: SharedLayout, sender: int, to: int, bundle: Bundle) -> None:
-    """What a bundle costs: a key that several of its messages hold counts once."""
-    seen: set[tuple[object, ...]] = set()
-    for g, message in bundle.parts:
-        less = 0.0
-        if isinstance(message, Delta | Plan | Expire):
-            group = layout.groups[g]
-            columns = group.columns(message.stream)
-            held = message.keep if isinstance(message, Plan) else message.counts
-            for entry in held:
-                key = (type(message), group.sites[message.stream], columns, entry)
-                less += ENTRY * (key in seen)
-                seen.add(key)
-        ledger.charge(sender, to, message, layout.costs, g, less)

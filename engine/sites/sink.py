@@ -1,8 +1,8 @@
-"""The query node: delivers each combination once.
+"""The query node: emits each combination once.
 
 Without a crash of the centre every combination comes once; a block planned anew after one may
-find combinations again, which are told by the rows they are made of. A combination is remembered
-until no unfinished block can find it: until its window ends before the watermark.
+find combinations again, which are recognised by their rows. A combination is remembered until no
+unfinished block can find it: until its window ends before the watermark.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
-from engine.sites.messages import Ack, Deliver, Done, Lost, ref
+from engine.sites.messages import Deliver, Done, Lost, Message
 from engine.sites.model import BlockId, Result, Tid
 from engine.sites.outbox import Outbox
 
@@ -26,9 +27,13 @@ class Sink:
         self.watermark = -math.inf
         self.incomplete = False
         self.counters: Counter[str] = Counter()
+        self.handlers: dict[type[Message], Callable[[int, Any], None]] = {
+            Deliver: self.on_deliver,
+            Lost: self.on_lost,
+        }
 
     def on_deliver(self, sender: int, message: Deliver) -> None:
-        self.outbox.say(sender, Ack(ref(message)))
+        self.outbox.ack(sender, message)
         if message.block in self.blocks or message.tau < self.watermark:
             self.counters["repeated deliveries"] += 1
             return
@@ -43,16 +48,13 @@ class Sink:
                 self.counters["results"] += 1
                 self.emit(member, result)
         done = Done(message.block, message.tau, message.spent, len(message.results))
-        self.outbox.insist(message.block[0], done)
+        self.outbox.repeat(message.block[0], done)
         if message.watermark > self.watermark:
             self.watermark = message.watermark
-            self._forget()
-
-    def _forget(self) -> None:
-        self.blocks = {b: tau for b, tau in self.blocks.items() if tau >= self.watermark}
-        self.seen = {k: end for k, end in self.seen.items() if end >= self.watermark}
+            self.blocks = {b: tau for b, tau in self.blocks.items() if tau >= self.watermark}
+            self.seen = {k: end for k, end in self.seen.items() if end >= self.watermark}
 
     def on_lost(self, sender: int, message: Lost) -> None:
-        self.outbox.say(sender, Ack(ref(message)))
+        self.outbox.ack(sender, message)
         self.incomplete = True
         self.counters["lost stores"] += 1

@@ -15,32 +15,24 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from engine.sites import messages as m
 from engine.sites.costs import UnitCosts, times
 from engine.sites.errors import BadKey, BlockGap, FeederBlocked, LateBlock
-from engine.sites.keys import Key
-from engine.sites.messages import (
-    Ack,
-    Announce,
-    Deliver,
-    Delta,
-    Done,
-    Epoch,
-    Expire,
-    Lost,
-    Plan,
-    Probe,
-    Rebuild,
-    Stale,
-    Standing,
-    Takeover,
-    Wait,
-    ref,
+from engine.sites.model import (
+    BlockRows,
+    Entry,
+    Join,
+    Partial,
+    Row,
+    Stored,
+    counts,
+    results_of,
+    start,
 )
-from engine.sites.model import BlockRows, Entry, Join, Partial, Result, Row, Stored, start
 from engine.sites.outbox import Outbox
-from engine.sites.sizes import counts
 from engine.sites.store import RowStore, Store
 from engine.sites.synopsis import Exact, Kind
 
@@ -55,17 +47,19 @@ class State(enum.Enum):
 
 @dataclass(slots=True)
 class _Open:
-    """A block not yet done."""
+    """A block not yet done; `begin` is the earliest time that matters for its results."""
 
     tau: float
+    begin: float
     counts: dict[Entry, int]
     rows: list[Stored]
     state: State = State.PENDING
 
 
 class Site:
-    """The site of one stream. `on_plan` is told of each plan, `on_over` of each block whose rows
-    went somewhere, once nothing of it is under way any more."""
+    """The site of one stream. `on_plan` is called with each plan, `on_over` with each block whose
+    rows went somewhere, once nothing of it is under way any more; `on_watermark` decides what is
+    deleted as plans bring watermarks."""
 
     def __init__(
         self,
@@ -73,7 +67,7 @@ class Site:
         stream: int,
         outbox: Outbox,
         *,
-        epoch: Epoch,
+        epoch: m.Epoch,
         query_node: int,
         costs: UnitCosts,
         candidates: Sequence[int],
@@ -97,8 +91,18 @@ class Site:
         self.asked: int | None = None
         self.probed: dict[tuple[int, int, int], float] = {}
         self.counters: Counter[str] = Counter()
-        self.on_plan: Callable[[Plan], None] = lambda plan: None
-        self.on_over: Callable[[Done], None] = lambda done: None
+        self.on_plan: Callable[[m.Plan], None] = lambda plan: None
+        self.on_over: Callable[[m.Done], None] = lambda done: None
+        self.on_watermark: Callable[[float], None] = self.advance
+        self.handlers: dict[type[m.Message], Callable[[int, Any], None]] = {
+            m.Plan: self.on_plan_message,
+            m.Probe: self.on_probe,
+            m.Done: self.on_done,
+            m.Rebuild: self.on_rebuild,
+            m.Wait: self.on_wait,
+            m.Ack: self.on_ack,
+            m.Stale: self.on_stale,
+        }
 
     # --- what the feeder does -----------------------------------------------
 
@@ -110,7 +114,7 @@ class Site:
     @property
     def low(self) -> float:
         """No unfinished or future block of this stream lies before this time."""
-        return self.open[self.first_open].tau if self.open else self.tau
+        return self.open[self.first_open].begin if self.open else self.tau
 
     @property
     def first_open(self) -> int:
@@ -126,10 +130,13 @@ class Site:
             return
         if no > self.next:
             raise BlockGap(f"block {no} of stream {self.stream} came, {self.next} is the next")
-        if block.tau < self.tau:
+        begin = block.tau
+        if self.join.by_row:
+            begin = min((row.t for row in block.rows), default=block.tau)
+        if begin < self.tau:
             self.counters["late blocks"] += 1
             raise LateBlock(
-                f"a block of stream {self.stream} closes at {block.tau}, one at {self.tau} came",
+                f"a block of stream {self.stream} closes at {begin}, one at {self.tau} came",
                 "closing times of a stream never fall",
             )
         if not self.ready:
@@ -140,7 +147,7 @@ class Site:
             if (stored := self._stored(row, block.tau, (self.stream, no, index))) is not None
         ]
         self.next, self.tau = no + 1, block.tau
-        self.open[no] = _Open(block.tau, counts(map(self.entry, rows)), rows)
+        self.open[no] = _Open(block.tau, begin, counts(map(self.entry, rows)), rows)
         if len(self.join) == 1:
             self._answer_alone(no)
         else:
@@ -150,36 +157,35 @@ class Site:
     def _stored(self, row: Row, tau: float, tid: tuple[int, int, int]) -> Stored | None:
         """The row as it is kept; None, and counted, if it can join nothing."""
         ends = tuple(row.t + windows[self.stream] for windows in self.join.windows)
-        if row.t > tau or not any(tau <= end for end in ends):
-            self.counters["rows after their block" if row.t > tau else "expired rows"] += 1
-            return None
-        try:
-            values = self.join.values(self.stream, row.keys)
-        except BadKey:
-            self.counters["rows with bad keys"] += 1
-            return None
-        if values is None:
-            self.counters["rows that equal nothing"] += 1
-            return None
-        domain = self.join.streams[self.stream].domain
-        if domain is not None and not domain.issuperset(values):
-            self.counters["rows out of their domain"] += 1
+        when = row.t if self.join.by_row else tau
+        reason, values = "", None
+        if row.t > tau:
+            reason = "rows after their block"
+        elif not any(when <= end for end in ends):
+            reason = "expired rows"
+        else:
+            domain = self.join.streams[self.stream].domain
+            try:
+                values = self.join.values(self.stream, row.keys)
+                if values is None:
+                    reason = "rows that equal nothing"
+                elif domain is not None and not domain.issuperset(values):
+                    reason = "rows out of their domain"
+            except BadKey:
+                reason = "rows with bad keys"
+        if reason or values is None:
+            self.counters[reason] += 1
             return None
         kept = row.t + self.join.horizons[self.stream] if self.join.horizons else -math.inf
-        return Stored(tid, values, row.t, tau, ends, row.payload, kept)
+        return Stored(tid, values, row.t, when, ends, row.payload, kept)
 
     def entry(self, row: Stored) -> Entry:
-        return tuple(map(self._entry, row.values))
-
-    def _entry(self, value: Key) -> Key:
-        return self.kind.entry(value)
+        return tuple(map(self.kind.entry, row.values))
 
     def _ask(self, no: int) -> None:
-        block = self.open[no]
-        delta = Delta(
-            self.epoch, self.stream, no, block.tau, block.counts, self.low, self.first_open
-        )
-        self.outbox.insist(self.epoch[1], delta)
+        b = self.open[no]
+        mine = (self.epoch, self.stream, no, b.tau, b.counts, self.low, self.first_open)
+        self.outbox.repeat(self.epoch[1], m.Delta(*mine))
 
     def _answer_alone(self, no: int) -> None:
         """One stream has nothing to join: every row is a result."""
@@ -190,46 +196,43 @@ class Site:
 
     # --- what the centre says -------------------------------------------------
 
-    def on_plan_message(self, plan: Plan) -> None:
+    def take(self, plan: m.Plan) -> list[Stored] | None:
+        """The rows of a block whose plan came; None if no plan is awaited for it."""
+        block = self.open.get(plan.no)
+        if plan.epoch != self.epoch or block is None or block.state is not State.PENDING:
+            return None
+        self.outbox.answered(("delta", self.stream, plan.no))
+        self._centre_lives()
+        self.planned = max(self.planned, plan.no)
+        self.on_plan(plan)
+        rows, block.rows, block.state = block.rows, [], State.PLANNED
+        return rows
+
+    def on_plan_message(self, sender: int, plan: m.Plan) -> None:
         if plan.epoch != self.epoch:
             return
-        block = self.open.get(plan.no)
-        if block is not None and block.state is State.PENDING:
-            self.outbox.answered(("delta", self.stream, plan.no))
-            self._centre_lives()
-            self.planned = max(self.planned, plan.no)
-            self.on_plan(plan)
+        if (rows := self.take(plan)) is not None:
             parts = [
                 part
-                for row in block.rows
+                for row in rows
                 if self.entry(row) in plan.keep
                 and (part := start(self.join, row, plan.members)).alive
             ]
-            block.rows, block.state = [], State.PLANNED
             if parts:
-                mine = (self.stream, plan.no)
-                spent = times(len(parts), self.costs.w[self.stream][plan.order[0]])
-                probe = Probe(
-                    mine,
-                    block.tau,
-                    plan.order,
-                    0,
-                    plan.visible,
-                    plan.watermark,
-                    tuple(parts),
-                    spent,
-                )
-                self.outbox.insist(plan.order[0], probe)
+                mine, first = (self.stream, plan.no), plan.order[0]
+                way = (plan.order, 0, plan.visible, plan.watermark, tuple(parts))
+                spent = times(len(parts), self.costs.w[self.stream][first])
+                self.outbox.repeat(first, m.Probe(mine, plan.tau, *way, spent))
             else:
                 self._finish(plan.no)
-        self.advance(plan.watermark)
+        self.on_watermark(plan.watermark)
 
-    def on_wait(self, wait: Wait) -> None:
+    def on_wait(self, sender: int, wait: m.Wait) -> None:
         if wait.epoch == self.epoch:
-            self.outbox.calm(("delta", wait.stream, wait.no))
+            self.outbox.reset_tries(wait.ref)
 
     def advance(self, watermark: float) -> None:
-        """Deletes what no window can reach any more, and says so."""
+        """Deletes what no window can reach any more, and sends the centre its keys."""
         if watermark <= self.watermark:
             return
         self.watermark = watermark
@@ -239,46 +242,36 @@ class Site:
             self._deleted(counts(map(self.entry, gone)))
 
     def _deleted(self, expired: dict[Entry, int]) -> None:
-        message = Expire(self.epoch, self.stream, self.next_expire, self.tau, expired)
+        message = m.Expire(self.epoch, self.stream, self.next_expire, self.tau, expired)
         self.next_expire += 1
-        self.outbox.insist(self.epoch[1], message)
+        self.outbox.repeat(self.epoch[1], message)
 
-    def on_rebuild(self, sender: int, message: Rebuild) -> None:
-        mine = (self.epoch, self.attempt)
+    def on_rebuild(self, sender: int, message: m.Rebuild) -> None:
+        asked = (message.epoch, message.attempt)
         if message.epoch < self.epoch or (
             message.epoch == self.epoch and message.attempt != self.attempt
         ):
-            self.outbox.say(sender, Stale(self.epoch))
+            self.outbox.send(sender, m.Stale(self.epoch))
             return
-        if (message.epoch, message.attempt) != mine:
-            self.epoch, self.attempt = message.epoch, message.attempt
-            self.outbox.forget(Delta, Expire, Announce, Takeover)
+        if asked != (self.epoch, self.attempt):
+            self.epoch, self.attempt = asked
+            self.outbox.forget(m.Delta, m.Expire, m.Announce, m.Takeover)
             self.asked = None
         pending = [no for no, block in self.open.items() if block.state is State.PENDING]
-        self.outbox.say(sender, self._standing(pending))
+        self.outbox.send(sender, self._standing(pending))
         for no in pending:
             self._ask(no)
 
-    def _standing(self, pending: list[int]) -> Standing:
+    def _standing(self, pending: list[int]) -> m.Standing:
         waiting = {row for no in pending for row in self.open[no].rows}
         held = counts(self.entry(row) for row in self.store.rows() if row not in waiting)
-        return Standing(
-            self.epoch,
-            self.attempt,
-            self.stream,
-            held,
-            tuple(pending),
-            self.next,
-            self.planned,
-            self.low,
-            self.first_open,
-            self.next_expire,
-        )
+        numbers = (tuple(pending), self.next, self.planned, self.low, self.first_open)
+        return m.Standing(self.epoch, self.attempt, self.stream, held, *numbers, self.next_expire)
 
     # --- what other sites say -------------------------------------------------
 
-    def on_probe(self, sender: int, probe: Probe) -> None:
-        self.outbox.say(sender, Ack(ref(probe)))
+    def on_probe(self, sender: int, probe: m.Probe) -> None:
+        self.outbox.ack(sender, probe)
         key = (*probe.block, probe.position)
         # Before the watermark every block is done: whatever comes of it is a repetition.
         if key in self.probed or probe.tau < self.watermark:
@@ -288,34 +281,27 @@ class Site:
         joined = self.store.probe(probe.parts, probe.visible[self.stream])
         following = probe.position + 1
         if not joined:
-            self.outbox.insist(probe.block[0], Done(probe.block, probe.tau, probe.spent))
+            self.outbox.repeat(probe.block[0], m.Done(probe.block, probe.tau, probe.spent))
         elif following == len(probe.order):
             self._send_results(probe.block, probe.tau, joined, probe.spent)
         else:
-            onward = Probe(
-                probe.block,
-                probe.tau,
-                probe.order,
-                following,
-                probe.visible,
-                probe.watermark,
-                tuple(joined),
-                probe.spent + times(len(joined), self.costs.w[self.stream][probe.order[following]]),
-            )
-            self.outbox.insist(probe.order[following], onward)
+            to = probe.order[following]
+            spent = probe.spent + times(len(joined), self.costs.w[self.stream][to])
+            onward = replace(probe, position=following, parts=tuple(joined), spent=spent)
+            self.outbox.repeat(to, onward)
 
     def _send_results(
         self, block: tuple[int, int], tau: float, parts: list[Partial], spent: float = 0.0
     ) -> None:
         spent += times(len(parts), self.costs.w[self.stream][self.query_node])
-        message = Deliver(block, tau, self.watermark, results_of(parts), spent)
-        self.outbox.insist(self.query_node, message)
+        message = m.Deliver(block, tau, self.watermark, results_of(parts), spent)
+        self.outbox.repeat(self.query_node, message)
 
-    def on_done(self, sender: int, done: Done) -> None:
-        self.outbox.say(sender, Ack(ref(done)))
+    def on_done(self, sender: int, done: m.Done) -> None:
+        self.outbox.ack(sender, done)
         self._finish(done.block[1], done)
 
-    def _finish(self, no: int, done: Done | None = None) -> None:
+    def _finish(self, no: int, done: m.Done | None = None) -> None:
         block = self.open.get(no)
         if block is not None and block.state is State.PLANNED:
             del self.open[no]
@@ -326,32 +312,32 @@ class Site:
 
     def tick(self) -> None:
         """Looks for another centre once the present one has left too many questions open."""
-        if self.outbox.tries(Delta, Expire, Announce) < self.retry_limit:
+        if self.outbox.tries(m.Delta, m.Expire, m.Announce) < self.retry_limit:
             return
         self.suspects.add(self.epoch[1] if self.asked is None else self.asked)
         if self.suspects.issuperset(self.candidates):
             self.suspects.clear()
         left = [node for node in self.candidates if node not in self.suspects]
-        self.outbox.forget(Takeover)
+        self.outbox.forget(m.Takeover)
         self.asked = self.costs.centre(range(len(self.join)), left)
-        self.outbox.insist(self.asked, Takeover(self.epoch))
-        self.outbox.calm()
+        self.outbox.repeat(self.asked, m.Takeover(self.epoch))
+        self.outbox.reset_tries()
 
-    def on_ack(self, ack: Ack) -> None:
-        if ack.ref[0] == "expire" and ack.ref[1:3] == self.epoch:
+    def on_ack(self, sender: int, ack: m.Ack) -> None:
+        if ack.to[:2] == ("expire", self.epoch):
             self._centre_lives()
 
     def _centre_lives(self) -> None:
         """Nobody need take over; whoever was asked to may be dead and never answer."""
         self.suspects.clear()
         if self.asked is not None:
-            self.outbox.answered(ref(Takeover(self.epoch)), by=self.asked)
+            self.outbox.answered(m.Takeover(self.epoch).ref, by=self.asked)
             self.asked = None
 
-    def on_stale(self, message: Stale) -> None:
+    def on_stale(self, sender: int, message: m.Stale) -> None:
         """This site missed an epoch, which no centre will ask it about again."""
         if message.epoch > self.epoch:
-            self.outbox.insist(message.epoch[1], Takeover(message.epoch))
+            self.outbox.repeat(message.epoch[1], m.Takeover(message.epoch))
 
     def _resume(self, no: int) -> None:
         """The first block after a start without memory says where the numbers are."""
@@ -360,21 +346,10 @@ class Site:
             self.lose_store()
 
     def lose_store(self) -> None:
-        """The rows are gone, and what was under way with them; says so to everyone concerned."""
+        """The rows are gone, and what was under way with them; tells everyone concerned."""
         self.store.clear()
         self.open.clear()
         self.planned = self.next - 1
-        self.outbox.forget(Delta, Expire, Announce)
-        self.outbox.insist(self.query_node, Lost(self.stream))
-        self.outbox.insist(self.epoch[1], Takeover(self.epoch))
-
-
-def results_of(parts: Sequence[Partial]) -> tuple[Result, ...]:
-    """Complete combinations as results."""
-    return tuple(
-        Result(
-            tuple(m for m, end in enumerate(part.ends) if part.newest <= end),
-            tuple(row for row in part.rows if row is not None),
-        )
-        for part in parts
-    )
+        self.outbox.forget(m.Delta, m.Expire, m.Announce)
+        self.outbox.repeat(self.query_node, m.Lost(self.stream))
+        self.outbox.repeat(self.epoch[1], m.Takeover(self.epoch))

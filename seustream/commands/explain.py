@@ -13,7 +13,7 @@ from compiler.plan.logical import Query
 from compiler.plan.pipeline import STAGES, Compilation
 from engine.pattern import explain as patterns
 from engine.pattern.picture import picture
-from engine.sites.errors import MultiJoinError
+from engine.sites.errors import SitesError
 from engine.sites.explain import BadRecord, Block, load
 from seustream import sites
 from seustream.commands.apas import explain_apas, is_apas
@@ -132,7 +132,7 @@ def _sites(c: Compilation, arguments: argparse.Namespace) -> str:
     for query in wanted:
         try:
             sites.outline(query)
-        except MultiJoinError as error:
+        except SitesError as error:
             problems[query.name] = error
     if len(problems) == len(wanted):
         first = next(iter(problems.values()))

@@ -11,9 +11,9 @@ import pytest
 from compiler.plan.pipeline import compile_text
 from engine.sites.costs import UnitCosts
 from engine.sites.explain import save, watch
+from engine.sites.network import Network
 from engine.sites.node import Layout
 from engine.sites.queries import join_of
-from engine.sites.transport import Network
 from seustream.cli import main
 from tests.engine.sites.running import block, feed
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from cosim.bridge.client import BridgeClient
 from engine.sites.device_store import DeviceStore
 from engine.sites.model import Join
+from engine.sites.network import Faults, Network
 from engine.sites.node import Layout
-from engine.sites.transport import Network
-from engine.sites.weather import Weather
 from tests.cosim.bridge.serving import bridge
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
@@ -31,7 +30,7 @@ def test_three_sites_behind_three_bridges(tmp_path: Path) -> None:
             devices.append(stack.enter_context(client.device()))
         net = Network(
             Layout(join, costs(random.Random(1), 4), 3),
-            Weather(20, 0.1, 0.1),
+            Faults(20, 0.1, 0.1),
             stores=lambda site: DeviceStore(join, site, devices[site]),
         )
         feed(net, blocks)

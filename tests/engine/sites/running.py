@@ -1,4 +1,4 @@
-"""Drives simulated runs: blocks in, weather and mishaps as they come, results out."""
+"""Drives simulated runs: blocks in, faults and mishaps as they come, results out."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from engine.sites.centre import Centre
 from engine.sites.costs import UnitCosts
-from engine.sites.model import BlockRows, Join, Row
+from engine.sites.keys import Key
+from engine.sites.model import BlockRows, Entry, Join, Row
+from engine.sites.network import NO_FAULTS, Faults, Network
 from engine.sites.node import Layout
 from engine.sites.site import Site
 from engine.sites.synopsis import Kind
-from engine.sites.transport import Network
-from engine.sites.weather import CLEAR, Weather
 from tests.engine.sites.oracle import Combination, answer, random_blocks, random_windows
 
 
@@ -25,11 +25,11 @@ def costs(chance: random.Random, nodes: int) -> UnitCosts:
 
 
 def network(
-    join: Join, seed: int = 0, weather: Weather = CLEAR, planner: str = "auto", **options: object
+    join: Join, seed: int = 0, faults: Faults = NO_FAULTS, planner: str = "auto", **options: object
 ) -> Network:
     n = len(join)
     layout = Layout(join, costs(random.Random(seed), n + 1), n, planner)
-    return Network(replace(layout, **options), weather, seed)  # type: ignore[arg-type]
+    return Network(replace(layout, **options), faults, seed)  # type: ignore[arg-type]
 
 
 def found(net: Network, member: int = 0) -> list[Combination]:
@@ -79,12 +79,12 @@ def stormy(
     chance = random.Random(seed)
     n = chance.choice([2, 3, 3, 4])
     windows, blocks = random_windows(chance, n), random_blocks(chance, n)
-    weather = Weather(
+    faults = Faults(
         chance.choice([0, 5, 30, 60]), chance.choice([0, 0.1, 0.3]), chance.choice([0, 0.2])
     )
     options: dict[str, object] = {"strategy": strategy}
     options |= {} if kind is None else {"kind": kind}
-    net = network(Join.on_one_key(windows), seed, weather, **options)
+    net = network(Join.on_one_key(windows), seed, faults, **options)
     for one in blocks:
         net.submit(one)
         for _ in range(net.mail.chance.randint(0, 12)):
@@ -98,3 +98,8 @@ def stormy(
     net.run(most=60_000)
     assert found(net) == answer(windows, blocks), seed
     return net
+
+
+def of_values(values: dict[Key, int]) -> dict[Entry, int]:
+    """A synopsis vector over one class, from plain values."""
+    return {(value,): count for value, count in values.items() if count}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from engine.sites.batches import BlockNumbers, blocks_of_batch
-from engine.sites.errors import MultiJoinError
+from engine.sites.errors import SitesError
 from engine.sites.model import BlockRows, Join
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import feed, found, network
@@ -84,5 +84,5 @@ def test_a_torn_line_was_never_used(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused(line: str, tmp_path: Path) -> None:
     path = tmp_path / "n"
     path.write_text(f"[0, 0, 10, 0]\n{line}\n")
-    with pytest.raises(MultiJoinError, match=":2: not the next block number"):
+    with pytest.raises(SitesError, match=":2: not the next block number"):
         BlockNumbers(path)

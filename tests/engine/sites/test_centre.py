@@ -109,11 +109,11 @@ def test_a_centre_that_forgot_its_epoch_goes_one_further() -> None:
     assert not again.active
     again.on_delta(0, delta(5))
     assert again.epoch == (2, 0)
-    again.on_stale(Stale((2, 0)))
+    again.on_stale(1, Stale((2, 0)))
     assert again.epoch == (3, 0)
-    again.on_stale(Stale((2, 0)))
+    again.on_stale(1, Stale((2, 0)))
     assert again.epoch == (3, 0)
-    again.on_stale(Stale((7, 1)))
+    again.on_stale(1, Stale((7, 1)))
     assert (again.active, again.epoch) == (False, (7, 1))
 
 

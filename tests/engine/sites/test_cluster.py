@@ -13,11 +13,11 @@ import pytest
 
 from engine.sites import process
 from engine.sites.cluster import Cluster, ClusterError
+from engine.sites.codec import Malformed, encode
 from engine.sites.messages import Delta, Done
 from engine.sites.model import BlockRows, Join, Row
 from engine.sites.node import Layout
 from engine.sites.process import Plan
-from engine.sites.wire import Malformed, encode
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
 

@@ -14,10 +14,9 @@ from engine.sites import device_store
 from engine.sites.device_store import DeviceStore
 from engine.sites.errors import BadQuery
 from engine.sites.model import Join, Stored, Stream, start
+from engine.sites.network import Faults, Network
 from engine.sites.node import Layout
 from engine.sites.store import RowStore
-from engine.sites.transport import Network
-from engine.sites.weather import Weather
 from hdl.config import CONFIGURATIONS
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
@@ -73,7 +72,7 @@ def test_sites_that_are_devices(seed: int) -> None:
     layout = Layout(join, costs(random.Random(seed), 4), 3)
     net = Network(
         layout,
-        Weather(20, 0.1, 0.1),
+        Faults(20, 0.1, 0.1),
         seed,
         stores=lambda k: DeviceStore(join, k, GoldenDevice(CONFIGURATIONS["default"])),
     )

@@ -12,6 +12,7 @@ from engine.sites.ledger import Ledger
 from engine.sites.messages import (
     Ack,
     Announce,
+    Changes,
     Deliver,
     Delta,
     Expire,
@@ -21,11 +22,10 @@ from engine.sites.messages import (
     Probe,
     Ship,
     Standing,
-    Told,
 )
 from engine.sites.model import Join, Partial, Result, Stored, start
+from engine.sites.network import Network
 from engine.sites.node import Layout
-from engine.sites.transport import Network
 from tests.engine.sites.running import block
 
 ROW = Stored((0, 0, 0), (1,), 0, 0, (math.inf,))
@@ -64,7 +64,7 @@ def test_repetitions_count_in_reality_only() -> None:
 
 
 def test_what_is_counted_of_a_hub() -> None:
-    told = Told((1, 0), 0, 0, 0, {(1,): -2, (2,): 1}, {(2,): 1, (3,): 1})
+    told = Changes((1, 0), 0, 0, 0, {(1,): -2, (2,): 1}, {(2,): 1, (3,): 1})
     assert Ledger(N).units(told) == 0.75
     announce = Announce((1, 0), 0, 0, 0, 5, 3, 0, 0, 0.0, 0)
     assert (Ledger(N).units(announce), Ledger(N, "real").units(announce)) == (0, 0.25)

@@ -7,9 +7,8 @@ import math
 
 import pytest
 
-from engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj
+from engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj, setting
 from engine.sites.planner import PLANNERS
-from engine.sites.setting import setting
 
 NAMES = ("subset_dp", "smjh", "two_pass")
 EXACT = {

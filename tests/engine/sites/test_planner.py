@@ -24,7 +24,8 @@ from engine.sites.planner import (
     subset_dp,
     two_pass,
 )
-from engine.sites.sizes import Synopses, of_values
+from engine.sites.synopsis import Synopses
+from tests.engine.sites.running import of_values
 
 
 def instance(seed: int, n: int | None = None, dearest: int = 10) -> Task:

@@ -10,8 +10,8 @@ import pytest
 from compiler.plan.pipeline import compile_text
 from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from engine.sites.model import Join
+from engine.sites.network import Faults
 from engine.sites.queries import blocks_of, join_of
-from engine.sites.weather import Weather
 from tests.engine.sites.running import feed, network
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(9)); CREATE STREAM T (f varchar(5));"
@@ -59,7 +59,7 @@ def test_against_duckdb(name: str, seed: int) -> None:
     ranges = ", ".join(f"RANGE {window}" for window in windows)
     made = join(f"SELECT * FROM {sources} WHERE {condition} WINDOW {ranges};")
     tables = [rows(seed, source.strip()[0]) for source in sources.split(",")]
-    net = network(made, seed, Weather(20, 0.1, 0.1))
+    net = network(made, seed, Faults(20, 0.1, 0.1))
     blocks = [block for k, table in enumerate(tables) for block in blocks_of(made, k, table)]
     feed(net, sorted(blocks, key=lambda block: block.tau))
     found = sorted(tuple(row.payload[0] for row in result.rows) for _, result in net.results)

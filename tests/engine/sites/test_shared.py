@@ -10,9 +10,8 @@ import pytest
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import BadQuery
 from engine.sites.model import BlockRows, Join, Row, Stream, Tid
+from engine.sites.network import NO_FAULTS, Faults, Network
 from engine.sites.shared import SharedLayout, SharedNode, groups
-from engine.sites.shared_network import SharedNetwork
-from engine.sites.weather import CLEAR, Weather
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import INF, costs
 
@@ -88,14 +87,14 @@ def run(
     queries: list[Join],
     given: list[BlockRows],
     seed: int,
-    weather: Weather = CLEAR,
+    faults: Faults = NO_FAULTS,
     crash: float = 0.0,
-) -> SharedNetwork:
+) -> Network:
     layout = SharedLayout(SITES, tuple(queries), costs(random.Random(seed), 5), 4)
-    net = SharedNetwork(layout, weather, seed)
+    net = Network(layout, faults, seed)
     for block in given:
         net.submit(block)
-        if weather == CLEAR:
+        if faults == NO_FAULTS:
             net.run()
         else:
             for _ in range(net.mail.chance.randint(0, 12)):
@@ -106,11 +105,11 @@ def run(
     return net
 
 
-def found(net: SharedNetwork, q: int) -> list[tuple[Tid, ...]]:
+def found(net: Network, q: int) -> list[tuple[Tid, ...]]:
     return sorted(tids for number, tids in net.results if number == q)
 
 
-def told(net: SharedNetwork) -> float:
+def told(net: Network) -> float:
     return sum(c.cost for c in net.ledger.charges if c.kind in ("delta", "plan", "expire"))
 
 
@@ -134,7 +133,7 @@ def test_statement_43_in_bad_weather_with_crashes(first: int) -> None:
     for seed in range(first, first + 20):
         chance = random.Random(seed)
         queries, given = several(chance), blocks(chance)
-        net = run(queries, given, seed, Weather(30, 0.1, 0.1), crash=0.05)
+        net = run(queries, given, seed, Faults(30, 0.1, 0.1), crash=0.05)
         for q, join in enumerate(queries):
             assert found(net, q) == expected(join, given), (seed, q)
 
@@ -160,7 +159,7 @@ def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
     """Two queries that differ in what R meets: its keys are told, planned and deleted once."""
     queries = [query("RS", [1, 1], "R.a=S.a"), query("RT", [4, 1], "R.a=T.a")]
     near_s = [[0 if a == b else 1 if 1 in (a, b) else 3 for b in range(5)] for a in range(5)]
-    net = SharedNetwork(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
+    net = Network(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
     seen: list[tuple[str, int]] = []
     receive = SharedNode.receive
 

@@ -12,8 +12,7 @@ from engine.sites.costs import UnitCosts
 from engine.sites.errors import BlockGap, FeederBlocked, LateBlock
 from engine.sites.messages import Ack, Deliver, Probe
 from engine.sites.model import BlockRows, Join, Stored, start
-from engine.sites.transport import Network
-from engine.sites.weather import CLEAR, Weather
+from engine.sites.network import NO_FAULTS, Faults, Network
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -172,7 +171,7 @@ def test_statement_43_queries_that_share(seed: int) -> None:
     members = tuple(tuple(random_windows(chance, 3)) for _ in range(3))
     streams, equal = Join.on_one_key([INF] * 3).streams, Join.on_one_key([INF] * 3).equal
     blocks = random_blocks(chance, 3)
-    shared = network(Join(streams, equal, members), seed, Weather(10, 0.1, 0.1))
+    shared = network(Join(streams, equal, members), seed, Faults(10, 0.1, 0.1))
     feed(shared, blocks)
     apart = 0.0
     for member, windows in enumerate(members):
@@ -239,7 +238,7 @@ def test_statement_47_same_seed_same_ledger() -> None:
 
 
 def test_clear_weather_repeats_nothing() -> None:
-    net = network(Join.on_one_key([3, 3, 3]), 1, CLEAR)
+    net = network(Join.on_one_key([3, 3, 3]), 1, NO_FAULTS)
     feed(net, random_blocks(random.Random(1), 3), lockstep=True)
     assert rebuilds(net) == 0
 

@@ -11,7 +11,6 @@ import pytest
 from engine.sites.errors import SynopsisUnderflow
 from engine.sites.keys import Key
 from engine.sites.model import Join
-from engine.sites.sizes import Synopses, of_values
 from engine.sites.synopsis import (
     SATURATED,
     CountingBloom,
@@ -19,8 +18,10 @@ from engine.sites.synopsis import (
     Exact,
     Hashed,
     Kind,
+    Synopses,
     overlap,
 )
+from tests.engine.sites.running import of_values
 
 KINDS = [Exact(), Hashed(16), CountMin(3, 20), CountingBloom(2, 64)]
 

@@ -9,9 +9,9 @@ import pytest
 
 from engine.sites.model import Join, Stream
 from engine.sites.planner import Task, subset_dp
-from engine.sites.sizes import Synopses, of_values
-from engine.sites.synopsis import Hashed
+from engine.sites.synopsis import Hashed, Synopses
 from tests.engine.sites import animals
+from tests.engine.sites.running import of_values
 
 
 def task(known: Synopses, counts: dict[tuple[int | float | str | bytes, ...], int]) -> Task:

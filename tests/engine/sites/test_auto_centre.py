@@ -1,4 +1,4 @@
-"""`strategy=auto` among whole nodes: answers by definition whatever the weather and the mishaps, and
+"""`strategy=auto` among whole nodes: answers by definition whatever the faults and the mishaps, and
 never dearer than the best hub but for the moves, by the ledger of what was really sent."""
 
 from __future__ import annotations
@@ -8,18 +8,15 @@ import random
 
 import pytest
 
-from engine.sites.adaptive import Adaptive
-from engine.sites.adaptive_centre import AdaptiveCentre
+from engine.sites.auto import AutoCentre
 from engine.sites.costs import UnitCosts
-from engine.sites.lockstep import Terms
+from engine.sites.lockstep import Auto, Setting, Terms, setting
 from engine.sites.messages import Joined, Message
 from engine.sites.model import BlockRows, Join, Row
+from engine.sites.network import NO_FAULTS, Faults, Network
 from engine.sites.node import Layout
 from engine.sites.planner import auto
-from engine.sites.setting import Setting, setting
 from engine.sites.synopsis import CountMin, Hashed, Kind
-from engine.sites.transport import Network
-from engine.sites.weather import CLEAR, Weather
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -33,7 +30,7 @@ from tests.engine.sites.running import (
     sites,
     stormy,
 )
-from tests.engine.sites.test_adaptive import workload
+from tests.engine.sites.test_lockstep_auto import workload
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
@@ -42,7 +39,7 @@ def test_statement_27_44_auto_in_bad_weather(first: int) -> None:
     for seed in range(first, first + 100):
         net = stormy(seed, strategy="auto")
         centre = leader(net)
-        assert isinstance(centre, AdaptiveCentre)
+        assert isinstance(centre, AutoCentre)
         hubs += centre.account.hub is not None
     assert hubs > 20
 
@@ -62,15 +59,15 @@ def test_auto_at_length(first: int) -> None:
         stormy(seed, crash=0.1 * (seed % 2), strategy="auto")
 
 
-def lockstep(of: Setting, terms: Terms, weather: Weather = CLEAR, seed: int = 0) -> Network:
-    """The nodes of a setting; in clear weather each block done before the next comes, and sites
+def lockstep(of: Setting, terms: Terms, faults: Faults = NO_FAULTS, seed: int = 0) -> Network:
+    """The nodes of a setting; in clear faults each block done before the next comes, and sites
     deleting what each unit of time ends."""
     join = Join.on_one_key([terms.window] * of.n)
     layout = Layout(join, of.costs, of.query_node, deliver=terms.deliver, strategy="auto")
-    net = Network(layout, weather, seed)
+    net = Network(layout, faults, seed)
     spent = _Hubs(of, terms)
     for t, unit in enumerate(of.keys):
-        if weather == CLEAR:
+        if faults == NO_FAULTS:
             for site in sites(net):
                 site.tau = t if t else site.tau
                 site.advance(t)
@@ -79,7 +76,7 @@ def lockstep(of: Setting, terms: Terms, weather: Weather = CLEAR, seed: int = 0)
         for i, keys in enumerate(unit):
             net.submit(block(i, t, *keys))
             spent.saw(t, i, keys)
-            if weather == CLEAR:
+            if faults == NO_FAULTS:
                 net.run()
                 assert net.ledger is not None
                 assert net.ledger.total - net.ledger.moved <= spent.best + 1e-6, (seed, t, i)
@@ -131,17 +128,17 @@ def small(seed: int) -> Setting:
 
 @pytest.mark.parametrize("first", range(0, 160, 40))
 def test_never_above_shipping_everything_but_for_the_moves(first: int) -> None:
-    """By the ledger, after every block; in bad weather at the end: with messages lost, repeated and
+    """By the ledger, after every block; in bad faults at the end: with messages lost, repeated and
     late, the account holds the most that is under way."""
     moved = stayed = 0
     for seed in range(first, first + 40):
         terms = Terms(random.Random(seed).choice([INF, 0, 3]), seed % 3 > 0)
-        net = lockstep(small(seed), terms, CLEAR, seed)
+        net = lockstep(small(seed), terms, NO_FAULTS, seed)
         centre = leader(net)
-        assert isinstance(centre, AdaptiveCentre)
+        assert isinstance(centre, AutoCentre)
         moved += centre.account.hub is not None
         stayed += centre.account.hub is None and centre.account.spent > 0
-        lockstep(small(seed), terms, Weather(30, 0.1, 0.1), seed)
+        lockstep(small(seed), terms, Faults(30, 0.1, 0.1), seed)
     assert moved > 5
     assert stayed > 2
 
@@ -151,12 +148,12 @@ def test_the_nodes_do_what_the_experiment_says(seed: int) -> None:
     """Without a window both know everything exactly: charge by charge the same."""
     of = setting(seed, 3, units=6)
     net = lockstep(of, Terms())
-    run = Adaptive(of, Terms(), auto)
+    run = Auto(of, Terms(), auto)
     run.run()
     assert net.ledger is not None
     assert net.ledger.total - net.ledger.moved == run.account.spent
     centre = leader(net)
-    assert isinstance(centre, AdaptiveCentre)
+    assert isinstance(centre, AutoCentre)
     assert (centre.account.hub, centre.account.moves) == (run.account.hub, run.account.moves)
     assert centre.account.hubs == run.account.hubs
 
@@ -164,7 +161,7 @@ def test_the_nodes_do_what_the_experiment_says(seed: int) -> None:
 def test_with_a_window_planned_joins_stay() -> None:
     net = lockstep(setting(8000, 8, units=8), Terms(3))
     centre = leader(net)
-    assert isinstance(centre, AdaptiveCentre)
+    assert isinstance(centre, AutoCentre)
     assert (centre.account.hub, centre.account.moved) == (None, 0)
     assert net.ledger is not None
     assert "ship" not in {charge.kind for charge in net.ledger.charges}
@@ -175,13 +172,13 @@ def test_the_account_outlives_its_centre() -> None:
     net = network(Join.on_one_key([INF] * 3), 2, strategy="auto")
     feed(net, blocks, lockstep=True)
     before = leader(net)
-    assert isinstance(before, AdaptiveCentre)
+    assert isinstance(before, AutoCentre)
     known = (before.account.spent, before.account.hub)
     assert known[1] is not None
     net.crash_centre(before.node, net.now)
     feed(net, [block(0, 5)], lockstep=True)
     after = leader(net)
-    assert isinstance(after, AdaptiveCentre)
+    assert isinstance(after, AutoCentre)
     assert after.epoch > before.epoch
     assert after.account.hub == known[1]
     assert after.account.spent == pytest.approx(known[0], abs=40)
@@ -205,7 +202,7 @@ def test_several_classes() -> None:
             for s, columns in zip(streams, (("a",), ("a", "b"), ("b",)), strict=True)
         )
         join = Join(chained, (((0, "a"), (1, "a")), ((1, "b"), (2, "b"))))
-        net = network(join, seed, Weather(20, 0.1, 0.1), strategy="auto")
+        net = network(join, seed, Faults(20, 0.1, 0.1), strategy="auto")
         blocks = [
             BlockRows(
                 k,
@@ -243,12 +240,12 @@ def test_without_a_rule_it_is_found_out(what: str, monkeypatch: pytest.MonkeyPat
     """A hub that sends every result there is breaks the bound; one that fetches nothing, the
     answer."""
     if what == "forward":
-        monkeypatch.setattr("engine.sites.strategy.Account.most_results", lambda *_: INF)
+        monkeypatch.setattr("engine.sites.account.Account.most_results", lambda *_: INF)
     else:
-        monkeypatch.setattr("engine.sites.hub._Replica.has", lambda *_: True)
+        monkeypatch.setattr("engine.sites.auto._Replica.has", lambda *_: True)
     with pytest.raises(AssertionError):  # noqa: PT012
         for seed in range(60):
-            lockstep(small(seed), Terms(INF, deliver=True), CLEAR, seed)
+            lockstep(small(seed), Terms(INF, deliver=True), NO_FAULTS, seed)
 
 
 def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
@@ -290,7 +287,7 @@ def test_statement_37_a_block_without_a_way_waits_for_one() -> None:
         net.step()
     assert found(net) == []
     centre = leader(net)
-    assert isinstance(centre, AdaptiveCentre)
+    assert isinstance(centre, AutoCentre)
     assert centre.deciding is not None
     net.set_costs(UnitCosts.of([[0, 1, 1], [1, 0, 1], [1, 1, 0]]))
     net.run()

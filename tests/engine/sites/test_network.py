@@ -11,11 +11,10 @@ import pytest
 
 from engine.sites.messages import Delta, Expire, Message, Plan, Rebuild
 from engine.sites.model import Join
+from engine.sites.network import Faults, Network
 from engine.sites.node import Layout
 from engine.sites.site import Site
 from engine.sites.synopsis import CountingBloom, CountMin, Hashed, Kind
-from engine.sites.transport import Network
-from engine.sites.weather import Weather
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
@@ -57,7 +56,7 @@ def test_a_centre_that_stays_dead(first: int) -> None:
     for seed in range(first, first + 10):
         chance = random.Random(seed)
         windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-        net = network(Join.on_one_key(windows), seed, Weather(60, 0.2, 0.1), retry_limit=2)
+        net = network(Join.on_one_key(windows), seed, Faults(60, 0.2, 0.1), retry_limit=2)
         third = len(blocks) // 3
         feed(net, blocks[:third])
         net.crash_centre(max(site.epoch for site in sites(net))[1], INF)
@@ -77,7 +76,7 @@ def test_statement_27_29_at_length(first: int) -> None:
 def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> None:
     chance = random.Random(seed)
     windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-    net = network(Join.on_one_key(windows), seed, Weather(10, 0.05, 0.05))
+    net = network(Join.on_one_key(windows), seed, Faults(10, 0.05, 0.05))
     crashes = 0
 
     def watch(sender: int, to: int, message: Message) -> bool:
@@ -175,8 +174,8 @@ def _latest_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_fence(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Site.on_plan_message
 
-    def anything(self: Site, message: Plan) -> None:
-        plan(self, replace(message, epoch=self.epoch))
+    def anything(self: Site, sender: int, message: Plan) -> None:
+        plan(self, sender, replace(message, epoch=self.epoch))
 
     monkeypatch.setattr(Site, "on_plan_message", anything)
 

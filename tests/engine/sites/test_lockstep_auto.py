@@ -9,13 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.sites.adaptive import run_auto
-from engine.sites.baselines import run_hub
+from engine.sites.account import Account
 from engine.sites.costs import UnitCosts
-from engine.sites.lockstep import Terms, run_smj
+from engine.sites.lockstep import Setting, Terms, run_auto, run_hub, run_smj, setting
 from engine.sites.planner import auto, smjh
-from engine.sites.setting import Setting, setting
-from engine.sites.strategy import Account
 
 
 def test_statement_44_hub_without_window_planned_joins_with() -> None:

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
+from engine.sites.codec import Malformed, decode, encode
 from engine.sites.messages import Message
 from engine.sites.model import Join, Row, Stored
+from engine.sites.network import Faults
 from engine.sites.synopsis import CountMin
-from engine.sites.weather import Weather
-from engine.sites.wire import Malformed, decode, encode
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import feed, network
 
@@ -20,12 +20,12 @@ from tests.engine.sites.running import feed, network
     ("strategy", "wanted"),
     [
         ("planned", {"Delta", "Plan", "Probe", "Deliver", "Done", "Expire", "Ack", "Rebuild"}),
-        ("auto", {"Announce", "Tell", "Told", "Ship", "Fetch", "Fetched", "Joined", "Led"}),
+        ("auto", {"Announce", "Ask", "Changes", "Ship", "Fetch", "Fetched", "Joined", "NewEpoch"}),
     ],
 )
 def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str]) -> None:
-    weather = Weather(30, 0.1, 0.1)
-    net = network(Join.on_one_key([2, 3, math.inf]), 5, weather, strategy=strategy)
+    faults = Faults(30, 0.1, 0.1)
+    net = network(Join.on_one_key([2, 3, math.inf]), 5, faults, strategy=strategy)
     kinds: set[str] = set()
 
     def check(sender: int, to: int, message: Message) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from engine.sites.auto import Hub
 from engine.sites.costs import UnitCosts
-from engine.sites.hub import Hub
 from engine.sites.messages import (
     Ack,
     Deliver,
@@ -14,8 +14,8 @@ from engine.sites.messages import (
     Fetched,
     Forward,
     Joined,
-    Led,
     Message,
+    NewEpoch,
     Ship,
 )
 from engine.sites.model import Join, Stored
@@ -94,9 +94,9 @@ def test_who_waits_asks_the_next_centre() -> None:
     of = full()
     of.on_ship(2, ship(2, 0, (0, 0, -1), most=0))
     said(of)
-    of.on_led(1, Led((2, 1)))
+    of.on_new_epoch(1, NewEpoch((2, 1)))
     ack, (to, asked) = said(of)
-    assert ack == (1, Ack(("led", 2, 1)))
+    assert ack == (1, Ack(("led", (2, 1))))
     assert (to, asked) == (1, Joined((2, 1), (2, 0), 0, 1, delivered=False))
     of.on_forward(1, Forward((2, 0), HUB))
     ((to, sent),) = said(of)
@@ -110,7 +110,7 @@ def test_what_comes_twice_is_joined_once() -> None:
     of.on_ship(2, ship(2, 0, (0, 0, -1)))
     assert said(of) == []
     of.on_ship(1, ship(2, 0, (0, 0, -1)))
-    assert said(of) == [(1, Ack(("ship", 2, 0)))]
+    assert said(of) == [(1, Ack(("ship", (2, 0))))]
 
 
 def test_memory_follows_the_watermark() -> None:

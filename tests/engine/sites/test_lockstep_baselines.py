@@ -6,10 +6,8 @@ import math
 
 import pytest
 
-from engine.sites.baselines import bits, run_bloom, run_hub
-from engine.sites.lockstep import Terms, run_lottery, run_smj
+from engine.sites.lockstep import Terms, bits, run_bloom, run_hub, run_lottery, run_smj, setting
 from engine.sites.planner import subset_dp
-from engine.sites.setting import setting
 
 SEEDS = 100
 EXPECTED = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from engine.sites.lottery import Lottery
+from engine.sites.lockstep import Memory
 from tests.engine.sites import animals
 
 
 def test_statement_06_costs_and_shares() -> None:
-    known, lottery = animals.synopses(), Lottery(3)
+    known, lottery = animals.synopses(), Memory(3)
     costs, shares, first_stops = [], [], []
     for keys in (animals.FIRST, animals.SECOND, (4, 4)):
         trip = lottery.route(1, animals.block(keys), known)
@@ -23,7 +23,7 @@ def test_statement_06_costs_and_shares() -> None:
 
 
 def test_what_is_used_up_goes_no_further() -> None:
-    trip = Lottery(3).route(1, animals.block((8,)), animals.synopses())
+    trip = Memory(3).route(1, animals.block((8,)), animals.synopses())
     assert not trip.through
     assert trip.results == 0
     assert trip.cost(animals.COSTS, 0) == 18

@@ -1,0 +1,100 @@
+"""The codec of everything that crosses between nodes: values as JSON, read with suspicion.
+
+What JSON lacks is an object with one member: the type's name, and its fields in order.
+
+    (1, inf, b"k")            [1, {"float": "inf"}, {"bytes": "aw=="}]
+    Done((0, 3), 5.0)         {"Done": [[0, 3], 5.0, 0.0, 0]}
+
+Only the types listed here are read, and only with as many fields as they have. Nothing executable
+crosses: conditions are sent as the text of their query.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import decimal
+import json
+import math
+from typing import Any
+
+from engine.sites.costs import UnitCosts
+from engine.sites.errors import SitesError
+from engine.sites.explain import Block
+from engine.sites.messages import MESSAGES, AccountState, ToHub
+from engine.sites.model import BlockRows, Partial, Result, Row, Stored, Stream
+from engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
+
+_KINDS: dict[str, type[Any]] = MESSAGES | {
+    kind.__name__: kind
+    for kind in (
+        *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),
+        *(Exact, Hashed, CountMin, CountingBloom),
+    )
+}
+_FIELDS = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
+_READ: dict[str, Any] = {
+    "float": float,
+    "bytes": lambda of: base64.b64decode(of, validate=True),
+    "set": lambda of: frozenset(map(_value, of)),
+    "map": lambda of: {_value(k): _value(v) for k, v in of},
+    "Decimal": decimal.Decimal,
+    **{kind.__name__: kind.fromisoformat for kind in (datetime.date, datetime.time)},
+    "datetime": datetime.datetime.fromisoformat,
+    "timedelta": lambda of: datetime.timedelta(*of),
+}
+
+
+class Malformed(SitesError):
+    """Bytes that are no message."""
+
+
+def encode(value: object) -> bytes:
+    return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False).encode()
+
+
+def decode(data: bytes) -> Any:
+    try:
+        return _value(json.loads(data))
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+        raise Malformed(f"no message: {error}") from None
+
+
+def _plain(value: Any) -> object:
+    kind = type(value)
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if kind in (tuple, list):
+        return [_plain(part) for part in value]
+    if kind in _FIELDS:
+        return {kind.__name__: [_plain(getattr(value, field)) for field in _FIELDS[kind]]}
+    if kind is dict:
+        return {"map": [[_plain(k), _plain(v)] for k, v in value.items()]}
+    if kind is bytes:
+        return {"bytes": base64.b64encode(value).decode()}
+    if kind is frozenset:
+        return {"set": [_plain(part) for part in value]}
+    if kind in (datetime.date, datetime.time, datetime.datetime):
+        return {kind.__name__: value.isoformat()}
+    if kind is datetime.timedelta:
+        return {"timedelta": [value.days, value.seconds, value.microseconds]}
+    if kind is decimal.Decimal:
+        return {"Decimal": str(value)}
+    raise Malformed(f"a {kind.__name__} does not cross between nodes")
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return tuple([_value(part) for part in plain])
+    if not isinstance(plain, dict):
+        return plain
+    ((name, of),) = plain.items()
+    if name in _READ:
+        return _READ[name](of)
+    kind = _KINDS[name]
+    if not isinstance(of, list) or len(of) != len(_FIELDS[kind]):
+        raise ValueError(f"{name} has other members")
+    return kind(*map(_value, of))

@@ -1,0 +1,159 @@
+"""A simulated network: nodes in one process; messages late, lost and repeated, nodes that crash, all
+drawn from a seed."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.sites.costs import UnitCosts
+from engine.sites.ledger import Ledger
+from engine.sites.model import BlockRows
+from engine.sites.node import Layout, Node
+from engine.sites.shared import SharedLayout
+from engine.sites.store import Store
+
+Passes = Callable[[int, int, Any], bool]
+"""Whether a message from one node to another gets through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How bad the network is: the longest delay, and the parts lost and repeated."""
+
+    delay: int = 0
+    loss: float = 0.0
+    repeat: float = 0.0
+
+
+NO_FAULTS = Faults()
+
+
+class Mail:
+    """Messages under way. One from a node to itself arrives at once, and arrives."""
+
+    def __init__(self, faults: Faults, seed: int) -> None:
+        self.faults, self.chance = faults, random.Random(seed)
+        self._count = itertools.count()
+        self._under_way: list[tuple[float, int, int, int, Any]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._under_way)
+
+    def post(self, now: float, sender: int, to: int, parcel: object) -> None:
+        here, copies = sender == to, 1
+        if not here:
+            copies -= self.chance.random() < self.faults.loss
+            copies += self.chance.random() < self.faults.repeat
+        for _ in range(copies):
+            late = 0 if here else self.chance.randint(0, self.faults.delay)
+            heapq.heappush(self._under_way, (now + late, next(self._count), sender, to, parcel))
+
+    def arrived(self, until: float) -> tuple[float, int, int, Any] | None:
+        """The next parcel that arrives up to a time: when, from whom, to whom, and what."""
+        if not self._under_way or self._under_way[0][0] > until:
+            return None
+        at, _, sender, to, parcel = heapq.heappop(self._under_way)
+        return at, sender, to, parcel
+
+
+@dataclass
+class Network:
+    """Nodes in one process and the messages between them. Time moves from event to event. `stores`
+    gives a site's store where it is not to be in memory. `results` are what the nodes emit: member
+    and result of one join; number and rows, by site, of several queries."""
+
+    layout: Layout | SharedLayout
+    faults: Faults = NO_FAULTS
+    seed: int = 0
+    ledger: Ledger = field(default_factory=lambda: Ledger(0))
+    results: list[tuple[int, Any]] = field(default_factory=list)
+    passes: Passes = lambda sender, to, message: True
+    stores: Callable[[int], Store | None] = lambda site: None
+
+    def __post_init__(self) -> None:
+        self.now, self.next_tick = 0.0, self.layout.retry / 2
+        self.costs = self.layout.costs
+        self.mail = Mail(self.faults, self.seed)
+        self.nodes: dict[int, Any] = {
+            number: self.layout.node(
+                number,
+                lambda number, result: self.results.append((number, result)),
+                self.stores(number) if number < self.layout.sources else None,
+            )
+            for number in self.layout.nodes
+        }
+        self.down: dict[int, float] = {}
+        self.lives: dict[int, int] = {}
+        if not self.ledger.n:
+            self.ledger = Ledger(self.layout.sources, deliver=self.layout.deliver)
+
+    # --- what a user does -------------------------------------------------------
+
+    def submit(self, block: BlockRows, feeder: int | None = None) -> None:
+        """Hands a block to its site; from a feeder on another node, what that costs is counted."""
+        self.nodes[block.stream].submit(block, self.now)
+        if feeder is not None:
+            self.ledger.ingest(feeder, block.stream, len(block.rows), self.costs)
+        self._post(block.stream)
+
+    def set_costs(self, costs: UnitCosts, nodes: Iterable[int] | None = None) -> None:
+        """New unit costs reach some nodes now, the others perhaps later."""
+        self.costs = costs
+        for number in self.nodes if nodes is None else nodes:
+            self.nodes[number].set_costs(costs)
+            self._post(number)
+
+    def crash_centre(self, node: int, until: float) -> None:
+        """The centre there dies and comes back at a time, remembering nothing."""
+        self.lives[node] = self.lives.get(node, 0) + 1
+        self.nodes[node].crash_centre(self.lives[node])
+        self.down[node] = until
+
+    def lose_store(self, stream: int) -> None:
+        node: Node = self.nodes[stream]
+        assert node.site is not None
+        node.site.lose_store()
+        self._post(stream)
+
+    @property
+    def idle(self) -> bool:
+        return not self.mail and all(node.idle for node in self.nodes.values())
+
+    def run(self, until: Callable[[], bool] | None = None, most: int = 1_000_000) -> None:
+        """Moves messages until all is quiet, or a condition holds."""
+        for _ in range(most):
+            if (self.idle and until is None) or (until is not None and until()):
+                return
+            self.step()
+        raise RuntimeError(f"not quiet after {most} events, seed {self.seed}")
+
+    # --- events -----------------------------------------------------------------
+
+    def step(self) -> None:
+        """The next message or, if none is earlier, everybody's clock."""
+        arrived = self.mail.arrived(self.next_tick)
+        if arrived is None:
+            self.now = self.next_tick
+            self.next_tick += self.layout.retry / 2
+            for number, node in self.nodes.items():
+                node.tick(self.now)
+                self._post(number)
+            return
+        self.now, sender, to, parcel = arrived
+        if self.now < self.down.get(to, 0.0):
+            parcel = self.layout.without_centre(parcel)
+        if parcel is not None:
+            self.nodes[to].receive(sender, parcel, self.now)
+            self._post(to)
+
+    def _post(self, sender: int) -> None:
+        """Sends what a node has to say."""
+        for to, parcel in self.nodes[sender].drain():
+            self.layout.charge(self.ledger, sender, to, parcel, self.costs)
+            if sender == to or self.passes(sender, to, parcel):
+                self.mail.post(self.now, sender, to, parcel)
