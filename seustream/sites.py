@@ -12,8 +12,7 @@ from compiler.language import expressions as x
 from compiler.plan.logical import Query
 from engine.sites.explain import HEAD, Block, facts, rows
 from engine.sites.model import Join
-from engine.sites.queries import join_of
-from engine.sites.where import Where
+from engine.sites.query import Where, join_of
 
 MOST = 40
 """Blocks in a text or a picture; JSON has all."""

@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.sites.batches import BlockNumbers, blocks_of_batch
 from engine.sites.model import BlockRows, Join
+from engine.sites.query import BlockNumbers, blocks_of_batch
 from spark_feeder.errors import FeedError
 from spark_feeder.types import for_bridge
 

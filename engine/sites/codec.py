@@ -6,7 +6,7 @@ What JSON lacks is an object with one member: the type's name, and its fields in
     Done((0, 3), 5.0)         {"Done": [[0, 3], 5.0, 0.0, 0]}
 
 Only the types listed here are read, and only with as many fields as they have. Nothing executable
-crosses: conditions are sent as the text of their query.
+crosses: conditions are sent as their expressions.
 """
 
 from __future__ import annotations
@@ -15,25 +15,41 @@ import base64
 import dataclasses
 import datetime
 import decimal
+import enum
 import json
 import math
-from typing import Any
+from typing import Any, get_args
 
+from compiler import catalogue
+from compiler.language import expressions as x
+from compiler.language.types import Kind, Type
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import SitesError
 from engine.sites.explain import Block
 from engine.sites.messages import MESSAGES, AccountState, ToHub
-from engine.sites.model import BlockRows, Partial, Result, Row, Stored, Stream
+from engine.sites.model import BlockRows, Join, Partial, Result, Row, Stored, Stream
+from engine.sites.node import Layout
+from engine.sites.query import Where
+from engine.sites.shared import Bundle, SharedLayout
 from engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
+from hdl.device import Window, WindowKind
+from hdl.isa import Condition
 
-_KINDS: dict[str, type[Any]] = MESSAGES | {
-    kind.__name__: kind
-    for kind in (
-        *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),
-        *(Exact, Hashed, CountMin, CountingBloom),
-    )
+_OWN = (
+    *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),
+    *(Exact, Hashed, CountMin, CountingBloom, Join, Layout, SharedLayout, Bundle, Where),
+    *(Window, Type),
+)
+_KINDS: dict[str, type[Any]] = {
+    **MESSAGES,
+    **{kind.__name__: kind for kind in _OWN},
+    # Two rooms have a Column, two a Stream.
+    **{f"catalogue.{kind.__name__}": kind for kind in (catalogue.Stream, catalogue.Column)},
+    **{f"x.{kind.__name__}": kind for kind in get_args(x.Expression)},
 }
-_FIELDS = {kind: [f.name for f in dataclasses.fields(kind)] for kind in _KINDS.values()}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_FIELDS = {kind: [f.name for f in dataclasses.fields(kind) if f.init] for kind in _NAMES}
+_ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Condition, WindowKind)}
 _READ: dict[str, Any] = {
     "float": float,
     "bytes": lambda of: base64.b64decode(of, validate=True),
@@ -69,8 +85,8 @@ def _plain(value: Any) -> object:
         return value if math.isfinite(value) else {"float": str(value)}
     if kind in (tuple, list):
         return [_plain(part) for part in value]
-    if kind in _FIELDS:
-        return {kind.__name__: [_plain(getattr(value, field)) for field in _FIELDS[kind]]}
+    if kind in _NAMES:
+        return {_NAMES[kind]: [_plain(getattr(value, field)) for field in _FIELDS[kind]]}
     if kind is dict:
         return {"map": [[_plain(k), _plain(v)] for k, v in value.items()]}
     if kind is bytes:
@@ -83,6 +99,8 @@ def _plain(value: Any) -> object:
         return {"timedelta": [value.days, value.seconds, value.microseconds]}
     if kind is decimal.Decimal:
         return {"Decimal": str(value)}
+    if kind.__name__ in _ENUMS:
+        return {kind.__name__: value.name}
     raise Malformed(f"a {kind.__name__} does not cross between nodes")
 
 
@@ -94,6 +112,8 @@ def _value(plain: Any) -> Any:
     ((name, of),) = plain.items()
     if name in _READ:
         return _READ[name](of)
+    if name in _ENUMS:
+        return _ENUMS[name][of]
     kind = _KINDS[name]
     if not isinstance(of, list) or len(of) != len(_FIELDS[kind]):
         raise ValueError(f"{name} has other members")

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.sites.costs import UnitCosts
 from engine.sites.ledger import Ledger
-from engine.sites.model import BlockRows
+from engine.sites.model import BlockRows, Result
 from engine.sites.node import Layout, Node
 from engine.sites.shared import SharedLayout
 from engine.sites.store import Store
@@ -64,14 +64,14 @@ class Mail:
 @dataclass
 class Network:
     """Nodes in one process and the messages between them. Time moves from event to event. `stores`
-    gives a site's store where it is not to be in memory. `results` are what the nodes emit: member
-    and result of one join; number and rows, by site, of several queries."""
+    gives a site's store where it is not to be in memory. `results` are what the query node emits: the
+    number of a member query, and a result."""
 
     layout: Layout | SharedLayout
     faults: Faults = NO_FAULTS
     seed: int = 0
     ledger: Ledger = field(default_factory=lambda: Ledger(0))
-    results: list[tuple[int, Any]] = field(default_factory=list)
+    results: list[tuple[int, Result]] = field(default_factory=list)
     passes: Passes = lambda sender, to, message: True
     stores: Callable[[int], Store | None] = lambda site: None
 

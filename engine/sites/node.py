@@ -74,8 +74,8 @@ class Layout:
 
     # What a simulated network needs of a layout, be it of one join or of several.
 
-    def node(self, number: int, emit: Emit, store: Store | None = None) -> Node:
-        return Node(self, number, emit, store=store)
+    def node(self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0) -> Node:
+        return Node(self, number, emit, attempt, store)
 
     def charge(
         self, ledger: Ledger, sender: int, to: int, message: m.Message, costs: UnitCosts

@@ -22,12 +22,9 @@ from engine.sites import messages as m
 from engine.sites.costs import UnitCosts
 from engine.sites.errors import BadQuery
 from engine.sites.ledger import ENTRY, Ledger
-from engine.sites.model import BlockRows, Column, Join, Result, Stream, Tid
-from engine.sites.node import Layout, Node
+from engine.sites.model import BlockRows, Column, Join, Result, Stream
+from engine.sites.node import Emit, Layout, Node
 from engine.sites.store import Store
-
-Found = Callable[[int, tuple[Tid, ...], Result], None]
-"""A query's number, its rows in the order of its own streams, by site; and the result as it came."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,8 @@ class Bundle:
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """Like `Layout`, for several queries. Node k is site k; then the query node."""
+    """Like `Layout`, for several queries. Node k is site k; then the query node. It emits a query's
+    number and its results."""
 
     sites: tuple[Stream, ...]
     queries: tuple[Join, ...]
@@ -166,9 +164,9 @@ class SharedLayout:
     # What a simulated network needs of a layout, be it of one join or of several.
 
     def node(
-        self, number: int, emit: Callable[[int, tuple[Tid, ...]], None], store: Store | None = None
+        self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
     ) -> SharedNode:
-        return SharedNode(self, number, lambda q, tids, result: emit(q, tids))
+        return SharedNode(self, number, emit, attempt)
 
     def charge(
         self, ledger: Ledger, sender: int, to: int, bundle: Bundle, costs: UnitCosts
@@ -195,7 +193,7 @@ class SharedLayout:
 class SharedNode:
     """One of the nodes: a `Node` for each group it has a part in."""
 
-    def __init__(self, layout: SharedLayout, number: int, found: Found) -> None:
+    def __init__(self, layout: SharedLayout, number: int, emit: Emit, attempt: int = 0) -> None:
         self.layout, self.number = layout, number
         self.numbers = [layout.numbers(group) for group in layout.groups]
         self.members: dict[int, Node] = {}
@@ -203,7 +201,8 @@ class SharedNode:
         for g, group in enumerate(layout.groups):
             if number in self.numbers[g]:
                 local = self.numbers[g].index(number)
-                self.members[g] = Node(layout.layouts[g], local, _emit(group, found))
+                mine = _in_order(group, emit)
+                self.members[g] = Node(layout.layouts[g], local, mine, attempt)
         self.sites = {g: node.site for g, node in self.members.items() if node.site is not None}
         for g, site in self.sites.items():
             site.on_watermark = self._deleting(g)
@@ -265,9 +264,16 @@ class SharedNode:
         return all(node.idle for node in self.members.values())
 
 
-def _emit(group: Group, found: Found) -> Callable[[int, Result], None]:
-    def emit(member: int, result: Result) -> None:
-        q, place = group.members[member]
-        found(q, tuple((group.sites[k], *result.rows[k].tid[1:]) for k in place), result)
+def _in_order(group: Group, emit: Emit) -> Emit:
+    """Emits a query's results with its rows in the order of its own streams, their ids by site."""
 
-    return emit
+    def emit_of(member: int, result: Result) -> None:
+        q, place = group.members[member]
+        rows = (result.rows[k] for k in place)
+        at = (group.sites[k] for k in place)
+        ordered = (
+            replace(row, tid=(site, *row.tid[1:])) for site, row in zip(at, rows, strict=True)
+        )
+        emit(q, Result((0,), tuple(ordered)))
+
+    return emit_of

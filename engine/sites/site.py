@@ -143,7 +143,7 @@ class Site:
             raise FeederBlocked(f"site {self.stream} has {len(self.open)} open blocks")
         rows = [
             stored
-            for index, row in enumerate(block.rows)
+            for index, row in self._admitted(block.rows)
             if (stored := self._stored(row, block.tau, (self.stream, no, index))) is not None
         ]
         self.next, self.tau = no + 1, block.tau
@@ -153,6 +153,15 @@ class Site:
         else:
             self.store.store(rows)
             self._ask(no)
+
+    def _admitted(self, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+        """The rows, with their places, that conditions over this stream alone admit."""
+        kept = list(enumerate(rows))
+        for residual in self.join.residuals:
+            if residual.streams == (self.stream,) and kept:
+                held = residual.among([(row.payload,) for _, row in kept])
+                kept = [one for one, holds in zip(kept, held, strict=True) if holds]
+        return kept
 
     def _stored(self, row: Row, tau: float, tid: tuple[int, int, int]) -> Stored | None:
         """The row as it is kept; None, and counted, if it can join nothing."""

@@ -13,7 +13,7 @@ from engine.sites.costs import UnitCosts
 from engine.sites.explain import save, watch
 from engine.sites.network import Network
 from engine.sites.node import Layout
-from engine.sites.queries import join_of
+from engine.sites.query import join_of
 from seustream.cli import main
 from tests.engine.sites.running import block, feed
 

@@ -19,12 +19,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compiler.plan.pipeline import compile_text
 from engine.sites.cluster import Cluster
+
+from compiler.plan.pipeline import compile_text
 from engine.sites.costs import UnitCosts
 from engine.sites.model import BlockRows, Row
 from engine.sites.node import Layout
-from engine.sites.queries import join_of
+from engine.sites.query import join_of
 from tests.docs.blocks import ROOT
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.system.places import Places, apart

@@ -106,7 +106,7 @@ def run(
 
 
 def found(net: Network, q: int) -> list[tuple[Tid, ...]]:
-    return sorted(tids for number, tids in net.results if number == q)
+    return sorted(result.tids for number, result in net.results if number == q)
 
 
 def told(net: Network) -> float:

@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import math
 import random
-import socket
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.flight as flight
 import pytest
 
-from engine.sites import process
-from engine.sites.cluster import Cluster, ClusterError
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.security import Bearer
+from cosim.sites import process
+from cosim.sites.client import Client
+from cosim.sites.cluster import Cluster, ClusterError
+from cosim.sites.process import Process, Setup
 from engine.sites.codec import Malformed, encode
 from engine.sites.messages import Delta, Done
 from engine.sites.model import BlockRows, Join, Row
 from engine.sites.node import Layout
-from engine.sites.process import Plan
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
 
@@ -108,35 +112,35 @@ def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
 
 def test_strangers_and_nonsense(tmp_path: Path) -> None:
     with Cluster(layout([1, 1, 1]), tmp_path) as cluster:
-        for hello in ((("wrong", None), ("stop",)), ((cluster.plan.token, 1), "no message")):
-            with socket.create_connection(cluster.plan.listen[0]) as stranger:
-                for value in hello:
-                    data = encode(value)
-                    stranger.sendall(len(data).to_bytes(4, "big") + data)
-                stranger.sendall(b"\xff\xff\xff\xff")
-                stranger.settimeout(20)
-                assert stranger.recv(1) == b""
-        assert cluster.ask(0, "dance")[0] == "refused"
-        with pytest.raises(ClusterError, match="refused a block: block 5 of stream 0"):
+        for token, kind in (("0" * 32, "not the bridge"), (None, "wants a token")):
+            stranger = Client(cluster.addresses[0], replace(cluster.setup, token=token))
+            with pytest.raises(BridgeError, match=kind):
+                stranger.act("state")
+        other = Client(cluster.addresses[0], replace(cluster.setup, session="another"))
+        with pytest.raises(BridgeError, match="knows nothing of this run"):
+            other.act("state")
+        connection = flight.connect(cluster.addresses[0], middleware=[Bearer(cluster.token)])
+        with pytest.raises(flight.FlightServerError, match="malformed"):
+            list(connection.do_action(flight.Action("state", b"no message")))
+        with pytest.raises(ClusterError, match="no action dance"):
+            cluster.ask(0, "dance")
+        with pytest.raises(ClusterError, match="refused: block 5 of stream 0"):
             cluster.submit(BlockRows(0, 1, (), no=5))
         assert cluster.state(0)["idle"]
     with pytest.raises(ClusterError, match="does not answer"):
         cluster.state(0)
 
 
-def test_a_process_remembers_the_latest_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_remembers_the_latest_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "REMEMBERED", 3)
     whole = layout([1, 1, 1])
-    host = process.Host(Plan(whole, (("", 1),) * 5, (("", 1),) * 5, "t"), CENTRE)
-    assert host.node.centre is not None
+    part = Process(Setup(whole, {node: node + 1 for node in range(5)}, (None,)), CENTRE + 1)
     for no in range(5):
         delta = Delta(whole.first_epoch, 0, no, no, {(1,): 2}, 0, 0)
-        host.node.receive(0, delta, 0)
-        host._over(Done((0, no), no, 4.0))
-    assert [block.block for block in host.decisions.values()] == [2, 3, 4]
-    assert list(host.spent) == [(0, 2), (0, 3), (0, 4)]
+        part.receive([(0, CENTRE, delta)])
+        part._over(Done((0, no), no, 4.0))
+    assert [block.block for block in part.decisions.values()] == [2, 3, 4]
+    assert list(part.spent) == [(0, 2), (0, 3), (0, 4)]
 
 
 class Anything:
@@ -146,10 +150,9 @@ class Anything:
         return [True] * len(payloads)
 
 
-def test_code_is_not_sent(tmp_path: Path) -> None:
+def test_code_is_not_sent() -> None:
     join = Join.on_one_key([1, 1, 1])
     withed = Join(join.streams, join.equal, residuals=(Anything(),))
-    whole = layout([1, 1, 1])
-    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (("", 1),) * 5, (("", 1),) * 5, "t")
-    with pytest.raises(Malformed):
-        plan.save(tmp_path / "plan.json")
+    setup = Setup(Layout(withed, layout([1, 1, 1]).costs, QUERY_NODE), {}, (None,))
+    with pytest.raises(Malformed, match="Anything does not cross"):
+        encode(setup.plain())

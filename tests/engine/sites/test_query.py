@@ -11,7 +11,7 @@ from compiler.plan.pipeline import compile_text
 from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from engine.sites.model import Join
 from engine.sites.network import Faults
-from engine.sites.queries import blocks_of, join_of
+from engine.sites.query import blocks_of, join_of
 from tests.engine.sites.running import feed, network
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(9)); CREATE STREAM T (f varchar(5));"
@@ -60,7 +60,9 @@ def test_against_duckdb(name: str, seed: int) -> None:
     made = join(f"SELECT * FROM {sources} WHERE {condition} WINDOW {ranges};")
     tables = [rows(seed, source.strip()[0]) for source in sources.split(",")]
     net = network(made, seed, Faults(20, 0.1, 0.1))
-    blocks = [block for k, table in enumerate(tables) for block in blocks_of(made, k, table)]
+    blocks = [
+        block for k, table in enumerate(tables) for block in blocks_of(made.streams[k], k, table)
+    ]
     feed(net, sorted(blocks, key=lambda block: block.tau))
     found = sorted(tuple(row.payload[0] for row in result.rows) for _, result in net.results)
     with duckdb.connect() as connection:
@@ -87,11 +89,6 @@ def test_streams_that_nothing_equates_are_refused(condition: str) -> None:
         join(f"SELECT * FROM R, S WHERE {condition} WINDOW RANGE 5;")
 
 
-def test_groups_are_refused() -> None:
-    with pytest.raises(BadQuery, match="q0 groups"):
-        join("SELECT R.a, count(*) FROM R, S WHERE R.a = S.d GROUP BY R.a WINDOW RANGE 5;")
-
-
 def test_windows_that_count_are_refused() -> None:
     with pytest.raises(RowWindowRefused):
         join("SELECT * FROM R, S WHERE R.a = S.d WINDOW ROWS 5;")
@@ -100,10 +97,15 @@ def test_windows_that_count_are_refused() -> None:
 def test_blocks_are_numbered_on() -> None:
     made = join("SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 5;")
     table = pa.table({"ts": [1, 1, 4], "a": [5, 6, 7], "b": [0, 0, 0]})
-    blocks = list(blocks_of(made, 0, table, first=3))
+    blocks = list(blocks_of(made.streams[0], 0, table, first=3))
     assert [(b.no, b.tau, [r.keys for r in b.rows]) for b in blocks] == [
         (3, 1, [(5,), (6,)]),
         (4, 4, [(7,)]),
     ]
+    blocks = list(blocks_of(made.streams[0], 0, table, most=2))
+    assert [(b.no, b.tau, [r.payload for r in b.rows]) for b in blocks] == [
+        (0, 1, [(0,), (1,)]),
+        (1, 4, [(2,)]),
+    ]
     with pytest.raises(BadQuery, match="order"):
-        list(blocks_of(made, 0, table.take([2, 0])))
+        list(blocks_of(made.streams[0], 0, table.take([2, 0])))

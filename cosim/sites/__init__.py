@@ -1,0 +1,11 @@
+"""Joins across sites over Arrow Flight: a site as a service, and the runs that use several.
+
+A run has *processes*: number 0 is whoever wants the results, the others are services. Each holds some
+of the layout's nodes and moves their messages: between services directly, to and from process 0 by its
+calls, so that it needs no address of its own. A frame that cannot be delivered is lost: whoever
+needs an answer sends it again.
+
+    process    one process's part of a run: nodes, and the frames for other processes
+    service    a site as a Flight service       client     who calls it
+    run        process 0 of a run               cluster    all processes on this machine, for tests
+"""

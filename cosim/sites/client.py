@@ -1,0 +1,60 @@
+"""The client of a site's service."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from compiler.catalogue import Stream as Definition
+from cosim.bridge.errors import from_flight
+from cosim.bridge.security import Address, Bearer
+from engine.sites.codec import decode, encode
+
+CALL_SECONDS = 60.0
+
+
+class Pass(Protocol):
+    """What a call needs to be let in: a run's setup has it."""
+
+    @property
+    def token(self) -> str | None: ...
+    @property
+    def certificate(self) -> bytes | None: ...
+    @property
+    def session(self) -> str: ...
+
+
+class Client:
+    """One connection to a service, for one run. Calls raise `BridgeError`."""
+
+    def __init__(self, address: str, of: Pass) -> None:
+        options: dict[str, Any] = {}
+        if of.token is not None:
+            options["middleware"] = [Bearer(of.token)]
+        if of.certificate is not None:
+            options["tls_root_certs"] = of.certificate
+        self.address, self._session = Address.parse(address), of.session
+        self._connection = flight.connect(str(self.address), **options)
+        self._options = flight.FlightCallOptions(timeout=CALL_SECONDS)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def act(self, name: str, *arguments: object) -> Any:
+        """An action's answer."""
+        action = flight.Action(name, encode((self._session, *arguments)))
+        try:
+            (answer,) = self._connection.do_action(action, self._options)
+        except (flight.FlightError, OSError, pa.ArrowException) as error:
+            raise from_flight(error) from None
+        return decode(answer.body.to_pybytes())
+
+    def rows(self, definition: Definition) -> pa.Table:
+        """A stream whole."""
+        try:
+            ticket = flight.Ticket(encode((definition,)))
+            return self._connection.do_get(ticket, self._options).read_all()
+        except (flight.FlightError, OSError, pa.ArrowException) as error:
+            raise from_flight(error) from None
