@@ -19,6 +19,7 @@ from cosim.bridge.security import AddressRefused
 from cosim.link.errors import LinkError
 from cosim.verilated.build import BuildFailed
 from engine.host.errors import HostError
+from engine.sites.errors import SitesError
 from hdl.boards.flow.tools import BitstreamFailed
 from hdl.device import LoadRefused
 from seustream import __version__
@@ -79,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except (
         HostError,
+        SitesError,
         LoadRefused,
         BuildFailed,
         BridgeError,

@@ -1,155 +1,320 @@
-"""A query as a join across sites, for `seustream explain --stage sites`: which site keeps what, what
-joins them, where conditions are looked at; of a run that was recorded the order of each block, and its
-predicted and actual cost."""
+"""Streams that live at sites: where they are, runs over them, and the service a site is.
+
+    run    --site R=grpc://10.0.0.1:8815 --sites sites.toml
+    serve  --site R=r.csv
+
+A file describes sites by name, with the streams of each and what sending a row between them costs, 1
+where nothing is said; `here` is the machine that runs the queries:
+
+    token-file = "token"
+    [site.north]
+    address = "grpc+tls://10.0.0.1:8815"
+    streams = ["R", "S"]
+    [cost.north]
+    south = 5
+    here = 2
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from xml.sax.saxutils import escape
+import argparse
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
-from compiler.explain.marks import hanging, plural, section, table
-from compiler.language import expressions as x
-from compiler.plan.logical import Query
-from engine.sites.explain import HEAD, Block, facts, rows
-from engine.sites.model import Join
-from engine.sites.query import Where, join_of
+import pyarrow as pa
 
-MOST = 40
-"""Blocks in a text or a picture; JSON has all."""
+from compiler.catalogue import Stream
+from compiler.errors import suggest
+from compiler.plan.pipeline import Compilation
+from cosim.bridge.security import Address, AddressRefused, read_token
+from cosim.sites.process import Setup
+from cosim.sites.run import Run
+from cosim.sites.service import Source
+from engine.graph import streams_read
+from engine.sites.costs import UnitCosts
+from engine.sites.model import Stored
+from engine.sites.results import Across, finished, plan_across
+from engine.sites.shared import SharedLayout
+from seustream.errors import UserError
+from seustream.reading import read
 
-Facts = dict[str, object]
+HERE = "here"
+RETRY = 10_000.0
+"""Milliseconds after which an unanswered message is sent again."""
 
 
-def outline(query: Query) -> Facts:
-    """What is known before anything runs."""
-    join = join_of(query)
+@dataclass(frozen=True)
+class Site:
+    name: str
+    address: str
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The sites of a run, and the costs between them that are not 1."""
+
+    sites: tuple[Site, ...] = ()
+    costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    token: str | None = None
+    certificate: bytes | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.sites)
+
+    @property
+    def of(self) -> dict[str, int]:
+        """The process of each stream, by its folded name; 0 is this machine."""
+        return {
+            stream.lower(): number
+            for number, site in enumerate(self.sites, start=1)
+            for stream in site.streams
+        }
+
+    @property
+    def names(self) -> dict[int, str]:
+        """How people are told of each process."""
+        return {
+            number: f"site {', '.join(site.streams)} at {site.address}"
+            for number, site in enumerate(self.sites, start=1)
+        }
+
+    def unit_costs(self, processes: Iterable[int]) -> UnitCosts:
+        """What a row costs between nodes, by the process of each."""
+        nodes = [HERE if p == 0 else self.sites[p - 1].name for p in processes]
+        return UnitCosts.of(
+            [[0 if a == b else self.costs.get((a, b), 1) for b in nodes] for a in nodes]
+        )
+
+
+# --- where streams are ------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--site",
+        action="append",
+        default=[],
+        metavar="STREAM=grpc://HOST:PORT",
+        help="a stream that lives at a site (seustream serve --site); once for each",
+    )
+    parser.add_argument(
+        "--sites", type=Path, metavar="FILE.toml", help="sites, their streams and costs in a file"
+    )
+
+
+def given_sites(arguments: argparse.Namespace) -> Sites:
+    """The sites of a command line; none if it names none."""
+    sites, costs = [], {}
+    token_file, tls_ca = arguments.token_file, arguments.tls_ca
+    if arguments.sites is not None:
+        described = _described(arguments.sites)
+        sites, costs = described.pop("sites"), described.pop("costs")
+        token_file, tls_ca = token_file or described["token"], tls_ca or described["ca"]
+    by_address: dict[str, list[str]] = {}
+    for text in arguments.site:
+        stream, equals, address = text.partition("=")
+        if not equals or not stream or not address:
+            raise UserError([f"--site {text}: want STREAM=grpc://HOST:PORT"])
+        by_address.setdefault(_address(f"--site {text}", address), []).append(stream)
+    for address, streams in by_address.items():
+        sites.append(Site(streams[0], address, tuple(streams)))
+    seen: dict[str, str] = {}
+    for site in sites:
+        for stream in site.streams:
+            if stream.lower() in seen:
+                raise UserError(
+                    [f"stream {stream} is at {seen[stream.lower()]} and at {site.address}"],
+                    hint="a stream lives at one site",
+                )
+            seen[stream.lower()] = site.address
+    if not sites:
+        return Sites()
+    try:
+        token = read_token(Path(token_file)) if token_file else None
+        certificate = Path(tls_ca).read_bytes() if tls_ca else None
+    except AddressRefused as error:
+        raise UserError([str(error)], hint=error.hint) from None
+    except OSError as error:
+        raise UserError([f"{error.filename}: {error.strerror}"]) from None
+    return Sites(tuple(sites), costs, token, certificate)
+
+
+def _address(where: str, text: str) -> str:
+    try:
+        return str(Address.parse(text))
+    except AddressRefused as error:
+        raise UserError([f"{where}: {error}"], hint=error.hint) from None
+
+
+def _described(path: Path) -> dict[str, Any]:
+    """A file of sites, read with suspicion."""
+
+    def wrong(what: str) -> UserError:
+        hint = (
+            '[site.NAME] with address = "grpc://…" and streams = [...]; [cost.NAME] with NAME = 5'
+        )
+        return UserError([f"{path}: {what}"], hint=hint)
+
+    try:
+        found = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise UserError([f"{path}: {error.strerror}"]) from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise wrong(str(error)) from None
+    if strange := sorted(found.keys() - {"site", "cost", "token-file", "tls-ca"}):
+        raise wrong(f"there is no {strange[0]!r} here")
+    sites, costs = [], {}
+    tables = found.get("site"), found.get("cost", {})
+    if not all(
+        isinstance(t, dict) and all(isinstance(v, dict) for v in t.values()) for t in tables
+    ):
+        raise wrong("no sites in it")
+    for name, one in found["site"].items():
+        if set(one) != {"address", "streams"} or name == HERE:
+            raise wrong(f"site {name}: want an address and streams")
+        streams = one["streams"]
+        if not isinstance(streams, list) or not all(isinstance(s, str) and s for s in streams):
+            raise wrong(f"site {name}: streams is a list of names")
+        sites.append(Site(name, _address(f"{path}: site {name}", str(one["address"])), (*streams,)))
+    known = [site.name for site in sites] + [HERE]
+    for a, row in found.get("cost", {}).items():
+        for b, cost in row.items():
+            for name in (a, b):
+                if name not in known:
+                    raise UserError(
+                        [f"{path}: cost: there is no site {name}"],
+                        hint=suggest(name, known, "sites"),
+                    )
+            if isinstance(cost, bool) or not isinstance(cost, int | float) or not cost >= 0:
+                raise wrong(f"cost from {a} to {b}: want a number, 0 or more")
+            costs[a, b] = float(cost)
+    costs = {(b, a): cost for (a, b), cost in costs.items()} | costs
+    beside = {
+        key: str(path.parent / str(found[name])) if name in found else None
+        for key, name in (("token", "token-file"), ("ca", "tls-ca"))
+    }
+    return {"sites": sites, "costs": costs, **beside}
+
+
+def check_streams(c: Compilation, sites: Sites) -> None:
+    """Every stream said to be at a site is one of the query set."""
+    known = [s.name for s in c.streams if s.defined_by is None]
+    folded = {name.lower() for name in known}
+    for site in sites.sites:
+        for stream in site.streams:
+            if stream.lower() not in folded:
+                raise UserError(
+                    [f"site {site.address}: the queries have no stream {stream}"],
+                    hint=suggest(stream, known, "streams"),
+                )
+
+
+# --- a run ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What came of the sites: results by query, streams that were fetched whole for the other
+    queries, whose names are `rest`, and lines for people."""
+
+    results: dict[str, pa.Table] = field(default_factory=dict)
+    fetched: dict[str, pa.Table] = field(default_factory=dict)
+    rest: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+
+
+def run_across(
+    c: Compilation,
+    sites: Sites,
+    local: Callable[[Stream], pa.Table],
+    slack: int = 0,
+) -> Joined:
+    """Joins across sites what can be, and fetches what the other queries read. Raises `SitesError`.
+    `local` gives the rows of a stream that is here."""
+    across = plan_across(c.program, sites.of)
+    streams = {stream.name: stream for stream in c.streams if stream.defined_by is None}
+    others = tuple(query for query in c.program.queries if query.name in across.rest)
+    whole = streams_read(replace(c.program, queries=others))
+    fetching = [name for name in streams if name.lower() in sites.of and name in whole]
+    setup = _setup(across, sites, slack)
+    feeds = setup.streams(0)
+    with Run(setup, sites.names, {d.name: local(d) for d in feeds}) as run:
+        fetched = {name: run.fetch(streams[name], sites.of[name.lower()]) for name in fetching}
+        if across.queries:
+            run.wait()
+    combinations: list[list[tuple[Stored, ...]]] = [[] for _ in across.queries]
+    for q, result in run.results:
+        combinations[q].append(result.rows)
+    order = [stream.name for stream in c.streams]
+    results = {
+        query.name: finished(query, join, order, found)
+        for query, join, found in zip(across.queries, across.joins, combinations, strict=True)
+    }
+    lines = _lines(c, across, sites, run, fetched)
+    return Joined(results, fetched, tuple(across.rest), tuple(lines))
+
+
+def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:
+    some = set(names)
     return {
-        "query": query.name,
-        "sites": [
-            {
-                "site": k,
-                "alias": source.alias,
-                "stream": source.stream.name,
-                "window": str(source.window),
-                "keys": list(join.streams[k].columns),
-                "carried": list(join.streams[k].carried),
-            }
-            for k, source in enumerate(query.sources)
-        ],
-        "classes": [_class(join, c) for c in range(len(join.classes))],
-        "conditions": [
-            {"condition": x.show(residual.condition), "where": _where(join, residual)}
-            for residual in join.residuals
-            if isinstance(residual, Where)
-        ],
+        s.stream.name for query in c.program.queries if query.name in some for s in query.sources
     }
 
 
-def _class(join: Join, c: int) -> list[str]:
-    return [f"{join.streams[k].name}.{name}" for k, name in sorted(join.classes[c])]
-
-
-def _where(join: Join, residual: Where) -> str:
-    names = [join.streams[k].name for k in residual.streams]
-    return f"at the source {names[0]}" if len(names) == 1 else f"where {' and '.join(names)} meet"
-
-
-def by_order(blocks: Sequence[Block]) -> list[tuple[object, ...]]:
-    """For each way that was chosen: blocks, rows, cost as predicted and as it was."""
-    found: dict[str, list[Block]] = {}
-    for block in blocks:
-        found.setdefault(block.way if block.sent else f"{block.stream} stays", []).append(block)
-    return [
-        (
-            way,
-            len(some),
-            f"{sum(b.sent for b in some):,} of {sum(b.rows for b in some):,}",
-            "-" if some[0].hub is not None else f"{sum(b.predicted for b in some):g}",
-            f"{sum(b.actual for b in some):g}",
-        )
-        for way, some in sorted(found.items())
-    ]
-
-
-def as_json(query: Query, blocks: Sequence[Block] | None) -> Facts:
-    found = outline(query)
-    if blocks is not None:
-        found["blocks"] = facts(blocks)
-    return found
-
-
-def as_text(query: Query, blocks: Sequence[Block] | None) -> list[str]:
-    known = outline(query)
-    sites = [
-        (s["alias"], s["stream"], ", ".join(s["keys"]), s["window"], ", ".join(s["carried"]))
-        for s in known["sites"]  # type: ignore[attr-defined]  # JSON
-    ]
-    out = section(
-        f"Query {query.name} across {plural(len(sites), 'site')}",
-        table(("site", "stream", "joined by", "window", "sent along"), sites),
+def _setup(across: Across, sites: Sites, slack: int) -> Setup:
+    """The layout: a node for each logical site, then the query node, which is here."""
+    processes = [sites.of.get(stream.name.lower(), 0) for stream in across.of]
+    where = dict(enumerate([*processes, 0]))
+    costs = sites.unit_costs(where.values())
+    layout = SharedLayout(across.sites, across.joins, costs, len(processes), retry=RETRY)
+    return Setup(
+        layout,
+        where,
+        (None, *(site.address for site in sites.sites)),
+        tuple(dict.fromkeys(across.of)),
+        slack,
+        sites.token,
+        sites.certificate,
     )
-    for columns in known["classes"]:  # type: ignore[attr-defined]  # JSON
-        out += hanging("equal      ", " = ".join(columns))
-    for one in known["conditions"]:  # type: ignore[attr-defined]  # JSON
-        out += hanging("condition  ", f"{one['condition']}, {one['where']}")
-    out.append("")
-    if blocks is None:
-        out += hanging(
-            "orders     ", "are chosen for each block, from synopses; --record shows a run's"
-        )
-        return out
-    head = ("way", "blocks", "rows sent", "predicted", "actual")
-    out += section("Ways taken", table(head, by_order(blocks)))
-    last = blocks[-MOST:]
-    title = "Blocks" if len(last) == len(blocks) else f"Blocks, the last {MOST} of {len(blocks):,}"
-    return out + section(title, table(HEAD, rows(last)))
 
 
-# --- as a picture ---------------------------------------------------------------
+def _lines(
+    c: Compilation, across: Across, sites: Sites, run: Run, fetched: Mapping[str, pa.Table]
+) -> list[str]:
+    taken = ", ".join(f"{count:,} tuples of {name}" for name, count in run.taken.items())
+    names = ", ".join(query.name for query in across.queries)
+    lines = [f"{taken} joined across {len(sites.sites)} sites: {names}"] if names else []
+    for name, rows in fetched.items():
+        readers = [q for q in across.rest if name in _read_by(c, [q])]
+        why = f"query {readers[0]}: {across.rest[readers[0]]}" if readers else "a pattern reads it"
+        lines.append(f"note: stream {name}: {rows.num_rows:,} tuples fetched whole ({why})")
+    for name, count in run.late.items():
+        tuples = f"{count:,} late tuple{'s' * (count != 1)}"
+        lines.append(f"warning: stream {name}: {tuples}, not processed; --slack MS accepts them")
+    return lines
 
-_LINE, _TOP, _LEFT, _BARS = 22, 74, 300, 380
-_STYLE = """
-text{font:12px ui-sans-serif,system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1e293b}
-.paper{fill:#fff}.title{font-size:15px;font-weight:600}.minor{fill:#64748b}
-.predicted{fill:#93c5fd}.actual{fill:#1d4ed8}
-@media(prefers-color-scheme:dark){text{fill:#e2e8f0}.paper{fill:#0f172a}.minor{fill:#94a3b8}
-.predicted{fill:#334155}.actual{fill:#60a5fa}}
-"""
+
+# --- a site's service -------------------------------------------------------------------
 
 
-def as_picture(query: Query, blocks: Sequence[Block]) -> str:
-    """A line a block: its way, and two bars, what it was to cost and what it did."""
-    shown = blocks[-MOST:]
-    most = max((max(b.predicted, b.actual) for b in shown), default=0) or 1
-    width, height = _LEFT + _BARS + 80, _TOP + _LINE * len(shown) + 16
-    title = f"{query.name}: the way of each block, predicted and actual cost"
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
-        f'<text class="title" x="16" y="28">{escape(title)}</text>',
-        '<text class="minor" x="16" y="54">time</text><text class="minor" x="60" y="54">way</text>',
-    ]
-    for at, name in ((_LEFT, "predicted"), (_LEFT + 100, "actual")):
-        out.append(f'<rect class="{name}" x="{at}" y="45" width="12" height="10"/>')
-        out.append(f'<text class="minor" x="{at + 18}" y="54">{name}</text>')
-    for number, block in enumerate(shown):
-        y = _TOP + _LINE * number
-        out.append(f'<text class="minor" x="16" y="{y + 12}">{block.tau:g}</text>')
-        way = block.way if block.sent else f"{block.stream} stays"
-        out.append(f'<text x="60" y="{y + 12}">{escape(way)}</text>')
-        for name, cost, down in (
-            ("predicted", block.predicted, 0),
-            ("actual", block.actual, 9),
-        ):
-            long = _BARS * cost / most
-            out.append(
-                f'<rect class="{name}" x="{_LEFT}" y="{y + down}" width="{long:.1f}" height="8"/>'
-            )
-        said = (
-            f"{block.predicted:g} / {block.actual:g}" if block.hub is None else f"{block.actual:g}"
-        )
-        end = _LEFT + _BARS * max(block.predicted, block.actual) / most
-        out.append(f'<text class="minor" x="{end + 6:.1f}" y="{y + 12}">{said}</text>')
-    return "\n".join([*out, "</svg>"])
+def site_sources(given: Iterable[str]) -> dict[str, Source]:
+    """Streams from files, each read when a run has said what its columns are."""
+    sources: dict[str, Source] = {}
+    for text in given:
+        stream, equals, path = text.partition("=")
+        if not equals or not stream or not path:
+            raise UserError([f"--site {text}: want STREAM=FILE"])
+        if stream in sources:
+            raise UserError([f"--site {text}: stream {stream} has a file already"])
+        if not Path(path).is_file():
+            raise UserError([f"--site {text}: {path}: no such file"])
+        sources[stream] = _from_file(Path(path))
+    return sources
+
+
+def _from_file(path: Path) -> Source:
+    return lambda definition: read(path, definition, lambda text: None)

@@ -6,7 +6,7 @@ all; `stop_after` ends at a stage, for showing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compiler.apas.libraries import Libraries
@@ -189,17 +189,26 @@ def compile_text(
     options = options or Options()
     if options.plan not in PLANS:
         raise ValueError(f"no plan {options.plan!r}; plans: {', '.join(PLANS)}")
-    source = Source(text, name)
-    state = Compilation(source, options)
+    state = Compilation(Source(text, name), options)
+    return _run(state, range(STAGES.index(stop_after) + 1))
+
+
+def planned(c: Compilation, names: Collection[str]) -> Compilation:
+    """The rest of the passes, for some queries of a compilation that stopped after `predicate`."""
+    queries = tuple(query for query in c.program.queries if query.name in names)
+    state = replace(c, program=replace(c.program, queries=queries))
+    return _run(state, range(STAGES.index("predicate") + 1, len(STAGES)))
+
+
+def _run(state: Compilation, stages: Container[int]) -> Compilation:
     try:
-        for index, (stage, one_pass) in enumerate(PASSES):
-            state = one_pass(state)
-            if stage == stop_after and stage not in (later for later, _ in PASSES[index + 1 :]):
-                break
+        for stage, one_pass in PASSES:
+            if STAGES.index(stage) in stages:
+                state = one_pass(state)
     except LimitExceeded as limit:
-        raise CompileError(source, [_limit_problem(state, limit)]) from None
+        raise CompileError(state.source, [_limit_problem(state, limit)]) from None
     except RecursionError:
-        raise CompileError(source, [_TOO_DEEP]) from None
+        raise CompileError(state.source, [_TOO_DEEP]) from None
     return state
 
 

@@ -53,8 +53,6 @@ _ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Con
 _READ: dict[str, Any] = {
     "float": float,
     "bytes": lambda of: base64.b64decode(of, validate=True),
-    "set": lambda of: frozenset(map(_value, of)),
-    "map": lambda of: {_value(k): _value(v) for k, v in of},
     "Decimal": decimal.Decimal,
     **{kind.__name__: kind.fromisoformat for kind in (datetime.date, datetime.time)},
     "datetime": datetime.datetime.fromisoformat,
@@ -67,54 +65,78 @@ class Malformed(SitesError):
 
 
 def encode(value: object) -> bytes:
-    return json.dumps(_plain(value), separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(_Writer().plain(value), separators=(",", ":"), allow_nan=False).encode()
 
 
 def decode(data: bytes) -> Any:
     try:
-        return _value(json.loads(data))
-    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
+        return _Reader().value(json.loads(data))
+    except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, RecursionError) as error:
         raise Malformed(f"no message: {error}") from None
 
 
-def _plain(value: Any) -> object:
-    kind = type(value)
-    if value is None or kind in (bool, int, str):
+class _Writer:
+    """Writes one value. A stored row that is in several combinations is written once."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+
+    def plain(self, value: Any) -> object:
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": str(value)}
+        if kind in (tuple, list):
+            return [self.plain(part) for part in value]
+        if kind is Stored:
+            if (known := self.rows.get(id(value))) is not None:
+                return {"row": known}
+            self.rows[id(value)] = len(self.rows)
+        if kind in _NAMES:
+            return {_NAMES[kind]: [self.plain(getattr(value, name)) for name in _FIELDS[kind]]}
+        if kind is dict:
+            return {"map": [[self.plain(k), self.plain(v)] for k, v in value.items()]}
+        if kind is bytes:
+            return {"bytes": base64.b64encode(value).decode()}
+        if kind is frozenset:
+            return {"set": [self.plain(part) for part in value]}
+        if kind in (datetime.date, datetime.time, datetime.datetime):
+            return {kind.__name__: value.isoformat()}
+        if kind is datetime.timedelta:
+            return {"timedelta": [value.days, value.seconds, value.microseconds]}
+        if kind is decimal.Decimal:
+            return {"Decimal": str(value)}
+        if kind.__name__ in _ENUMS:
+            return {kind.__name__: value.name}
+        raise Malformed(f"a {kind.__name__} does not cross between nodes")
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.rows: list[Stored] = []
+
+    def value(self, plain: Any) -> Any:
+        if isinstance(plain, list):
+            return tuple([self.value(part) for part in plain])
+        if not isinstance(plain, dict):
+            return plain
+        ((name, of),) = plain.items()
+        match name:
+            case "row":
+                return self.rows[of]
+            case "set":
+                return frozenset(map(self.value, of))
+            case "map":
+                return {self.value(k): self.value(v) for k, v in of}
+        if name in _READ:
+            return _READ[name](of)
+        if name in _ENUMS:
+            return _ENUMS[name][of]
+        kind = _KINDS[name]
+        if not isinstance(of, list) or len(of) != len(_FIELDS[kind]):
+            raise ValueError(f"{name} has other members")
+        value = kind(*map(self.value, of))
+        if kind is Stored:
+            self.rows.append(value)
         return value
-    if kind is float:
-        return value if math.isfinite(value) else {"float": str(value)}
-    if kind in (tuple, list):
-        return [_plain(part) for part in value]
-    if kind in _NAMES:
-        return {_NAMES[kind]: [_plain(getattr(value, field)) for field in _FIELDS[kind]]}
-    if kind is dict:
-        return {"map": [[_plain(k), _plain(v)] for k, v in value.items()]}
-    if kind is bytes:
-        return {"bytes": base64.b64encode(value).decode()}
-    if kind is frozenset:
-        return {"set": [_plain(part) for part in value]}
-    if kind in (datetime.date, datetime.time, datetime.datetime):
-        return {kind.__name__: value.isoformat()}
-    if kind is datetime.timedelta:
-        return {"timedelta": [value.days, value.seconds, value.microseconds]}
-    if kind is decimal.Decimal:
-        return {"Decimal": str(value)}
-    if kind.__name__ in _ENUMS:
-        return {kind.__name__: value.name}
-    raise Malformed(f"a {kind.__name__} does not cross between nodes")
-
-
-def _value(plain: Any) -> Any:
-    if isinstance(plain, list):
-        return tuple([_value(part) for part in plain])
-    if not isinstance(plain, dict):
-        return plain
-    ((name, of),) = plain.items()
-    if name in _READ:
-        return _READ[name](of)
-    if name in _ENUMS:
-        return _ENUMS[name][of]
-    kind = _KINDS[name]
-    if not isinstance(of, list) or len(of) != len(_FIELDS[kind]):
-        raise ValueError(f"{name} has other members")
-    return kind(*map(_value, of))

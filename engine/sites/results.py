@@ -83,7 +83,7 @@ def plan_across(program: Program, remote: Collection[str]) -> Across:
 
 def _why_whole(program: Program, query: Query, remote: Collection[str]) -> str | None:
     """Why a query is not joined across sites; None if it is."""
-    if query.defines is not None or query.name in program.feeds.values():
+    if query.defines is not None:
         return "defines a stream"
     if any(s.stream.defined_by is not None or s.stream.name in program.apas for s in query.sources):
         return "reads a derived stream"

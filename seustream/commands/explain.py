@@ -15,7 +15,7 @@ from engine.pattern import explain as patterns
 from engine.pattern.picture import picture
 from engine.sites.errors import SitesError
 from engine.sites.explain import BadRecord, Block, load
-from seustream import sites
+from seustream import sites_explain as sites
 from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.errors import UserError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +12,13 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.errors import nearest, suggest
 from compiler.plan.levels import level, levels
-from compiler.plan.pipeline import Compilation
+from compiler.plan.pipeline import STAGES, Compilation, planned
 from engine.graph import GraphRun, answer_schemas, drive, streams_read
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
+from engine.sites.errors import SitesError
 from hdl.device import Device, UnitCycles
+from seustream import sites
 from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
@@ -49,13 +51,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te);"
         " once for each stream",
     )
+    sites.add_arguments(parser)
     parser.add_argument(
         "--backend",
         default="golden",
         metavar="|".join((*BACKENDS, *SHAPES, "grpc://…")),
         help="the device, or the bridge that serves it (default: %(default)s)",
     )
-    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
+    parser.add_argument(
+        "--token-file", metavar="F", help="the token of the bridge, or of the sites"
+    )
     parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
     parser.add_argument(
         "--waves",
@@ -105,7 +110,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if is_apas(arguments):
         return run_apas(arguments)
-    c = compile_file(arguments, bounded=True)
+    remote = sites.given_sites(arguments)
+    c = compile_file(arguments, "predicate" if remote else STAGES[-1], bounded=True)
     require_queries(c)
     if arguments.engine not in ENGINES:
         raise UserError(
@@ -120,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
             [f"--waves: backend {arguments.backend} has no signals"],
             hint="--backend verilated runs the processor's own description",
         )
-    inputs = _inputs(c, arguments.input)
+    inputs = _inputs(c, arguments.input, remote.of)
     _check_places(c, arguments, [path for _, path in inputs])
     for query in c.program.patterns:
         if query.empty:
@@ -128,8 +134,12 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
+    joined = sites.Joined()
+    if remote:
+        joined = _across(c, remote, dict(inputs), arguments)
+        c = planned(c, joined.rest)
     if not any(level(query, levels(c.program)) == 0 for query in c.program.queries):
-        return _run(c, None, inputs, arguments)
+        return _run(c, None, inputs, joined, arguments)
     with device(
         arguments.backend,
         c.options.config,
@@ -137,13 +147,32 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.token_file,
         arguments.tls_ca,
     ) as made:
-        return _run(c, made, inputs, arguments)
+        return _run(c, made, inputs, joined, arguments)
+
+
+def _across(
+    c: Compilation,
+    remote: sites.Sites,
+    inputs: Mapping[Stream, Path],
+    arguments: argparse.Namespace,
+) -> sites.Joined:
+    """Runs across sites what can be joined there."""
+    sites.check_streams(c, remote)
+    if arguments.late is not None:
+        raise UserError(["--late: late tuples of streams at sites stay there"], hint="leave it out")
+    try:
+        return sites.run_across(
+            c, remote, lambda stream: read(inputs[stream], stream), arguments.slack
+        )
+    except SitesError as error:
+        raise UserError([str(error)], hint=error.hint) from None
 
 
 def _run(
     c: Compilation,
     device: Device | None,
     inputs: list[tuple[Stream, Path]],
+    joined: sites.Joined,
     arguments: argparse.Namespace,
 ) -> int:
     late: list[tuple[str, pa.Table]] = []
@@ -160,18 +189,26 @@ def _run(
     begun, units = _cycles(device), _units(device)
     read = streams_read(c.program)
     tables = {stream.name: rows for stream, rows in _rows(inputs) if stream.name in read}
+    tables |= joined.fetched
+    schemas = {name: rows.schema for name, rows in joined.results.items()}
     total = sum(rows.num_rows for rows in tables.values())
     with (
-        OutputSet(arguments.output, arguments.format, answer_schemas(c.program)) as outputs,
+        OutputSet(
+            arguments.output, arguments.format, schemas | answer_schemas(c.program)
+        ) as outputs,
         Progress("run", total, "tuples") as progress,
     ):
         run.on_progress = progress.add
+        for name, results in joined.results.items():
+            outputs.write(name, results)
         for name, results in drive(run, tables):
             outputs.write(name, results)
         if late:
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
-        print(_summary(c, run, arguments), file=sys.stderr)
+        print(_summary(c, run, joined, arguments), file=sys.stderr)
+        for line in joined.lines:
+            print(line, file=sys.stderr)
         if device is not None and begun is not None:
             print(_time(device, begun, arguments), file=sys.stderr)
         if units:
@@ -275,8 +312,11 @@ def _write_late(directory: str, format: str, late: list[tuple[str, pa.Table]]) -
             files.write(stream, rows)
 
 
-def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
-    """The file of each stream; every stream some query reads must have one."""
+def _inputs(
+    c: Compilation, given: list[str], elsewhere: Collection[str]
+) -> list[tuple[Stream, Path]]:
+    """The file of each stream; every stream some query reads must have one, unless it lives
+    `elsewhere`, by its folded name."""
     streams = {s.name.lower(): s for s in c.streams if s.defined_by is None}
     known = [stream.name for stream in streams.values()]
     found: dict[str, Path] = {}
@@ -289,12 +329,15 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
             close = nearest(name, known)
             hint = f"; did you mean {close}?" if close else f"; streams: {', '.join(known)}"
             problems.append(f"--input {argument}: there is no stream {name}{hint}")
+        elif name.lower() in elsewhere:
+            problems.append(f"--input {argument}: stream {name} lives at a site")
         elif name.lower() in found:
             problems.append(f"--input {argument}: stream {name} already has an input")
         else:
             found[name.lower()] = Path(path)
     used = streams_read(c.program)
-    missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
+    has = found.keys() | set(elsewhere)
+    missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in has]
     if missing and not problems:
         problems.append(f"no input for stream {', '.join(missing)}")
     if problems:
@@ -315,13 +358,18 @@ def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str
     )
 
 
-def _results(c: Compilation, counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return [(name, counts[name]) for name in c.program.names if name in counts]
+def _results(
+    c: Compilation, counts: Mapping[str, int], joined: sites.Joined
+) -> list[tuple[str, int]]:
+    across = [(name, rows.num_rows) for name, rows in joined.results.items()]
+    return [*across, *((name, counts[name]) for name in c.program.names if name in counts)]
 
 
-def _summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str:
+def _summary(
+    c: Compilation, run: GraphRun, joined: sites.Joined, arguments: argparse.Namespace
+) -> str:
     report = run.report
-    lines = [_files(_results(c, report.results), arguments), ""]
+    lines = [_files(_results(c, report.results, joined), arguments), ""]
     taken = sum(report.taken.values())
     if run.device is None:
         lines.append(f"{taken:,} tuples in")

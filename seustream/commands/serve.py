@@ -19,6 +19,7 @@ from cosim.bridge.metrics import MetricsServer, prometheus
 from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
 from cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
 from cosim.bridge.supervised import Supervised, source_address
+from cosim.sites.service import SiteService
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from seustream.boards import SHAPES
@@ -26,6 +27,7 @@ from seustream.commands.common import load_config
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.libraries import add_library_argument, load_libraries
+from seustream.sites import site_sources
 
 HELP = "put a device on a socket, for Spark and other clients"
 
@@ -52,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="grpc://127.0.0.1:8815",
         metavar="grpc://HOST:PORT",
         help="where (default: %(default)s); port 0: any that is free",
+    )
+    parser.add_argument(
+        "--site",
+        action="append",
+        default=[],
+        metavar="STREAM=FILE",
+        help="serve streams to `seustream run --site`, instead of a device; once for each stream",
     )
     parser.add_argument(
         "--journal",
@@ -123,6 +132,8 @@ def run(arguments: argparse.Namespace) -> int:
         sources = None if arguments.sources is None else source_address(arguments.sources)
     except AddressRefused as error:
         raise UserError([str(error)], hint=error.hint) from None
+    if arguments.site:
+        return _serve_site(arguments, address, token, tls)
     with contextlib.ExitStack() as stack:
         made = stack.enter_context(device(arguments.backend, config))
         folder = arguments.journal
@@ -176,6 +187,29 @@ def _serve(service: Service, bridge: Bridge) -> bool:
     print("stopping", file=sys.stderr, flush=True)
     ended = service.stop(_GRACE)
     return bridge.close(_GRACE) and ended
+
+
+def _serve_site(
+    arguments: argparse.Namespace,
+    address: Address,
+    token: str | None,
+    tls: tuple[bytes, bytes] | None,
+) -> int:
+    """Serves streams from files until a signal."""
+    sources = site_sources(arguments.site)
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        service = SiteService(str(address), sources, token, tls)
+    except OSError as error:
+        raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
+    with service:
+        at = Address(address.host, service.port, address.tls)
+        print(f"serving stream {', '.join(sources)} on {at}", flush=True)
+        asked.wait()
+    print("stopped", file=sys.stderr)
+    return 0
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:

@@ -1,28 +1,24 @@
 """Places for nodes of a join across sites, apart from each other as far as this machine allows.
 
-    with apart(5, loss=0.05, repeat=0.05, delay=0.02) as places:
-        Cluster(layout, folder, places=places.of) ...
+    with apart(5, loss=0.05, delay=0.02) as places:
+        Cluster(layout, folder, delay=places.delay, places=places.of) ...
 
 Where the kernel and our rights give them, each node has a network namespace of its own, joined by a
-bridge; delay and loss are `tc netem`'s on every link. Where there is no netem, or no namespaces, a
-relay in front of each node delays, loses and repeats its messages. `what` says which it is.
+bridge; delay and loss are `tc netem`'s on every link. Where there is no netem, or no namespaces, the
+nodes themselves send late. `what` says which it is. Messages are lost and repeated by the nodes in
+any case: TCP sends packets again that netem loses.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import random
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from engine.sites.cluster import Place, free_ports
-from engine.sites.process import Address, read_frame, write_frame
+from cosim.sites.cluster import Place
 
 PORT = 7000
 
@@ -33,32 +29,24 @@ class Places:
 
     of: dict[int, Place]
     what: str
+    delay: float
     before: Callable[[int], tuple[str, ...]] = field(default=lambda node: ())
 
 
 @contextlib.contextmanager
-def apart(
-    nodes: int, loss: float = 0.0, repeat: float = 0.0, delay: float = 0.0, seed: int = 0
-) -> Iterator[Places]:
-    """So many places; `delay` in seconds, at most."""
-    with contextlib.ExitStack() as stack:
-        spaces = stack.enter_context(_namespaces(nodes))
+def apart(nodes: int, loss: float = 0.0, delay: float = 0.0) -> Iterator[Places]:
+    """So many places; `delay` in seconds, at most: what of it is left to the nodes is `delay`."""
+    with _namespaces(nodes) as spaces:
         if spaces is None:
-            listen = [("127.0.0.1", port) for port in free_ports(nodes)]
-            what = ["processes with ports of their own"]
-        else:
-            listen = [(spaces.host(k), PORT + k) for k in range(nodes)]
-            what = ["network namespaces"]
-        reach: list[Address | None] = [None] * nodes
-        if spaces is not None and spaces.netem(loss, delay):
-            what.append("delay and loss by tc netem")
-        else:
-            relay = stack.enter_context(Relay(listen, loss, repeat, delay, seed, spaces))
-            reach = list(relay.addresses)
-            what.append("delay, loss and repetition by a relay before each")
-        before = spaces.before if spaces is not None else lambda node: ()
-        of = {k: Place(listen[k], reach[k], before(k)) for k in range(nodes)}
-        yield Places(of, "; ".join(what), before)
+            of = {k: Place() for k in range(nodes)}
+            yield Places(of, "processes with ports of their own, which send late", delay)
+            return
+        netem = spaces.netem(loss, delay)
+        what = "delay and loss by tc netem" if netem else "processes send late"
+        of = {
+            k: Place(f"grpc://{spaces.host(k)}:{PORT + k}", spaces.before(k)) for k in range(nodes)
+        }
+        yield Places(of, f"network namespaces; {what}", 0.0 if netem else delay, spaces.before)
 
 
 # --- namespaces -----------------------------------------------------------------
@@ -140,93 +128,3 @@ def _namespaces(nodes: int) -> Iterator[Spaces | None]:
         yield spaces
     finally:
         spaces.remove()
-
-
-# --- the relay ---------------------------------------------------------------------
-
-
-class Relay:
-    """Stands before each node: of what others send it, frame by frame, some is lost, some comes
-    twice, all of it late, and not in the order in which it was sent."""
-
-    def __init__(
-        self,
-        listen: list[Address],
-        loss: float,
-        repeat: float,
-        delay: float,
-        seed: int,
-        spaces: Spaces | None,
-    ) -> None:
-        self.listen, self.loss, self.repeat, self.delay = listen, loss, repeat, delay
-        host = "127.0.0.1" if spaces is None else spaces.gate
-        self.addresses = [(host, port) for port in free_ports(len(listen))]
-        self.chance = random.Random(seed)
-        self.lost = self.passed = 0
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever)
-
-    def __enter__(self) -> Relay:
-        self.thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self.loop).result()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self.loop).result()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-        self.loop.close()
-
-    async def _open(self) -> None:
-        self.servers = [
-            await asyncio.start_server(self._serving(node), *address)
-            for node, address in enumerate(self.addresses)
-        ]
-
-    async def _close(self) -> None:
-        for server in self.servers:
-            server.close()
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-    def _serving(self, node: int) -> Callable[[Any, Any], None]:
-        def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self._start(self._pass_on(node, reader, writer))
-
-        return serve
-
-    def _start(self, work: Any) -> None:
-        task = self.loop.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    async def _pass_on(
-        self, node: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        onward: asyncio.StreamWriter | None = None
-        try:
-            hello = await read_frame(reader)
-            _, onward = await asyncio.open_connection(*self.listen[node])
-            write_frame(onward, hello)
-            while True:
-                frame = await read_frame(reader)
-                copies = 1 - (self.chance.random() < self.loss)
-                copies += self.chance.random() < self.repeat
-                self.lost += not copies
-                self.passed += copies
-                for _ in range(copies):
-                    self._start(self._later(onward, frame))
-        except (OSError, asyncio.IncompleteReadError):
-            # One end is gone; the other is told by the end of its connection.
-            pass
-        finally:
-            writer.close()
-            if onward is not None:
-                onward.close()
-
-    async def _later(self, onward: asyncio.StreamWriter, frame: object) -> None:
-        await asyncio.sleep(self.chance.random() * self.delay)
-        if not onward.is_closing():
-            write_frame(onward, frame)

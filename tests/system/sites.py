@@ -19,9 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from engine.sites.cluster import Cluster
-
 from compiler.plan.pipeline import compile_text
+from cosim.sites.cluster import Cluster
 from engine.sites.costs import UnitCosts
 from engine.sites.model import BlockRows, Row
 from engine.sites.node import Layout
@@ -54,17 +53,15 @@ def run(seed: int, folder: Path, strategy: str = "planned") -> str:
         retry=60.0,
         strategy=strategy,  # type: ignore[arg-type]
     )
-    bad = {"loss": 0.08, "repeat": 0.08, "delay": 0.02}
     with contextlib.ExitStack() as stack:
-        places = stack.enter_context(apart(5, **bad, seed=seed))
+        places = stack.enter_context(apart(5, loss=0.08, delay=0.02))
         urls = stack.enter_context(bridges(places, folder))
         of = {
             k: replace(place, module=("cosim.sites", "--bridge", urls[k])) if k < SITES else place
             for k, place in places.of.items()
         }
-        # A netem that loses packets loses no message, which TCP sends again: these do.
-        lossy = {} if "relay" in places.what else {"loss": 0.08, "repeat": 0.08}
-        cluster = stack.enter_context(Cluster(layout, folder, places=of, **lossy))
+        bad = {"loss": 0.08, "repeat": 0.08, "delay": places.delay}
+        cluster = stack.enter_context(Cluster(layout, folder, places=of, **bad))
         third = len(blocks) // 3
         for number, block in enumerate(blocks):
             if number == third:

@@ -14,4 +14,4 @@ from tests.system.sites import run
 @pytest.mark.parametrize("strategy", ["planned", pytest.param("auto", marks=pytest.mark.campaign)])
 def test_results_are_exact(strategy: str, tmp_path: Path) -> None:
     what = run(1, tmp_path, strategy)
-    assert "relay" in what or "netem" in what
+    assert "send late" in what or "netem" in what

@@ -1,0 +1,155 @@
+"""A query as a join across sites, for `seustream explain --stage sites`: which site keeps what, what
+joins them, where conditions are looked at; of a run that was recorded the order of each block, and its
+predicted and actual cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from compiler.explain.marks import hanging, plural, section, table
+from compiler.language import expressions as x
+from compiler.plan.logical import Query
+from engine.sites.explain import HEAD, Block, facts, rows
+from engine.sites.model import Join
+from engine.sites.query import Where, join_of
+
+MOST = 40
+"""Blocks in a text or a picture; JSON has all."""
+
+Facts = dict[str, object]
+
+
+def outline(query: Query) -> Facts:
+    """What is known before anything runs."""
+    join = join_of(query)
+    return {
+        "query": query.name,
+        "sites": [
+            {
+                "site": k,
+                "alias": source.alias,
+                "stream": source.stream.name,
+                "window": str(source.window),
+                "keys": list(join.streams[k].columns),
+                "carried": list(join.streams[k].carried),
+            }
+            for k, source in enumerate(query.sources)
+        ],
+        "classes": [_class(join, c) for c in range(len(join.classes))],
+        "conditions": [
+            {"condition": x.show(residual.condition), "where": _where(join, residual)}
+            for residual in join.residuals
+            if isinstance(residual, Where)
+        ],
+    }
+
+
+def _class(join: Join, c: int) -> list[str]:
+    return [f"{join.streams[k].name}.{name}" for k, name in sorted(join.classes[c])]
+
+
+def _where(join: Join, residual: Where) -> str:
+    names = [join.streams[k].name for k in residual.streams]
+    return f"at the source {names[0]}" if len(names) == 1 else f"where {' and '.join(names)} meet"
+
+
+def by_order(blocks: Sequence[Block]) -> list[tuple[object, ...]]:
+    """For each way that was chosen: blocks, rows, cost as predicted and as it was."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.way if block.sent else f"{block.stream} stays", []).append(block)
+    return [
+        (
+            way,
+            len(some),
+            f"{sum(b.sent for b in some):,} of {sum(b.rows for b in some):,}",
+            "-" if some[0].hub is not None else f"{sum(b.predicted for b in some):g}",
+            f"{sum(b.actual for b in some):g}",
+        )
+        for way, some in sorted(found.items())
+    ]
+
+
+def as_json(query: Query, blocks: Sequence[Block] | None) -> Facts:
+    found = outline(query)
+    if blocks is not None:
+        found["blocks"] = facts(blocks)
+    return found
+
+
+def as_text(query: Query, blocks: Sequence[Block] | None) -> list[str]:
+    known = outline(query)
+    sites = [
+        (s["alias"], s["stream"], ", ".join(s["keys"]), s["window"], ", ".join(s["carried"]))
+        for s in known["sites"]  # type: ignore[attr-defined]  # JSON
+    ]
+    out = section(
+        f"Query {query.name} across {plural(len(sites), 'site')}",
+        table(("site", "stream", "joined by", "window", "sent along"), sites),
+    )
+    for columns in known["classes"]:  # type: ignore[attr-defined]  # JSON
+        out += hanging("equal      ", " = ".join(columns))
+    for one in known["conditions"]:  # type: ignore[attr-defined]  # JSON
+        out += hanging("condition  ", f"{one['condition']}, {one['where']}")
+    out.append("")
+    if blocks is None:
+        out += hanging(
+            "orders     ", "are chosen for each block, from synopses; --record shows a run's"
+        )
+        return out
+    head = ("way", "blocks", "rows sent", "predicted", "actual")
+    out += section("Ways taken", table(head, by_order(blocks)))
+    last = blocks[-MOST:]
+    title = "Blocks" if len(last) == len(blocks) else f"Blocks, the last {MOST} of {len(blocks):,}"
+    return out + section(title, table(HEAD, rows(last)))
+
+
+# --- as a picture ---------------------------------------------------------------
+
+_LINE, _TOP, _LEFT, _BARS = 22, 74, 300, 380
+_STYLE = """
+text{font:12px ui-sans-serif,system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1e293b}
+.paper{fill:#fff}.title{font-size:15px;font-weight:600}.minor{fill:#64748b}
+.predicted{fill:#93c5fd}.actual{fill:#1d4ed8}
+@media(prefers-color-scheme:dark){text{fill:#e2e8f0}.paper{fill:#0f172a}.minor{fill:#94a3b8}
+.predicted{fill:#334155}.actual{fill:#60a5fa}}
+"""
+
+
+def as_picture(query: Query, blocks: Sequence[Block]) -> str:
+    """A line a block: its way, and two bars, what it was to cost and what it did."""
+    shown = blocks[-MOST:]
+    most = max((max(b.predicted, b.actual) for b in shown), default=0) or 1
+    width, height = _LEFT + _BARS + 80, _TOP + _LINE * len(shown) + 16
+    title = f"{query.name}: the way of each block, predicted and actual cost"
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img">',
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
+        f'<rect class="paper" width="{width}" height="{height}"/>',
+        f'<text class="title" x="16" y="28">{escape(title)}</text>',
+        '<text class="minor" x="16" y="54">time</text><text class="minor" x="60" y="54">way</text>',
+    ]
+    for at, name in ((_LEFT, "predicted"), (_LEFT + 100, "actual")):
+        out.append(f'<rect class="{name}" x="{at}" y="45" width="12" height="10"/>')
+        out.append(f'<text class="minor" x="{at + 18}" y="54">{name}</text>')
+    for number, block in enumerate(shown):
+        y = _TOP + _LINE * number
+        out.append(f'<text class="minor" x="16" y="{y + 12}">{block.tau:g}</text>')
+        way = block.way if block.sent else f"{block.stream} stays"
+        out.append(f'<text x="60" y="{y + 12}">{escape(way)}</text>')
+        for name, cost, down in (
+            ("predicted", block.predicted, 0),
+            ("actual", block.actual, 9),
+        ):
+            long = _BARS * cost / most
+            out.append(
+                f'<rect class="{name}" x="{_LEFT}" y="{y + down}" width="{long:.1f}" height="8"/>'
+            )
+        said = (
+            f"{block.predicted:g} / {block.actual:g}" if block.hub is None else f"{block.actual:g}"
+        )
+        end = _LEFT + _BARS * max(block.predicted, block.actual) / most
+        out.append(f'<text class="minor" x="{end + 6:.1f}" y="{y + 12}">{said}</text>')
+    return "\n".join([*out, "</svg>"])
