@@ -39,9 +39,10 @@ class Run:
         setup: Setup,
         names: Mapping[int, str],
         rows: Mapping[str, pa.Table],
-        patience: float = PATIENCE,
+        patience: float | None = None,
     ) -> None:
-        self.setup, self.names, self.rows, self.patience = setup, names, rows, patience
+        self.setup, self.names, self.rows = setup, names, rows
+        self.patience = PATIENCE if patience is None else patience
         self.process = Process(setup, 0)
         self.clients: dict[int, Client] = {}
         self.late: dict[str, int] = {}

@@ -1,0 +1,208 @@
+"""`run --site` and `--sites`, `serve --site`: processes of their own, and what users get wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from seustream.cli import main
+from tests.docs.blocks import ROOT
+
+QUERIES = """
+CREATE STREAM R (a int, b int);
+CREATE STREAM S (d int, e int);
+CREATE STREAM L (f int);
+REGISTER QUERY pairs AS SELECT R.b AS x, S.e + 1 AS y FROM R, S WHERE R.a = S.d WINDOW RANGE 9;
+REGISTER QUERY groups AS SELECT R.a, count(*) AS n FROM R, S, L WHERE R.a = S.d AND S.e = L.f
+    GROUP BY R.a HAVING count(*) > 1 WINDOW RANGE 20;
+REGISTER QUERY alone AS SELECT R.b FROM R WHERE R.b > 3 WINDOW NOW;
+REGISTER QUERY last AS SELECT R.b, L.f FROM R, L WHERE R.a = L.f WINDOW ROWS 2;
+"""
+FILES = {
+    "R": "ts,a,b\n1,1,5\n2,2,4\n3,1,3\n8,2,9\n",
+    "S": "ts,d,e\n2,1,1\n3,2,2\n4,1,1\n",
+    "L": "ts,f\n3,1\n4,2\n9,1\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "q.xsql").write_text(QUERIES)
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    return tmp_path
+
+
+class Served:
+    """`seustream serve --site` as a process."""
+
+    def __init__(self, folder: Path, stream: str, *options: str) -> None:
+        command = [sys.executable, "-m", "seustream", "serve", "--site", f"{stream}={stream}.csv"]
+        self.process = subprocess.Popen(
+            [*command, "--listen", "grpc://127.0.0.1:0", *options],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def address(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert " on grpc" in line, line
+        return line.split(" on ")[1].strip()
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def served(folder: Path) -> Iterator[dict[str, str]]:
+    processes = [Served(folder, "R"), Served(folder, "S")]
+    try:
+        yield dict(zip("RS", (one.address for one in processes), strict=True))
+    finally:
+        assert [one.end() for one in processes] == [0, 0]
+
+
+def run(folder: Path, *options: str, out: str = "many") -> int:
+    return main(["run", str(folder / "q.xsql"), *options, "-o", str(folder / out)])
+
+
+def inputs(folder: Path, names: str) -> list[str]:
+    return [word for name in names for word in ("--input", f"{name}={folder}/{name}.csv")]
+
+
+def files(folder: Path, out: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / out).iterdir()}
+
+
+def test_sites_as_processes(
+    folder: Path, served: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(folder, *inputs(folder, "RSL"), out="one") == 0
+    sites = [word for name in "RS" for word in ("--site", f"{name}={served[name]}")]
+    capsys.readouterr()
+    assert run(folder, *sites, *inputs(folder, "L")) == 0
+    said = capsys.readouterr().err
+    assert files(folder, "many") == files(folder, "one")
+    assert "joined across 2 sites: pairs, groups" in said
+    assert "stream R: 4 tuples fetched whole (query alone: reads one stream)" in said
+    described = folder / "sites.toml"
+    described.write_text(
+        f'[site.north]\naddress = "{served["R"]}"\nstreams = ["r"]\n'
+        f'[site.south]\naddress = "{served["S"]}"\nstreams = ["S"]\n'
+        "[cost.north]\nsouth = 5\nhere = 2\n"
+    )
+    assert run(folder, "--sites", str(described), *inputs(folder, "L"), out="again") == 0
+    assert files(folder, "again") == files(folder, "one")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--site", "R"], "--site R: want STREAM=grpc://HOST:PORT"),
+        (["--site", "R=http://x"], "--site R=http://x: http://x: no address of a bridge"),
+        (["--site", "Q=grpc://127.0.0.1:9"], "the queries have no stream Q"),
+        (["--site", "R=grpc://127.0.0.1:9"], "site R at grpc://127.0.0.1:9 does not answer"),
+        (
+            ["--site", "R=grpc://127.0.0.1:9", "--site", "r=grpc://127.0.0.1:8"],
+            "stream r is at grpc://127.0.0.1:9 and at grpc://127.0.0.1:8",
+        ),
+        (["--site", "L=grpc://127.0.0.1:9"], "--input L="),
+        (["--site", "R=grpc://127.0.0.1:9", "--late", "late"], "late tuples of streams at sites"),
+        (["--sites", "no.toml"], "no.toml: No such file or directory"),
+    ],
+)
+def test_what_users_get_wrong(
+    options: list[str],
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cosim.sites.run.PATIENCE", 0.3)
+    given = inputs(folder, "L" if any("R=" in one for one in options) else "RSL")
+    given += inputs(folder, "S") if "L" not in options[-1][:1] and len(given) == 2 else []
+    assert run(folder, *given, *options) == 2
+    assert message in capsys.readouterr().err
+    assert not (folder / "many").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[site", "Expected"),
+        ("x = 1", "there is no 'x' here"),
+        ("[cost.a]\nb = 1", "no sites in it"),
+        ("site = 3", "no sites in it"),
+        ('[site.a]\naddress = "grpc://h"', "site a: want an address and streams"),
+        ('[site.here]\naddress = "grpc://h"\nstreams = []', "site here: want an address"),
+        ('[site.a]\naddress = "grpc://h"\nstreams = [3]', "site a: streams is a list of names"),
+        ('[site.a]\naddress = "h"\nstreams = ["R"]', "site a: h: no address"),
+        (
+            '[site.a]\naddress = "grpc://h"\nstreams = ["R"]\n[cost.a]\nb = 1',
+            "cost: there is no site b",
+        ),
+        (
+            '[site.a]\naddress = "grpc://h"\nstreams = ["R"]\n[cost.a]\nhere = -1',
+            "cost from a to here: want a number, 0 or more",
+        ),
+        (
+            'token-file = "none"\n[site.a]\naddress = "grpc://h"\nstreams = ["R"]',
+            "none: No such file",
+        ),
+    ],
+)
+def test_a_file_of_sites_is_read_with_suspicion(
+    text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "sites.toml").write_text(text)
+    assert run(folder, "--sites", str(folder / "sites.toml")) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--site", "R"], "--site R: want STREAM=FILE"),
+        (["--site", "R=nowhere.csv"], "nowhere.csv: no such file"),
+        (["--site", "R=R.csv", "--site", "R=S.csv"], "stream R has a file already"),
+        (["--site", "R=R.csv", "--listen", "grpc://0.0.0.0:1"], "there is no token"),
+    ],
+)
+def test_what_a_site_refuses(
+    options: list[str],
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(["serve", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_bad_file_at_a_site_is_told_here(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "R.csv").write_text("ts,a,b\n1,x,2\n")
+    process = Served(folder, "R")
+    try:
+        sites = ["--site", f"R={process.address}"]
+        assert run(folder, *sites, *inputs(folder, "SL")) == 2
+    finally:
+        process.end()
+    said = capsys.readouterr().err
+    assert "site R at grpc://127.0.0.1" in said
+    assert "R.csv:2" in said
