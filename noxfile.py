@@ -137,11 +137,13 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def sites(session: nox.Session) -> None:
-    """Joins across sites: every reduction over 100 seeds, thousands of runs in bad weather; then
-    sites as processes with devices behind bridges, as far apart as this machine allows."""
+    """Joins across sites: every reduction over 100 seeds, thousands of runs over bad networks; then
+    sites as processes with devices behind bridges, as far apart as this machine allows; then random
+    query sets over sites against one process and DuckDB."""
     install(session, "test")
     session.run("pytest", "tests/engine/sites", "-m", "campaign", "-n", "2", *session.posargs)
     session.run("python", "-m", "tests.system.sites", "10")
+    session.run("python", "-m", "tests.system.across", "300")
 
 
 @nox.session
