@@ -10,7 +10,6 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args
 
 import pyarrow as pa
 import pytest
