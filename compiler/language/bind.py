@@ -250,10 +250,14 @@ class Binder:
         if folded is not None:
             return folded
         if len(operands) == 1 and e.operator == "+":
-            signed = self._choose("negate", operands, e.at, e.span, shown="+")
-            return operands[0] if signed is not FAILED else FAILED
+            return self.plus(operands[0], e)
         name = "negate" if len(operands) == 1 else e.operator
         return self._choose(name, operands, e.at, e.span, shown=e.operator)
+
+    def plus(self, operand: x.Expression, e: s.Operation) -> x.Expression:
+        """The sign +, which changes nothing but wants what - wants."""
+        signed = self._choose("negate", (operand,), e.at, e.span, shown="+")
+        return operand if signed is not FAILED else FAILED
 
     def _comparison(self, e: s.Comparison) -> x.Expression:
         if len(e.operators) > 1:
@@ -341,9 +345,7 @@ class Binder:
             if operand is None:
                 conditions.append(self.condition(when))
             else:
-                conditions.append(
-                    self.compare(Condition.EQ, operand, self.value(when), when.span)
-                )
+                conditions.append(self.compare(Condition.EQ, operand, self.value(when), when.span))
         written = [then for _, then in e.branches]
         values = [self.value(then) for then in written]
         values.append(x.Literal(None, t.NULL) if e.otherwise is None else self.value(e.otherwise))
@@ -359,9 +361,7 @@ class Binder:
         met = t.meet(value.type for value in values)
         if met is None:
             kinds = " and ".join(dict.fromkeys(str(v.type) for v in values if v.type != t.NULL))
-            return self.fail(
-                "type-mismatch", f"the branches of CASE are {kinds}", span, _CONVERT
-            )
+            return self.fail("type-mismatch", f"the branches of CASE are {kinds}", span, _CONVERT)
         return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
 
     def _cast(self, e: s.Cast) -> x.Expression:
@@ -394,6 +394,10 @@ class Binder:
             return self.fail(
                 "type-mismatch", f"{e.name}(...) has no attributes", e.attribute.span, None
             )
+        if e.extracts and name != "extract":
+            return self.fail(
+                "syntax", f"{name} takes no FROM", e.at, "only extract does: extract(year FROM t)"
+            )
         arguments = [self.value(argument) for argument in e.arguments]
         if name == "if" and len(arguments) == 3:
             condition = self.condition(e.arguments[0])
@@ -410,8 +414,9 @@ class Binder:
             )
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
-        fewest = min(_fewest(entry), *(len(o.parameters) for o in entry.overloads), 99)
-        most = max(_most(entry), *(len(o.parameters) for o in entry.overloads), 0)
+        counts = [len(overload.parameters) for overload in entry.overloads]
+        fewest = min([entry.fewest, *counts])
+        most = max([_ANY_NUMBER if entry.most is None else entry.most, *counts])
         if not fewest <= len(arguments) <= most or e.star:
             many = str(fewest) if fewest == most else f"{fewest} or more"
             many = f"{fewest} to {most}" if fewest < most < _ANY_NUMBER else many
@@ -483,7 +488,9 @@ class Binder:
         if chosen is None:
             kinds = ", ".join(str(argument.type) for argument in arguments)
             wants = ", ".join(parameter.name for parameter in parameters)
-            return self.fail("type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, _CONVERT)
+            return self.fail(
+                "type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, _CONVERT
+            )
         return x.Aggregate(
             entry.name, arguments, chosen.takes, chosen.type, e.distinct, where, e.at
         )
@@ -589,7 +596,9 @@ def _exact(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
     others = [o.type for o in operands if not _pointed(o)]
     if not any(of.is_decimal for of in others) or any(of.is_inexact for of in others):
         return tuple(operands)
-    return tuple(_as_decimal(o) if isinstance(o, x.Literal) and _pointed(o) else o for o in operands)
+    return tuple(
+        _as_decimal(o) if isinstance(o, x.Literal) and _pointed(o) else o for o in operands
+    )
 
 
 def _pointed(e: x.Expression) -> bool:
@@ -597,20 +606,15 @@ def _pointed(e: x.Expression) -> bool:
 
 
 def _as_decimal(e: x.Literal) -> x.Literal:
+    """The constant as a decimal, where 38 digits hold it."""
     assert e.exact is not None
-    rest, places = e.exact.denominator, 0
-    while rest > 1 and places <= t.MAX_PRECISION:  # finite where only 2 and 5 divide
-        rest = rest // 10 if rest % 10 == 0 else rest // 5 if rest % 5 == 0 else rest / 2
-        if rest != int(rest):
-            return e
-        rest, places = int(rest), places + 1
-    value = Decimal(e.exact.numerator) / Decimal(1) if places == 0 else None
-    scaled = e.exact * 10**places
-    if scaled.denominator != 1 or abs(scaled) >= 10**t.MAX_PRECISION:
-        return e
-    value = Decimal(scaled.numerator).scaleb(-places)
-    of = t.decimal_of(value)
-    return e if of is None else x.Literal(value, of, e.exact)
+    for places in range(t.MAX_PRECISION + 1):
+        scaled = e.exact * 10**places
+        if scaled.denominator == 1:
+            value = Decimal(scaled.numerator).scaleb(-places)
+            of = t.decimal_of(value)
+            return e if of is None else x.Literal(value, of, e.exact)
+    return e
 
 
 def _as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
@@ -646,14 +650,6 @@ def _expanded(
         return parameters[:count]
     more = count - len(parameters)
     return (*parameters, *[parameters[-1]] * more) if entry.variadic else None
-
-
-def _fewest(entry: Function) -> int:
-    return entry.fewest
-
-
-def _most(entry: Function) -> int:
-    return _ANY_NUMBER if entry.most is None else entry.most
 
 
 def _single(e: x.Expression) -> bool:

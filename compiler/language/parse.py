@@ -186,8 +186,9 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         return s.Case(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
 
     def extract(self, meta: Meta, c: list[Any]) -> s.Call:
+        """`extract(year FROM t)`; the binder refuses another function there."""
         field = s.Literal(str(c[1]).lower(), token_span(c[1]))
-        return s.Call((token_name(c[0]),), (field, c[2]), span_of(meta))
+        return s.Call(c[0], (field, c[2]), span_of(meta), extracts=True)
 
     def filter(self, meta: Meta, c: list[Any]) -> tuple[str, s.Expression]:
         return "filter", c[0]

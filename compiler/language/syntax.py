@@ -175,7 +175,8 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A function; `star` for count(*), `where` of its FILTER, `attribute` for `last(v).x`."""
+    """A function; `star` for count(*), `where` of its FILTER, `attribute` for `last(v).x`,
+    `extracts` for the form `f(field FROM x)`."""
 
     function: tuple[Name, ...]
     arguments: tuple[Expression, ...]
@@ -184,6 +185,7 @@ class Call(Expression):
     distinct: bool = False
     where: Expression | None = None
     attribute: Name | None = None
+    extracts: bool = False
 
     @property
     def name(self) -> str:
