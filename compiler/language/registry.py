@@ -121,6 +121,7 @@ class Overload:
     row: Callable[..., Any]
     columns: Callable[..., Any] | None = None
     typed: bool = False
+    fault: str | None = None  # where another word fits than the function's
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class Aggregate:
     `init()` gives an empty state; `insert(state, *values)` and `remove(state, *values)` give the
     state with or without one more row, and may change the old one; `merge(a, b)` the state of both,
     all of `a` before all of `b`; `result(state)` its value, None where there is none. A state of
-    which `result` is `FAULT` counts a fault, such as a sum that does not fit. `remove` is None where it cannot be
-    done; `ordered` says that the order of rows matters. Only in and out of `count` are empty groups
+    which `result` is `FAULT` counts a fault, such as a sum that does not fit. With `typed` it is
+    `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered` says that the order of rows matters. Only in and out of `count` are empty groups
     other than NULL."""
 
     name: str
@@ -145,6 +146,8 @@ class Aggregate:
     merge: Callable[[Any, Any], Any] | None = None
     remove: Callable[..., Any] | None = None
     ordered: bool = False
+    typed: bool = False
+    fault: str = "no value"
     optional: int = 0
     aliases: tuple[str, ...] = ()
 
