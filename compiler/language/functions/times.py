@@ -98,10 +98,13 @@ def _field_of_span(name: str, span: datetime.timedelta) -> int | None:
 
 
 _FIELD_KERNELS: dict[str, Callable[[Any, Any], Any]] = {
-    **{
-        name: (lambda name: lambda pc, t: getattr(pc, name)(t))(name)
-        for name in ("year", "quarter", "month", "day", "hour", "minute", "second")
-    },
+    "year": lambda pc, t: pc.year(t),
+    "quarter": lambda pc, t: pc.quarter(t),
+    "month": lambda pc, t: pc.month(t),
+    "day": lambda pc, t: pc.day(t),
+    "hour": lambda pc, t: pc.hour(t),
+    "minute": lambda pc, t: pc.minute(t),
+    "second": lambda pc, t: pc.second(t),
     "week": lambda pc, t: pc.iso_week(t),
     "isoyear": lambda pc, t: pc.iso_year(t),
     "dow": lambda pc, t: pc.day_of_week(t, count_from_zero=False, week_start=7),
@@ -213,7 +216,7 @@ def _timestamp(text: str, form: str | None = None) -> Moment | None:
     if found is None:
         return None
     part = found.groupdict()
-    month = part["month"] if "month" in part else "1"
+    month = part.get("month", "1")
     if "name" in part:
         if part["name"].lower() not in _MONTHS:
             return None
