@@ -170,7 +170,7 @@ class _Compiler:
             decided: list[Place] | None = None  # the faults of the one operand that decides
             for term in terms:
                 start = len(found)
-                each = term(row)
+                each: bool | None = term(row)
                 if each is None:
                     value = None
                 elif each is decisive:
@@ -250,20 +250,18 @@ class _Compiler:
     def _lossy_call(self, e: x.Call, compute: Callable[..., Any], place: Place) -> Row[Any]:
         """A call of which an argument may have no value in the type it is taken in, which is a
         fault of the call."""
-        entry, found = FUNCTIONS[e.function], self.found
+        strict, quiet, found = FUNCTIONS[e.function].strict, FUNCTIONS[e.function].quiet, self.found
         arguments = [self.compile(argument) for argument in e.arguments]
         types = [(a.type, to) for a, to in zip(e.arguments, e.takes, strict=True)]
 
         def evaluate(row: Any) -> Any:
             given = [argument(row) for argument in arguments]
+            if strict and None in given:
+                return None
             values = [convert(value, *pair) for value, pair in zip(given, types, strict=True)]
             lost = any(v is None and g is not None for v, g in zip(values, given, strict=True))
-            if lost:
-                found.append(place)
-            if entry.strict and None in values:
-                return None
-            result = compute(*values)
-            if result is None and not lost and not entry.quiet:
+            result = None if strict and lost else compute(*values)
+            if lost or (result is None and not quiet):
                 found.append(place)
             return result
 

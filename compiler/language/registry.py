@@ -140,7 +140,7 @@ class Aggregate:
     result_type: Result
     init: Callable[[], Any]
     insert: Callable[..., Any]
-    result: Callable[[Any], Any]
+    result: Callable[..., Any]
     doc: str
     example: str
     merge: Callable[[Any, Any], Any] | None = None
