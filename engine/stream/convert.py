@@ -107,9 +107,12 @@ def _to_decimal(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
         return None
     if of.is_integer:
         return pc.cast(pc.cast(value, pa.decimal128(19, 0)), wanted)
+    assert of.length is not None
     assert of.scale is not None
     assert to.scale is not None
     if to.scale < of.scale:
+        # Arrow rounds 9.5 of two digits to 0, hence the one more.
+        value = pc.cast(value, pa.decimal128(of.length + 1, of.scale))
         value = pc.round(value, ndigits=to.scale, round_mode="half_towards_infinity")
     return pc.cast(value, wanted)
 

@@ -251,6 +251,8 @@ _PLAIN = re.compile(r"(%?)([^%_]*)(%?)", re.DOTALL)
 
 
 def _matches(pc: Any, text: Any, pattern: str, escape: str) -> Any:
+    if len(escape) > 1:
+        raise ValueError("no escape character")
     plain = _PLAIN.fullmatch(pattern) if not escape or escape not in pattern else None
     if plain is not None and plain[2]:
         match bool(plain[1]), bool(plain[3]):
@@ -262,7 +264,7 @@ def _matches(pc: Any, text: Any, pattern: str, escape: str) -> Any:
                 return pc.ends_with(text, plain[2])
             case _:
                 return pc.match_substring(text, plain[2])
-    regex = like_regex(pattern, escape) if len(escape) < 2 else None
+    regex = like_regex(pattern, escape)
     if regex is None:
         raise ValueError("no such pattern")
     return pc.match_substring_regex(text, rf"(?s)\A(?:{regex})\z")

@@ -117,6 +117,11 @@ def _rounded(pc: Any, value: Any) -> Any:
     return pc.round(value, ndigits=0, round_mode="half_towards_infinity")
 
 
+def _widened(pc: Any, value: Any) -> Any:
+    """Decimals with one more digit, without which Arrow rounds 9.5 to 0."""
+    return pc.add(value, Decimal(0))
+
+
 # --- real functions -----------------------------------------------------------
 
 
@@ -148,7 +153,7 @@ def _power(base: float, exponent: float) -> float | None:
 
 
 def _sign(value: float) -> float:
-    return math.copysign(1.0, value) if value else value
+    return math.copysign(1.0, value) if value else 0.0
 
 
 def _kernel(name: str) -> Callable[..., Any]:
@@ -274,7 +279,7 @@ NUMBERS: tuple[Function, ...] = (
         doc="The least whole number that is not less.", example="ceil(2.1)", aliases=("ceiling",),
         overloads=(
             Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_CEILING),
-                     lambda pc, to, a: pc.ceil(a), typed=True),
+                     lambda pc, to, a: pc.ceil(_widened(pc, a)), typed=True),
             Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(math.ceil), _kernel("ceil")),
         ),
     ),
@@ -283,7 +288,7 @@ NUMBERS: tuple[Function, ...] = (
         doc="The greatest whole number that is not greater.", example="floor(2.9)",
         overloads=(
             Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_FLOOR),
-                     lambda pc, to, a: pc.floor(a), typed=True),
+                     lambda pc, to, a: pc.floor(_widened(pc, a)), typed=True),
             Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(math.floor), _kernel("floor")),
         ),
     ),
@@ -304,7 +309,7 @@ NUMBERS: tuple[Function, ...] = (
         overloads=(
             Overload((INTEGER, INTEGER), BIGINT, _round_integer),
             Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_HALF_UP),
-                     lambda pc, to, a: _rounded(pc, a), typed=True, fault="decimal overflow"),
+                     lambda pc, to, a: _rounded(pc, _widened(pc, a)), typed=True, fault="decimal overflow"),
             Overload((DECIMAL, INTEGER), _carried, _round_decimal, typed=True,
                      fault="decimal overflow"),
             Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(_half_up), _rounded),

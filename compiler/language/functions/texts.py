@@ -144,8 +144,9 @@ def _found_at(pc: Any, part: Any, text: Any) -> Any:
 
 
 def _joined_columns(pc: Any, separator: Any, *texts: Any) -> Any:
-    if not texts or all(map(is_constant, texts)):
-        raise ValueError("nothing to join")
+    given = [text for text in (separator, *texts) if not is_constant(text) or text.is_valid]
+    if len(given) <= len(texts) or all(map(is_constant, texts)):
+        raise ValueError("Arrow loses rows beside a constant NULL")
     return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 
