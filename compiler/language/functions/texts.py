@@ -144,9 +144,10 @@ def _found_at(pc: Any, part: Any, text: Any) -> Any:
 
 
 def _joined_columns(pc: Any, separator: Any, *texts: Any) -> Any:
-    given = [text for text in (separator, *texts) if not is_constant(text) or text.is_valid]
-    if len(given) <= len(texts) or all(map(is_constant, texts)):
-        raise ValueError("Arrow loses rows beside a constant NULL")
+    # Arrow loses rows beside a separator that is NULL, and beside a constant that is.
+    if constant(separator) is None or all(map(is_constant, texts)):
+        raise ValueError("nothing to join")
+    texts = tuple(text for text in texts if not is_constant(text) or text.is_valid)
     return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from compiler.language import expressions as x
+from compiler.language import types as t
 from compiler.language.evaluate import compile_row
 from compiler.language.expressions import Column, Leaf
 from compiler.language.faults import Faults
