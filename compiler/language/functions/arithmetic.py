@@ -395,7 +395,7 @@ ARITHMETIC: tuple[Function, ...] = (
             Overload((DECIMAL,), lambda of: of[0], lambda a: WIDE.minus(a), _kernel("negate")),
             Overload((REAL_NUMBER,), DOUBLE, operator.neg, _kernel("negate")),
             Overload((SPAN,), INTERVAL, lambda a: interval(-milliseconds(a)),
-                     _kernel("negate_checked"), fault="interval overflow"),
+                     _durations("negate_checked"), fault="interval overflow"),
         ),
     ),
     Function(
