@@ -431,13 +431,13 @@ _ENTRIES: tuple[Aggregate, ...] = (
     Aggregate(
         "string_agg", (TEXT, TEXT), VARCHAR, list, _appended, _texts_joined,
         "The texts in the order of the rows, with the second argument between them.",
-        "string_agg(name, ',')", merge=lambda a, b: a + b, ordered=True, optional=1,
+        "string_agg(name, ',')", merge=lambda a, b: a + b, ordered=True, collects=True, optional=1,
         aliases=("listagg",),
     ),
     Aggregate(
         "array_agg", (ANY,), _list_type, list, _appended, _listed,
         "The values that are not NULL as a list, in the order of the rows.", "array_agg(x)",
-        merge=lambda a, b: a + b, ordered=True, aliases=("collect_list",),
+        merge=lambda a, b: a + b, ordered=True, collects=True, aliases=("collect_list",),
     ),
     Aggregate(
         "median", (_REAL,), DOUBLE, list, _sorted_in, _median,

@@ -11,6 +11,8 @@ and the conditions up to it. `coalesce` and its like evaluate all their argument
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from compiler.errors import Span
@@ -31,7 +33,7 @@ class Place:
 class FaultError(ValueError):
     """The first fault under `strict`."""
 
-    def __init__(self, place: Place, row: int) -> None:
+    def __init__(self, place: Place, row: int | str) -> None:
         super().__init__(f"{place}, row {row}")
         self.place, self.row = place, row
 
@@ -39,18 +41,33 @@ class FaultError(ValueError):
 @dataclass
 class Faults:
     """Counts by place, and for each the first row, by its number in what was evaluated. `strict`
-    makes the first fault an error."""
+    makes the first fault an error. `named` are the first rows in words, where the evaluation said
+    how to name them (`naming`)."""
 
     strict: bool = False
     count: dict[Place, int] = field(default_factory=dict)
     first: dict[Place, int] = field(default_factory=dict)
+    named: dict[Place, str] = field(default_factory=dict)
+    _name: Callable[[int], str] | None = field(default=None, init=False, repr=False)
 
     def add(self, place: Place, rows: int, first: int) -> None:
         """Counts `rows` faults, the first of them in row `first`."""
+        name = None if self._name is None else self._name(first)
         if self.strict:
-            raise FaultError(place, first)
+            raise FaultError(place, first if name is None else name)
         self.count[place] = self.count.get(place, 0) + rows
         self.first.setdefault(place, first)
+        if name is not None:
+            self.named.setdefault(place, name)
+
+    @contextlib.contextmanager
+    def naming(self, name: Callable[[int], str]) -> Iterator[None]:
+        """What is evaluated meanwhile has rows of these names."""
+        before, self._name = self._name, name
+        try:
+            yield
+        finally:
+            self._name = before
 
     @property
     def total(self) -> int:

@@ -132,8 +132,10 @@ class Aggregate:
     state with or without one more row, and may change the old one; `merge(a, b)` the state of both,
     all of `a` before all of `b`; `result(state)` its value, None where there is none. A state of
     which `result` is `FAULT` counts a fault, such as a sum that does not fit. With `typed` it is
-    `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered` says that the order of rows matters. Only in and out of `count` are empty groups
-    other than NULL."""
+    `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
+    says that the order of rows matters; a state that `collects` holds every row, so that merging
+    costs as much as inserting again. Only in and out of `count` are empty groups other than NULL.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -146,6 +148,7 @@ class Aggregate:
     merge: Callable[[Any, Any], Any] | None = None
     remove: Callable[..., Any] | None = None
     ordered: bool = False
+    collects: bool = False
     typed: bool = False
     fault: str = "no value"
     optional: int = 0
