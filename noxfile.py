@@ -133,7 +133,7 @@ def sites(session: nox.Session) -> None:
     """Joins across sites: every reduction over 100 seeds, thousands of runs in bad weather; then
     sites as processes with devices behind bridges, as far apart as this machine allows."""
     install(session, "test")
-    session.run("pytest", "tests/engine/multijoin", "-m", "campaign", "-n", "2", *session.posargs)
+    session.run("pytest", "tests/engine/sites", "-m", "campaign", "-n", "2", *session.posargs)
     session.run("python", "-m", "tests.system.sites", "10")
 
 

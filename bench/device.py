@@ -1,35 +1,44 @@
 """The processor in clock cycles, which are the same on every machine.
 
-Scan: four factors over windows of about 2,048 tuples in which nothing joins; how many pairs an
-area looks at in a cycle, with a factor array of so many lanes and by the serial unit, which runs
-the program for every pair as the thesis does. Index: one match a probe, windows of several
-sizes; cycles a raw tuple. A window that fills its ring to the last slot is slower: the new tuple
-takes the place of one that tuples in flight may still see, and waits for them.
+Workloads: cycles a raw tuple of `default3`, on streams drawn with a seed, once the windows are full;
+with each its busiest unit, and the one that waits most for another. They are chosen to show where
+the processor is slow as much as where it is fast.
+
+Configurations: one of these workloads on every configuration that a board has.
+
+Scan: four factors over windows of 2,040 tuples in which nothing joins; how many pairs an area looks
+at in a cycle, with a factor array of so many lanes and by the serial unit, which runs the program
+for every pair as the thesis does.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from bench.boards import SMALL
 from compiler.plan.pipeline import Options, compile_text
 from cosim.verilated.device import VerilatedDevice
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Batch
-from seustream.commands.bench import Measurement
+from hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
+from hdl.device import Batch, UnitCycles
+from hdl.index import bucket_of
+from seustream.commands.bench import Measurement, Table
 
-TITLE = "device: pairs a cycle when scanning, cycles a tuple with the equality index"
+TITLE = "device: cycles a raw tuple by workload and by configuration, pairs a cycle when scanning"
 
+SEED = 22
+CONFIG = CONFIGURATIONS["default3"]
+WINDOWS = (64, 256, 1_024, 2_040, 2_044, 2_046, 2_047, 2_048)
+BOARDS = (CONFIG, CONFIGURATIONS["thesis"], CONFIGURATIONS["serial"], CONFIGURATIONS["tiny"], SMALL)
 LANES = (0, 1, 8, 16, 32)
-WINDOW = 2_048
-SCANNED_WINDOW = 2_040  # a full ring makes a tuple wait for those in flight, see below
+SCANNED_WINDOW = 2_040
 SCANNED = 300  # raw tuples measured, once the windows are full
-INDEXED_WINDOWS = (64, 256, 1_024, 2_040, 2_048)
-INDEXED = 20_000
-LONG_RUN = 100_000
 
 AREAS = 2
 # Two areas are enough to measure one, and quick to build.
@@ -38,46 +47,205 @@ _BASE = dataclasses.replace(CONFIGURATIONS["default"], streams=AREAS, factors=4,
 STREAMS = """CREATE STREAM R (a int, b int, c int, d int);
 CREATE STREAM S (a int, b int, c int, d int);
 """
+THREE = STREAMS + "CREATE STREAM T (a int, b int, c int, d int);\n"
 _SCAN = """SELECT * FROM R, S WHERE R.a = S.a AND R.b > S.b AND R.c < S.c AND R.d <> S.d
 WINDOW RANGE {0};"""
 EQUAL = "SELECT * FROM R, S WHERE R.a = S.a WINDOW ROWS {0};"
+_THREE_EQUAL = "SELECT * FROM R, S, T WHERE R.a = S.a AND S.a = T.a WINDOW ROWS {0};"
+_THETA = """SELECT * FROM R, S WHERE R.a < S.a AND R.b > S.b AND R.c < S.c AND R.d > S.d
+WINDOW ROWS {0};"""
+_BAND = "SELECT * FROM R, S WHERE S.a BETWEEN R.a - 5 AND R.a + 5 WINDOW ROWS {0};"
+_DOOR = "SELECT * FROM R, S WHERE R.a = S.a AND R.b = {0} WINDOW ROWS 64;"
+
+Codes = npt.NDArray[np.uint32]
+Tuples = Callable[[int, int], Batch]
+"""Raw tuples: so many, from this one on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """
+    name      as the tables have it
+    text      queries
+    before    raw tuples until the windows are full, or nearly
+    measured  raw tuples after them
+    tuples    all of them
+    after     those that are measured, where they are others
+    """
+
+    name: str
+    text: str
+    before: int
+    measured: int
+    tuples: Tuples
+    after: Tuples | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one workload: cycles and results a raw tuple, what the units did, seconds simulated."""
+
+    cycles: float
+    results: float
+    units: dict[str, UnitCycles]
+    seconds: float
+
+    def most(self, what: str) -> str:
+        """The unit that was most of the time `what`, with its share of the cycles."""
+        shares = {
+            name: getattr(unit, what) / (unit.busy + unit.starved + unit.blocked)
+            for name, unit in self.units.items()
+        }
+        name = max(shares, key=lambda name: shares[name])
+        return f"{name} {shares[name]:.0%}" if shares[name] >= 0.01 else ""
 
 
 def measure() -> Measurement:
-    rows: list[tuple[object, ...]] = []
-    rate = {}
-    for lanes in LANES:
-        rate[lanes] = _scan(lanes) / AREAS
-        name = f"{lanes} lanes" if lanes else "serial unit"
-        share = f"{rate[lanes] / lanes:.3f}" if lanes else ""
-        rows.append((f"scan, {name}", f"{rate[lanes]:.4f}", share, ""))
-    cycles = {}
-    for window in INDEXED_WINDOWS:
-        cycles[window], _ = _index(window, config(indexes=1), INDEXED)
-        rows.append((f"index, window {window:,} of {WINDOW:,}", "", "", f"{cycles[window]:.2f}"))
-    roomy = config(indexes=1, depth=2 * WINDOW)
-    full, _ = _index(WINDOW, roomy, INDEXED)
-    rows.append((f"index, window {WINDOW:,} of {2 * WINDOW:,}", "", "", f"{full:.2f}"))
-    _, seconds = _index(1_024, config(indexes=1), LONG_RUN)
+    device = VerilatedDevice(CONFIG, note=print)
+    costs = {workload.name: run(device, workload) for workload in workloads()}
+    rows: list[tuple[object, ...]] = [
+        (name, f"{cost.cycles:.2f}", f"{cost.results:.2f}", cost.most("busy"), cost.most("blocked"))
+        for name, cost in costs.items()
+    ]
+    scans = {lanes: _scan(lanes) / AREAS for lanes in LANES}
+    first = costs[_windowed(64)]
     return Measurement(
-        ("run", "pairs/cycle an area", "of its lanes", "cycles/tuple"),
+        ("workload", "cycles/tuple", "results/tuple", "busiest", "blocked most"),
         rows,
         {
-            "8 lanes over the serial unit, pairs/cycle": rate[8] / rate[0],
-            "index, cycles/tuple, window 2,040 over 64": cycles[2_040] / cycles[64],
+            "8 lanes over the serial unit, pairs/cycle": scans[8] / scans[0],
+            "cycles/tuple, window 2,048 over 64": costs[_windowed(2_048)].cycles / first.cycles,
         },
-        f"32-bit attributes, two streams; {LONG_RUN:,} indexed tuples simulated in {seconds:.1f} s",
+        f"default3: three areas of {CONFIG.lanes} lanes, {CONFIG.attribute_width}-bit attributes,"
+        f" rings of {CONFIG.depth:,}; seed {SEED}; simulated in"
+        f" {sum(cost.seconds for cost in costs.values()):.0f} s",
+        more=(
+            Table(
+                BY_CONFIGURATION,
+                ("configuration", "window", "cycles/tuple"),
+                [(c.name, window_of(c), f"{on(c).cycles:.2f}") for c in BOARDS],
+            ),
+            Table(
+                "scan of windows in which nothing joins",
+                ("by", "pairs/cycle an area", "of its lanes"),
+                [
+                    (f"{n} lanes", f"{scans[n]:.4f}", f"{scans[n] / n:.3f}")
+                    if n
+                    else ("serial unit", f"{scans[n]:.4f}", "")
+                    for n in LANES
+                ],
+            ),
+        ),
     )
+
+
+# --- workloads ----------------------------------------------------------------
+
+
+def _windowed(window: int) -> str:
+    return f"2-way equi-join, alternating, 1 match, window {window:,}"
+
+
+BY_CONFIGURATION = "2-way equi-join, alternating, 1 match, by configuration"
+
+
+def window_of(config: DeviceConfig) -> int:
+    """Of the workload that all configurations can run."""
+    return min(64, config.depth // 2)
+
+
+def on(config: DeviceConfig) -> Cost:
+    """What the workload of all configurations costs on one."""
+    window = window_of(config)
+    most = 2_000 if config.lanes else 400
+    keys = _keys(window, config.attribute_width)
+    workload = Workload("", STREAMS + EQUAL.format(window), 2 * window, most, in_turn(keys))
+    return run(VerilatedDevice(config, note=print), workload)
+
+
+def workloads() -> Iterator[Workload]:
+    for window in WINDOWS:
+        keys = _keys(window)
+        text = STREAMS + EQUAL.format(window)
+        tuples = 4_000 if window < CONFIG.depth - 4 else 1_000
+        yield Workload(_windowed(window), text, 2 * window, tuples, in_turn(keys))
+    keys = _keys(1_024)
+    yield Workload(
+        "the same, only one stream arrives, window 1,024",
+        STREAMS + EQUAL.format(1_024), 2_048, 4_000, in_turn(keys), in_turn(keys, [0]),
+    )  # fmt: skip
+    for window in (1_024, CONFIG.depth):
+        yield Workload(
+            f"3-way equi-join, 1 match, window {window:,}",
+            THREE + _THREE_EQUAL.format(window), 3 * window, 3_000,
+            in_turn(_keys(window), [0, 1, 2]),
+        )  # fmt: skip
+    for matches in (2, 4, 10, 100):
+        yield Workload(
+            f"2-way equi-join, {matches} matches, window 1,000",
+            STREAMS + EQUAL.format(1_000), 2_000, 6_000 // matches,
+            in_turn(_keys(1_000 // matches)),
+        )  # fmt: skip
+    yield Workload(
+        "64 queries on one join, 32 results a tuple",
+        STREAMS + "".join(EQUAL.format(16 * (n + 1)) for n in range(64)), 2_048, 1_000,
+        in_turn(_keys(2_048)),  # every second tuple meets one, in all windows
+    )  # fmt: skip
+    yield Workload(
+        "theta join, 4 inequalities, none joins, window 256",
+        STREAMS + _THETA.format(256), 512, 500, _contradictory(),
+    )  # fmt: skip
+    signs = itertools.product("<=>", repeat=3)
+    yield Workload(
+        "27 three-way queries with inequalities, window 4",
+        THREE + "".join(
+            f"SELECT * FROM R, S, T WHERE R.a {x} S.a AND S.b {y} T.b AND R.c {z} T.c"
+            " WINDOW ROWS 4;\n"
+            for x, y, z in signs
+        ), 12, 300, _at_random(8, [0, 1, 2]),
+    )  # fmt: skip
+    yield Workload(
+        "2-way equi-join, 1 match, all keys in one bucket, window 1,000",
+        STREAMS + EQUAL.format(1_000), 2_000, 1_000, in_turn(_in_one_bucket(1_000)),
+    )  # fmt: skip
+    yield Workload(
+        "15 queries with a selection each, all dropped at the door",
+        STREAMS + "".join(_DOOR.format(1_000 + n) for n in range(15)), 100, 4_000,
+        _at_random(1_000, [0]),
+    )  # fmt: skip
+    yield Workload(
+        "band join, BETWEEN -5 AND +5, 1 match, window 64",
+        STREAMS + _BAND.format(64), 128, 400, in_turn(_keys(64, apart=16)),
+    )  # fmt: skip
+
+
+def run(device: VerilatedDevice, workload: Workload) -> Cost:
+    """Loads the queries, fills the windows, and measures what comes after."""
+    device.load(compile_text(workload.text, options=Options(device.config)).image)
+    device.reset()
+    device.push(workload.tuples(0, workload.before))
+    before, cycles = device.units(), device.counters()["cycles"]
+    began = time.perf_counter()
+    results = device.push((workload.after or workload.tuples)(workload.before, workload.measured))
+    seconds = time.perf_counter() - began
+    cycles, after = device.counters()["cycles"] - cycles, device.units()
+    units = {
+        name: UnitCycles(
+            now.busy - before[name].busy,
+            now.starved - before[name].starved,
+            now.blocked - before[name].blocked,
+        )
+        for name, now in after.items()
+    }
+    each = workload.measured
+    return Cost(cycles / each, len(results) / each, units, seconds)
 
 
 def config(**changes: int) -> DeviceConfig:
     return dataclasses.replace(_BASE, **changes)
 
 
-def _device(text: str, config: DeviceConfig) -> VerilatedDevice:
-    device = VerilatedDevice(config, note=print)
-    device.load(compile_text(STREAMS + text, options=Options(config)).image)
-    return device
+# --- streams ------------------------------------------------------------------
 
 
 def alternating(n: int, value: Callable[[np.ndarray], np.ndarray], first: int = 0) -> Batch:
@@ -85,14 +253,82 @@ def alternating(n: int, value: Callable[[np.ndarray], np.ndarray], first: int = 
     row = np.arange(first, first + n)
     attributes = np.zeros((n, 4), np.uint32)
     attributes[:] = value(row // 2)[:, None]
-    return Batch(
-        (row % 2).astype(np.uint8), row.astype(np.int64), row // 2, np.ones(n, np.bool_), attributes
-    )
+    return _batch(row % 2, row, row // 2, attributes)
+
+
+def _batch(stream: np.ndarray, at: np.ndarray, sequence: np.ndarray, attributes: Codes) -> Batch:
+    admit = np.ones(len(at), np.bool_)
+    return Batch(stream.astype(np.uint8), at.astype(np.int64), sequence, admit, attributes)
+
+
+def _keys(n: int, width: int = 32, apart: int = 0) -> Codes:
+    """So many different keys in random order; `apart`: of small numbers, so far from each other."""
+    chance = np.random.default_rng(SEED)
+    if apart:
+        return (chance.permutation(n) * apart + 100).astype(np.uint32)
+    some = (1 << width) if width < 20 else 1 << 31  # an int of the language is signed
+    return chance.choice(some, n, replace=False).astype(np.uint32)
+
+
+def _in_one_bucket(n: int) -> Codes:
+    """So many different keys that an index keeps in one chain."""
+    chance = np.random.default_rng(SEED)
+    found: dict[int, None] = {}
+    bits = CONFIG.depth.bit_length() - 1
+    while len(found) < n:
+        keys = chance.integers(0, 1 << 31, 1 << 18)
+        found |= dict.fromkeys(keys[bucket_of(keys, bits) == 5].tolist())
+    return np.array(list(found)[:n], np.uint32)
+
+
+def in_turn(keys: Codes, streams: list[int] | None = None) -> Tuples:
+    """Streams that take turns, a tick apart; every attribute of a source's n-th tuple is its n-th
+    key, and again from the first."""
+    chosen = np.array(streams if streams is not None else [0, 1])
+
+    def tuples(first: int, n: int) -> Batch:
+        row = np.arange(first, first + n)
+        # Of one stream alone the numbers go on where those of two in turn ended.
+        sequence = row // len(chosen) if len(chosen) > 1 else row - first + first // 2
+        attributes = np.repeat(keys[sequence % len(keys)][:, None], MAX_ATTRIBUTES, axis=1)
+        return _batch(chosen[row % len(chosen)], row, sequence, attributes)
+
+    return tuples
+
+
+def _at_random(below: int, streams: list[int]) -> Tuples:
+    """Streams that take turns; attributes below a bound, drawn anew for each tuple."""
+
+    def tuples(first: int, n: int) -> Batch:
+        chance = np.random.default_rng((SEED, first))
+        row, chosen = np.arange(first, first + n), np.array(streams)
+        attributes = chance.integers(0, below, (n, MAX_ATTRIBUTES)).astype(np.uint32)
+        return _batch(chosen[row % len(chosen)], row, row // len(chosen), attributes)
+
+    return tuples
+
+
+def _contradictory() -> Tuples:
+    """Every inequality holds for half of the pairs, but b is a, and d is c: no pair has all."""
+    drawn = _at_random(1 << 30, [0, 1])
+
+    def tuples(first: int, n: int) -> Batch:
+        batch = drawn(first, n)
+        batch.attributes[:, 1] = batch.attributes[:, 0]
+        batch.attributes[:, 3] = batch.attributes[:, 2]
+        return batch
+
+    return tuples
+
+
+# --- scan ---------------------------------------------------------------------
 
 
 def _scan(lanes: int) -> float:
     """Pairs a cycle over full windows in which no pair has equal first attributes."""
-    device = _device(_SCAN.format(2 * SCANNED_WINDOW - 2), config(lanes=lanes, indexes=0))
+    device = VerilatedDevice(config(lanes=lanes, indexes=0), note=print)
+    text = STREAMS + _SCAN.format(2 * SCANNED_WINDOW - 2)
+    device.load(compile_text(text, options=Options(device.config)).image)
 
     def push(first: int, n: int) -> None:
         batch = alternating(n, lambda i: i, first)
@@ -103,14 +339,3 @@ def _scan(lanes: int) -> float:
     pairs, cycles = device.status().pairs, device.counters()["cycles"]
     push(2 * SCANNED_WINDOW, SCANNED if lanes else SCANNED // 10)
     return (device.status().pairs - pairs) / (device.counters()["cycles"] - cycles)
-
-
-def _index(window: int, config: DeviceConfig, tuples: int) -> tuple[float, float]:
-    """Cycles a raw tuple, each of which meets exactly one equal one; seconds of simulation."""
-    device = _device(EQUAL.format(window), config)
-    device.push(alternating(2 * window, lambda i: i % window))
-    cycles, began = device.counters()["cycles"], time.perf_counter()
-    results = device.push(alternating(tuples, lambda i: i % window, 2 * window))
-    seconds = time.perf_counter() - began
-    assert len(results) == tuples, "one match a probe"
-    return (device.counters()["cycles"] - cycles) / tuples, seconds

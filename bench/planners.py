@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from engine.multijoin.model import Join
-from engine.multijoin.planner import (
+from engine.sites.model import Join
+from engine.sites.planner import (
     Order,
     Task,
     branch_and_bound,
@@ -15,8 +15,8 @@ from engine.multijoin.planner import (
     subset_dp,
     two_pass,
 )
-from engine.multijoin.setting import setting
-from engine.multijoin.sizes import Synopses, counts
+from engine.sites.setting import setting
+from engine.sites.sizes import Synopses, counts
 from seustream.commands.bench import Measurement
 
 TITLE = "planners: milliseconds to plan one block, filter and sizes included, 3 to 12 sites"

@@ -10,8 +10,8 @@ import pyarrow as pa
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
-from engine.multijoin.needs import needs
-from engine.multijoin.prefilter import SynopsisFilter
+from engine.sites.needs import needs
+from engine.sites.prefilter import SynopsisFilter
 from seustream.commands.bench import Measurement
 
 TITLE = "prefilter: tuples and bytes kept at their source, and what that costs a tuple"

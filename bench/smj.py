@@ -6,15 +6,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.multijoin.adaptive import run_auto
-from engine.multijoin.baselines import run_bloom, run_hub
-from engine.multijoin.explain import HEAD, rows, watch
-from engine.multijoin.lockstep import Outcome, Terms, run_lottery, run_smj
-from engine.multijoin.model import BlockRows, Join, Row
-from engine.multijoin.node import Layout
-from engine.multijoin.planner import smjh, subset_dp, two_pass
-from engine.multijoin.setting import Setting, setting
-from engine.multijoin.transport import Network
+from engine.sites.adaptive import run_auto
+from engine.sites.baselines import run_bloom, run_hub
+from engine.sites.explain import HEAD, rows, watch
+from engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj
+from engine.sites.model import BlockRows, Join, Row
+from engine.sites.node import Layout
+from engine.sites.planner import smjh, subset_dp, two_pass
+from engine.sites.setting import Setting, setting
+from engine.sites.transport import Network
 from seustream.chart import lines
 from seustream.commands.bench import Measurement, Table
 

@@ -11,7 +11,7 @@ from compiler.wjasip.image import decode
 from cosim.verilated import library
 from cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
 from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.control_words import Command, Counter, Operation, Verdict, load_commands
+from hdl.control_words import Command, Counter, Operation, Verdict, load_commands, units
 from hdl.device import (
     NOT_IN_RESULT,
     Batch,
@@ -22,6 +22,7 @@ from hdl.device import (
     Results,
     Status,
     Tables,
+    UnitCycles,
     check_batch,
 )
 
@@ -117,10 +118,20 @@ class ProcessorDevice:
         return Status(loaded=self._tables is not None, occupancy=occupancy, **counts)
 
     def counters(self) -> dict[str, int]:
-        """What only hardware counts: cycles, hits (pairs executed), stalls (cycles an
-        instruction waited for the router), rewinds (probes left for others)."""
+        """As `hdl.device.Clocked`."""
         own = (Counter.CYCLES, Counter.HITS, Counter.STALLS, Counter.REWINDS)
         return {counter.name.lower(): self._counter(counter) for counter in own}
+
+    def units(self) -> dict[str, UnitCycles]:
+        """As `hdl.device.Clocked`. Exact while nothing is in flight, as between two batches."""
+        found = {}
+        for number, name in enumerate(units(self._config.streams)):
+            at = Counter.CYCLES_OF_UNITS + 2 * number
+            busy, blocked = self._counter(at), self._counter(at + 1)
+            # Read last: what has come since, the unit spent with nothing to do.
+            starved = self._counter(Counter.CYCLES) - busy - blocked
+            found[name] = UnitCycles(busy, starved, blocked)
+        return found
 
     def _counter(self, counter: int) -> int:
         return self._ask(Command(Operation.READ, address=counter))

@@ -2,8 +2,8 @@
 
     python -m cosim.sites --bridge grpc://127.0.0.1:8815 LAYOUT NUMBER [--attempt N]
 
-`engine.multijoin.cluster` starts it where a place names this module. Nodes that are no sites, a centre
-or the query node, need no device: they are `engine.multijoin.process`.
+`engine.sites.cluster` starts it where a place names this module. Nodes that are no sites, a centre
+or the query node, need no device: they are `engine.sites.process`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import asyncio
 import sys
 
 from cosim.bridge.client import BridgeClient
-from engine.multijoin.device_store import DeviceStore
-from engine.multijoin.process import Host, Plan, parser
+from engine.sites.device_store import DeviceStore
+from engine.sites.process import Host, Plan, parser
 
 
 def main(argv: list[str] | None = None) -> int:

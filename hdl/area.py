@@ -40,6 +40,7 @@ class JoinArea(wiring.Component):
     pairs              pulse with the number of pairs a finished probe was compared in
     hits               pulse: a pair is taken for execution
     stalled, rewound   an instruction waits for the router; a probe is left
+    meters             of its units: are they busy, are they blocked
     executed, trace    of the execution unit
     """
 
@@ -47,7 +48,7 @@ class JoinArea(wiring.Component):
         self.config, self.number = config, number
         self.layouts = layouts = Layouts(config)
         window = WindowBuffer(config)
-        own = ("row", "tuples", "hit", "hit_take", "hit_bits", "context", "tail", "count",
+        own = ("working", "blocked", "row", "tuples", "hit", "hit_take", "hit_bits", "context", "tail", "count",
                "ticks", "kind", "rows")  # fmt: skip
         self._through = {
             name: member for name, member in window.signature.members.items() if name not in own
@@ -79,6 +80,7 @@ class JoinArea(wiring.Component):
                 "hits": Out(1),
                 "stalled": Out(1),
                 "rewound": Out(1),
+                "meters": Out(data.ArrayLayout(2, 4)),
                 "executed": Out(1),
                 "trace": Out(layouts.trace),
             }
@@ -193,6 +195,9 @@ class JoinArea(wiring.Component):
             self.executed.eq(execution.executed),
             self.trace.eq(execution.trace),
         ]
+
+        for number, unit in enumerate((window, loader, scanner, execution)):
+            m.d.sync += self.meters[number].eq(Cat(unit.working, unit.blocked))
 
         # How many pairs each probe under way was compared in.
         m.submodules.tallies = tallies = memory.Memory(

@@ -19,9 +19,11 @@ from hdl.control_words import (
     Operation,
     Target,
     Verdict,
+    units,
 )
 from hdl.decoding import FIELDS, PATTERNS
 from hdl.layouts import Layouts
+from hdl.meters import Meters
 from hdl.table_bus import write_signature
 
 COMMAND = data.StructLayout(
@@ -34,6 +36,9 @@ COMMAND = data.StructLayout(
     }
 )
 RESPONSE = data.StructLayout({"verdict": 4, "data": DATA_BITS})
+
+METER = data.StructLayout({"busy": 1, "blocked": 1})
+"""What a unit does in a cycle. One that is neither is starved: nothing is there for it to do."""
 
 COUNTED = [counter for counter in Counter if counter < Counter.STATE]
 
@@ -54,6 +59,7 @@ class ControlUnit(wiring.Component):
     replay, replaying   start a replay; it runs, which may be said a cycle late
     events         what to add to each counter
     occupancy      tuples stored, per stream
+    meters         of each unit, whether it is busy and whether it is blocked in this cycle
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -77,6 +83,7 @@ class ControlUnit(wiring.Component):
                 "replaying": In(1),
                 "events": In(self.events_layout),
                 "occupancy": In(data.ArrayLayout(layouts.pointer_bits, config.streams)),
+                "meters": In(data.ArrayLayout(METER, len(units(config.streams)))),
             }
         )
 
@@ -109,9 +116,23 @@ class ControlUnit(wiring.Component):
         held = Signal()  # raw tuples are held for a COMMIT or RESET
         clearing = Signal()
         m.d.sync += [self.clear.eq(0), self.forget.eq(0)]
-        read = Array(self._counters)[command.address[:5]]
-        uncounted = Signal()
-        m.d.sync += uncounted.eq(command.address >= len(self._counters))
+        known = len(self.meters.as_value())
+        m.submodules.meters = meters = Meters(self.config, known)
+        m.d.comb += [
+            meters.events.eq(self.meters),
+            meters.address.eq(command.address[: len(meters.address)]),
+            meters.forget.eq(self.forget),
+        ]
+        metered, uncounted = Signal(), Signal()
+        m.d.sync += metered.eq(command.address >= Counter.CYCLES_OF_UNITS)
+        m.d.sync += uncounted.eq(
+            Mux(
+                metered,
+                command.address >= Counter.CYCLES_OF_UNITS + known,
+                command.address >= len(self._counters),
+            )
+        )
+        read = Mux(metered, meters.count, Array(self._counters)[command.address[:5]])
         with m.FSM():
             with m.State("COMMAND"):
                 with m.If(busy & looked.all()):

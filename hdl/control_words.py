@@ -11,7 +11,8 @@ So whatever is refused leaves the running tables as they were.
     ABORT
     RESET                       empty the windows, clear clock and counters
     PAUSE / RESUME              hold raw tuples at the door / go on
-    READ    address             a counter, see `Counter`
+    READ    address             a counter, see `Counter`; those of units may be late by as many
+                                cycles as there are of them
 
 `load_commands` turns the tables of an image into commands; `Verdict` says what the
 device may answer.
@@ -99,6 +100,18 @@ class Counter(enum.IntEnum):
     REWINDS = 10
     STATE = 11  # loaded | loading << 1 | paused << 2
     OCCUPANCY = 16  # and the next streams - 1
+    CYCLES_OF_UNITS = 64  # busy and blocked of each of `units`, in this order
+
+
+_UNITS, _UNITS_OF_AREA = (
+    ("door", "sequencer", "router", "fetch", "output"),
+    ("window", "loader", "scanner", "execution"),
+)
+
+
+def units(streams: int) -> list[str]:
+    """The parts of a processor whose cycles are counted; those of an area with its number."""
+    return [*_UNITS, *(f"{unit} {area}" for area in range(streams) for unit in _UNITS_OF_AREA)]
 
 
 LAST_WORD = 1 << isa.WORD_BITS

@@ -372,6 +372,31 @@ class Status:
     occupancy: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UnitCycles:
+    """What one unit of a processor did since the last reset, in clock cycles.
+
+    busy      it worked
+    starved   there was nothing for it to do
+    blocked   it had something, and waited for another unit
+    """
+
+    busy: int
+    starved: int
+    blocked: int
+
+
+class Clocked(Protocol):
+    """What a device with a clock of its own counts beside `Status`. The models have no clock."""
+
+    def counters(self) -> dict[str, int]:
+        """cycles, hits (pairs executed), stalls (cycles an instruction waited for the router),
+        rewinds (probes left for others)."""
+
+    def units(self) -> dict[str, UnitCycles]:
+        """Where its cycles went, by the name of the unit."""
+
+
 class Device(Protocol):
     """A WJASIP, whatever it is made of."""
 

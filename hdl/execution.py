@@ -48,6 +48,7 @@ class ExecutionUnit(wiring.Component):
     resume, resume_slot   where to take up the next probe of `resume_level`; `resumed`: it is
     factors, used  the program's CMPs, and how many
     last_turn      of the cycles a row takes
+    working, blocked   it is busy; a JOIN waits for the router
     trace          what is executed
     """
 
@@ -84,6 +85,8 @@ class ExecutionUnit(wiring.Component):
                 "factors": Out(data.ArrayLayout(FACTOR, config.factors)),
                 "used": Out(range(config.factors + 1)),
                 "last_turn": Out(range(config.turns)),
+                "working": Out(1),
+                "blocked": Out(1),
                 "executed": Out(1),
                 "trace": Out(layouts.trace),
             }
@@ -290,6 +293,11 @@ class ExecutionUnit(wiring.Component):
         # Any JOIN waits for the one before.
         waiting = ready & does.join & joining
         m.d.comb += go.eq(~waiting)
+        has = running | waits
+        m.d.comb += [
+            self.blocked.eq(waiting | (ends & joining)),
+            self.working.eq(has & ~self.blocked),
+        ]
         with m.If(acts & jump):
             m.d.sync += pc.eq(does.target)
         with m.If(acts & does.last):

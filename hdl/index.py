@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -15,6 +17,14 @@ def bucket(value: Value, bits: int) -> Value:
     folded = value[:bits]
     for start in range(bits, len(value), bits):
         folded = folded ^ value[start : start + bits]
+    return folded
+
+
+def bucket_of(values: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:
+    """The same of many numbers in software."""
+    folded = values & (1 << bits) - 1
+    for start in range(bits, 32, bits):
+        folded = folded ^ values >> start & (1 << bits) - 1
     return folded
 
 

@@ -51,6 +51,7 @@ class ProbeLoader(wiring.Component):
     hold        the comparisons of the probe before the last (without lanes, the attributes of
                 the last) are still needed
     flush       pulse: forget all probes; one taken or handed on in this cycle does not count
+    working, blocked   it is busy; it waits until the area needs the comparisons no more
     """
 
     def __init__(self, config: DeviceConfig, number: int) -> None:
@@ -77,6 +78,8 @@ class ProbeLoader(wiring.Component):
                 "attributes": Out(data.ArrayLayout(layouts.attributes, config.streams)),
                 "hold": In(1),
                 "flush": In(1),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -150,8 +153,9 @@ class ProbeLoader(wiring.Component):
         flushed = Signal()
         with m.If(self.staged.ready | self.flush):
             m.d.sync += self.staged.valid.eq(0)
-        with m.FSM():
+        with m.FSM() as fsm:
             with m.State("NEXT"):
+                m.d.comb += self.blocked.eq(kept & in_use)
                 m.d.sync += [reference.eq(reference_after), level.eq(level_after)]
                 with m.If(kept & ~in_use & ~self.flush):
                     m.d.comb += move.eq(1)
@@ -188,6 +192,7 @@ class ProbeLoader(wiring.Component):
                 with m.If(self.flush):
                     m.d.sync += self.staged.valid.eq(0)
                     m.next = "NEXT"
+        m.d.comb += self.working.eq((~fsm.ongoing("NEXT") | kept) & ~self.blocked)
         return m
 
     def _pick_operands(self, m: Module, reference: data.View) -> None:
@@ -223,6 +228,8 @@ class ProbeLoader(wiring.Component):
                     with m.If(number + 1 >= self.used):
                         m.d.sync += number.eq(0)
                         m.next = "PLACE"
+                with m.Else():
+                    m.d.comb += self.blocked.eq(1)
             else:
                 m.d.comb += self._pick.eq(1)  # the bucket takes as long
                 m.next = "PLACE"

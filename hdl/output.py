@@ -33,6 +33,7 @@ class Output(wiring.Component):
     results         delivered results
     commit, context a tuple of this context is done
     delivered       pulse, to be counted
+    working, blocked   it is busy; a result waits to be taken
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -52,6 +53,8 @@ class Output(wiring.Component):
                 "commit": Out(1),
                 "context": Out(CONTEXT_BITS),
                 "delivered": Out(1),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -218,7 +221,7 @@ class Output(wiring.Component):
         # Whether none is left, when it matters: as it was a cycle before.
         nothing, spent = Signal(), Signal()
         m.d.sync += [nothing.eq(queries == 0), spent.eq(left == 0)]
-        with m.FSM():
+        with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.comb += take.eq(have)
                 m.d.sync += [
@@ -241,6 +244,7 @@ class Output(wiring.Component):
                 m.next = "DELIVER"
             with m.State("DELIVER"):
                 m.d.comb += self.results.valid.eq(fits.all())
+                m.d.comb += self.blocked.eq(self.results.valid & ~self.results.ready)
                 with m.If(~self.results.valid | self.results.ready):
                     m.d.comb += self.delivered.eq(self.results.valid)
                     m.d.sync += [query.eq(number), left.eq(left & ~one)]
@@ -248,6 +252,7 @@ class Output(wiring.Component):
                     with m.If(spent):
                         m.d.comb += done.eq(1)
                         m.next = "IDLE"
+        m.d.comb += self.working.eq((~fsm.ongoing("IDLE") | have) & ~self.blocked)
 
 
 def _number(one: Signal) -> Value:

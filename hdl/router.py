@@ -29,6 +29,7 @@ class Router(wiring.Component):
     push, output         per area: a tuple for its probe FIFO; for the output
     pushed, push_level
     sent, context        how many places the tuple pushed goes to, and whose it is
+    working, stuck       one is taken; none is, for there is no room where one leads
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -52,6 +53,8 @@ class Router(wiring.Component):
                 "push_level": Out(layouts.level_bits),
                 "sent": Out(range(n + 2)),
                 "context": Out(CONTEXT_BITS),
+                "working": Out(1),
+                "stuck": Out(1),
             }
         )
 
@@ -65,6 +68,11 @@ class Router(wiring.Component):
         m.d.comb += [arbiter.enable.eq(1), arbiter.requests.eq(self.emit & self.roomy)]
         m.d.sync += self.granted.eq(arbiter.granted)
         m.d.sync += [self.push.eq(0), self.output.eq(0), self.sent.eq(0)]
+        lacks_room = Signal(self.senders)
+        m.d.comb += [
+            self.working.eq(arbiter.granted.any()),
+            self.stuck.eq(lacks_room.any() & ~self.working),
+        ]
         for sender in range(self.senders):
             destination = self.destination[sender]
             if sender == n:
@@ -77,6 +85,7 @@ class Router(wiring.Component):
                 room = Array(rooms[area][number] for number in range(layouts.levels))[level]
                 m.d.comb += blocked[area].eq(destination.areas[area] & ~room)
             m.d.comb += blocked[n].eq(destination.output & ~output_room)
+            m.d.comb += lacks_room[sender].eq(self.emit[sender] & blocked.any())
             was = arbiter.granted[sender] | self.granted[sender]
             m.d.sync += self.roomy[sender].eq(self.emit[sender] & ~was & ~blocked.any())
             with m.If(self.granted[sender]):

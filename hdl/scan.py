@@ -56,6 +56,7 @@ class Scanner(wiring.Component):
     tally       per probe, at its end: how many pairs were looked at
     hold        the comparisons of the probe before the one begun are still needed
     flush       pulse that goes with the component's reset: forget everything
+    working, blocked   it is busy; it has a row, and waits for the window or the execution unit
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -90,6 +91,8 @@ class Scanner(wiring.Component):
                 "ended": Out(1),
                 "hold": Out(1),
                 "flush": In(1),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -152,9 +155,11 @@ class Scanner(wiring.Component):
         visible = Signal(pointer)  # candidates so far
         ends, inside, found = Signal(), Signal(), Signal()  # what is known of it
 
-        with m.FSM():
+        waiting = Signal()
+        with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.comb += self.staged.ready.eq(self.may_begin)
+                m.d.comb += waiting.eq(~self.may_begin)
                 with m.If(self.staged.valid & self.staged.ready):
                     m.d.comb += self.begin.eq(1)
                     m.d.sync += [
@@ -209,6 +214,7 @@ class Scanner(wiring.Component):
                     ),
                     self.tally.eq(count),
                 ]
+                m.d.comb += waiting.eq(~self._may_issue)
                 with m.If(self._may_issue & whole):
                     m.d.sync += step.eq(step + 1)
                     with m.If(at_last):
@@ -240,7 +246,9 @@ class Scanner(wiring.Component):
                     ]
                     with m.If(ends):
                         m.next = "NOTHING"
-                    with m.Elif(self._may_issue):
+                    with m.Else():
+                        m.d.comb += waiting.eq(~self._may_issue)
+                    with m.If(~ends & self._may_issue):
                         m.d.comb += self._valid.eq(found)
                         with m.If(whole | ~found):
                             m.d.sync += [visible.eq(visible + inside), before.eq(offset)]
@@ -255,9 +263,12 @@ class Scanner(wiring.Component):
                     self._issued.whole.eq(1),
                     self.tally.eq(visible),
                 ]
+                m.d.comb += waiting.eq(~self._may_issue)
                 with m.If(self._may_issue):
                     m.d.comb += self.ended.eq(1)
                     m.next = "IDLE"
+        here = ~fsm.ongoing("IDLE") | self.staged.valid
+        m.d.comb += [self.working.eq(here & ~waiting), self.blocked.eq(here & waiting)]
 
     # --- which pairs --------------------------------------------------------------
 

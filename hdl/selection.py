@@ -44,6 +44,7 @@ class SelectionUnit(wiring.Component):
     known, bits      pulse, a cycle after it is idle again, with them
     pause            take no raw tuple
     idle             nothing here
+    working, blocked it is busy; it has something, and waits for the sequencer
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -62,6 +63,8 @@ class SelectionUnit(wiring.Component):
                 "bits": Out(SELECTIONS),
                 "pause": In(1),
                 "idle": Out(1),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -172,6 +175,7 @@ class SelectionUnit(wiring.Component):
                     m.d.sync += self.selected.valid.eq(1)
                     m.next = "IDLE"
                 with m.Elif(ends):
+                    m.d.comb += self.blocked.eq(1)
                     # The entry must not move on while the result waits.
                     m.d.sync += [
                         entry.eq(entry),
@@ -181,8 +185,11 @@ class SelectionUnit(wiring.Component):
                     ]
             with m.State("TICK"):
                 m.d.comb += nothing.eq(1)
+                m.d.comb += self.blocked.eq(~free)
                 with m.If(free):
                     m.d.sync += self.selected.valid.eq(1)
                     m.next = "IDLE"
+        nothing_here = fsm.ongoing("IDLE") & ~waits & ~self.again
+        m.d.comb += self.working.eq(~nothing_here & ~self.blocked)
         m.d.comb += self.idle.eq(fsm.ongoing("IDLE") & ~waits & ~self.selected.valid)
         return m

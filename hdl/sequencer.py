@@ -38,6 +38,7 @@ class Sequencer(wiring.Component):
     taker, taken_by     the raw tuple now dealt with
     taken, tick, dropped   pulses, to be counted
     idle                nothing is in flight
+    working, blocked    it is busy; it waits for a context or the router
     clear               pulse: clock and counters to 0
     """
 
@@ -78,6 +79,8 @@ class Sequencer(wiring.Component):
                 "tick": Out(1),
                 "dropped": Out(1),
                 "idle": Out(1),
+                "working": Out(1),
+                "blocked": Out(1),
                 "clear": In(1),
             }
         )
@@ -157,6 +160,9 @@ class Sequencer(wiring.Component):
                             ahead.eq(ahead + 1),
                         ]
                         m.next = "WAIT"
+                    with m.Else():
+                        m.d.comb += self.blocked.eq(1)
+        m.d.comb += self.working.eq((~fsm.ongoing("WAIT") | self.selected.valid) & ~self.blocked)
         with m.If(self.granted):
             m.d.sync += self.emit.eq(0)
         m.d.comb += self.idle.eq(

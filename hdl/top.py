@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -193,6 +193,15 @@ class Wjasip(wiring.Component):
         ]
         for number, area in enumerate(areas):
             m.d.comb += control.occupancy[number].eq(area.occupancy)
+        meters = [
+            Cat(selection.working, selection.blocked),
+            Cat(sequencer.working, sequencer.blocked),
+            Cat(router.working, router.stuck),
+            Cat(fetch.coming, Const(0, 1)),
+            Cat(output.working, output.blocked),
+            *(area.meters for area in areas),
+        ]
+        m.d.sync += control.meters.eq(Cat(meters))
         if self.with_trace:
             for number, area in enumerate(areas):
                 m.d.comb += self.executed[number].eq(area.executed)

@@ -56,6 +56,7 @@ class WindowBuffer(wiring.Component):
     ticks, kind, rows   retention, held
     clear            pulse: empty
     first, end, occupancy   tail, head and their distance
+    working, blocked   tuples are looked at; one that leaves is not taken yet, or no slot is free
     """
 
     def __init__(self, config: DeviceConfig) -> None:
@@ -101,6 +102,8 @@ class WindowBuffer(wiring.Component):
                 "first": Out(pointer),
                 "end": Out(pointer),
                 "occupancy": Out(pointer),
+                "working": Out(1),
+                "blocked": Out(1),
             }
         )
 
@@ -296,12 +299,16 @@ class WindowBuffer(wiring.Component):
                 # With room it is not full: the oldest context sees no less than is stored.
                 with m.Elif(full & (known != 0) & ~lately.any()):
                     m.next = "DISPLACE"
+                with m.Else():
+                    m.d.comb += self.blocked.eq(1)
             for name, after in (("LEAVE", "AGE"), ("DISPLACE", "ROOM")):
                 with m.State(name):
                     m.d.comb += self.leaving.valid.eq(1)
+                    m.d.comb += self.blocked.eq(~self.leaving.ready)
                     with m.If(self.leaving.ready):
                         m.d.comb += leave.eq(1)
                         m.next = after
+        m.d.comb += self.working.eq(~self.settled & ~self.blocked)
         m.d.sync += [
             self._tail.eq(self._tail + left),
             self._head.eq(self._head + self.store),

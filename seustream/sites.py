@@ -10,10 +10,10 @@ from xml.sax.saxutils import escape
 from compiler.explain.marks import hanging, plural, section, table
 from compiler.language import expressions as x
 from compiler.plan.logical import Query
-from engine.multijoin.explain import HEAD, Block, facts, rows
-from engine.multijoin.model import Join
-from engine.multijoin.queries import join_of
-from engine.multijoin.where import Where
+from engine.sites.explain import HEAD, Block, facts, rows
+from engine.sites.model import Join
+from engine.sites.queries import join_of
+from engine.sites.where import Where
 
 MOST = 40
 """Blocks in a text or a picture; JSON has all."""

@@ -12,7 +12,7 @@ job        whole jobs: a query set, its streams, where results go; restarts, the
 progress   what a job has done so far, for the console and Spark's listeners
 split      rows over several bridges by key
 prefilter  the synopsis filter: tuples that can join nothing stay where they were read
-multijoin_feed   streams into a join across sites, in blocks
+sites_feed   streams into a join across sites, in blocks
 types      columns in Arrow as the bridge and Spark name them
 """
 

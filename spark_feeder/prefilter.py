@@ -30,10 +30,10 @@ from pyspark.sql import functions as f
 
 from compiler.plan.pipeline import Compilation
 from engine.host.stores import stream_schema
-from engine.multijoin.needs import Needs, needs
-from engine.multijoin.prefilter import Saved, SynopsisFilter, places
+from engine.sites.needs import Needs, needs
+from engine.sites.prefilter import Saved, SynopsisFilter, places
 from spark_feeder.errors import FeedError
-from spark_feeder.multijoin_feed import of_stream, together
+from spark_feeder.sites_feed import of_stream, together
 from spark_feeder.types import for_bridge, spark_schema
 
 BITS = 1 << 14

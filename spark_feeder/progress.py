@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from compiler.plan.logical import RESULT_TIMES
-from engine.multijoin.prefilter import Saved
+from engine.sites.prefilter import Saved
 
 STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"
 OBSERVED = "seustream"

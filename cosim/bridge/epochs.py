@@ -1,45 +1,67 @@
 """Which epochs are in, and which parts wait for theirs: the book of a session's writers.
 
 A writer's epochs are 0, 1, 2 … A stream has one writer: from two, nobody could tell a repetition
-from more of the same.
+from more of the same. An epoch that is in is known by its content, so that the same number with
+other rows is not taken for a repetition.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cosim.bridge import protocol as p
+from cosim.bridge.content import Content, content_of, epoch_content
 from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal, Record
+from cosim.bridge.journal import Journal, storage
+from cosim.bridge.log import Record
+from cosim.bridge.sealed import Sealed, digest
 
-_STAGE = b"seustream.stage"
+REMEMBERED = 1000
+"""Epochs of a writer whose content is known. Spark repeats the last one; a job that goes on from a
+checkpoint that was copied back may repeat more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An epoch that is in: its rows, its content, and what its commit named."""
+
+    rows: int
+    content: str
+    named: str
 
 
 @dataclass(slots=True)
 class Writer:
-    """The last epoch that was committed, its rows, and the streams it feeds."""
+    """The last epoch that was committed, the streams it feeds, and its last epochs."""
 
     epoch: int = -1
-    rows: int = 0
     streams: set[str] = field(default_factory=set)
+    past: dict[int, Past] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A staged part on disk."""
+    """A staged part on disk: whose it is, what is in it, its file, seal and bytes."""
 
     stage: p.Stage
-    rows: int
+    content: Content
     highest: int | None
-    path: Path
+    name: str
+    seal: str
+    size: int
+
+    @property
+    def rows(self) -> int:
+        return self.content.rows
 
 
 class Epochs:
@@ -55,16 +77,13 @@ class Epochs:
 
     # --- parts ----------------------------------------------------------------
 
-    def keep(self, stage: p.Stage, rows: int, highest: int | None, partial: Path) -> p.Staged:
+    def keep(self, part: PartWriter) -> p.Staged:
         """Takes a part that is written completely under a temporary name. One of an epoch that
-        is in already is a repetition, and goes."""
+        is in already is a repetition: it is kept to be compared."""
+        stage = part.stage
         self.check_writer(stage.writer, stage.stream)
-        if stage.epoch <= self.last(stage.writer):
-            partial.unlink()
-        else:
-            path = self.journal.keep(partial, file_name(stage))
-            self.staged[stage.staging] = Kept(stage, rows, highest, path)
-        return p.Staged(stage.staging, rows, highest)
+        self.staged[stage.staging] = part.end()
+        return p.Staged(stage.staging, part.content.rows, part.highest)
 
     def discard(self, writer: str, first: int, last: int) -> int:
         """Forgets what is staged of these epochs; how many parts."""
@@ -74,15 +93,13 @@ class Epochs:
             if kept.stage.writer == writer and first <= kept.stage.epoch <= last
         ]
         for staging in over:
-            self.journal.forget(self.staged.pop(staging).path.name)
+            self.journal.forget(self.staged[staging].name)
+            del self.staged[staging]
         return len(over)
 
     def sweep(self, wanted: set[str]) -> None:
-        """Deletes files that are neither wanted nor staged."""
-        wanted = wanted | {kept.path.name for kept in self.staged.values()}
-        for path in self.journal.staged.glob("*.arrow"):
-            if path.name not in wanted:
-                path.unlink(missing_ok=True)
+        """Removes parts that are neither wanted nor staged."""
+        self.journal.sweep(wanted | {kept.name for kept in self.staged.values()})
 
     # --- epochs ---------------------------------------------------------------
 
@@ -99,25 +116,35 @@ class Epochs:
         """Whether an epoch was committed before; raises for one that does not follow, or is
         not what it was."""
         writer = self.writers.get(commit.writer, Writer())
-        rows = sum(part.rows for part in commit.parts)
-        if commit.epoch == writer.epoch and rows != writer.rows:
-            raise BridgeError(
-                "conflict",
-                f"epoch {commit.epoch} of writer {commit.writer} was committed with"
-                f" {writer.rows:,} rows, now has {rows:,}",
-                "a source must give the same rows for the same epoch",
-            )
         if commit.epoch > writer.epoch + 1:
             raise BridgeError(
                 "gap",
                 f"epoch {commit.epoch} of writer {commit.writer}, but {writer.epoch + 1} is next",
                 "does the checkpoint belong to this session? a bridge without --journal forgets",
             )
-        return commit.epoch <= writer.epoch
+        if commit.epoch == writer.epoch + 1:
+            return False
+        what = f"epoch {commit.epoch} of writer {commit.writer}"
+        past = writer.past.get(commit.epoch)
+        if past is None:
+            raise BridgeError(
+                "conflict",
+                f"{what} is in since long, and what was in it is not known any more",
+                f"{writer.epoch + 1} is next; the last {REMEMBERED:,} can be repeated",
+            )
+        rows = sum(part.rows for part in commit.parts)
+        if rows != past.rows:
+            said = f"was committed with {past.rows:,} rows, now has {rows:,}"
+        elif _named(commit) == past.named or _content(self.parts(commit)) == past.content:
+            return True
+        else:
+            said = f"was committed with other rows, as many as now: {rows:,}"
+        hint = "a source must give the same rows for the same epoch"
+        raise BridgeError("conflict", f"{what} {said}", hint)
 
     def parts(self, commit: p.Commit) -> list[Kept]:
         """The staged parts of an epoch, in the order of their partitions."""
-        found = []
+        found: list[Kept] = []
         for part in commit.parts:
             kept = self.staged.get(part.staging)
             if kept is None or (kept.stage.writer, kept.stage.epoch) != (
@@ -132,14 +159,44 @@ class Epochs:
             found.append(kept)
         if len({part.staging for part in commit.parts}) < len(found):
             raise BridgeError("conflict", f"epoch {commit.epoch} names a part twice")
-        return sorted(found, key=lambda kept: (kept.stage.stream, kept.stage.partition))
+        found.sort(key=lambda kept: (kept.stage.stream, kept.stage.partition))
+        for one, other in itertools.pairwise(found):
+            if (one.stage.stream, one.stage.partition) == (
+                other.stage.stream,
+                other.stage.partition,
+            ):
+                raise BridgeError(
+                    "conflict",
+                    f"epoch {commit.epoch} names two attempts of partition {one.stage.partition}"
+                    f" of stream {one.stage.stream}: {one.stage.staging:.60},"
+                    f" {other.stage.staging:.60}",
+                    "a commit names one of them",
+                )
+        return found
+
+    def record(self, commit: p.Commit, parts: list[Kept], streams: set[str]) -> Record:
+        """What the journal keeps of an epoch."""
+        return {
+            "kind": "epoch",
+            "writer": commit.writer,
+            "epoch": commit.epoch,
+            "rows": sum(part.rows for part in parts),
+            "bytes": sum(part.size for part in parts),
+            "content": _content(parts),
+            "named": _named(commit),
+            "streams": sorted(streams),
+            "seen": commit.seen,
+            "parts": [[k.stage.stream, k.name, k.stage.staging, k.seal] for k in parts],
+        }
 
     def take(self, record: Record) -> None:
         """An epoch is in."""
         writer = self.writers.setdefault(record["writer"], Writer())
-        writer.epoch, writer.rows = record["epoch"], record["rows"]
+        writer.epoch = record["epoch"]
         writer.streams.update(record["streams"])
-        for _, _, staging in record["parts"]:
+        writer.past[writer.epoch] = Past(record["rows"], record["content"], record["named"])
+        writer.past.pop(writer.epoch - REMEMBERED, None)
+        for _, _, staging, _ in record["parts"]:
             self.staged.pop(staging, None)
         self.discard(record["writer"], 0, record["epoch"])
 
@@ -147,49 +204,95 @@ class Epochs:
 
     def state(self) -> dict[str, Any]:
         return {
-            name: [one.epoch, one.rows, sorted(one.streams)] for name, one in self.writers.items()
+            name: {
+                "epoch": one.epoch,
+                "streams": sorted(one.streams),
+                "past": [[epoch, *dataclasses.astuple(past)] for epoch, past in one.past.items()],
+            }
+            for name, one in self.writers.items()
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, (epoch, rows, streams) in state.items():
-            self.writers[name] = Writer(epoch, rows, set(streams))
+        for name, one in state.items():
+            past = {epoch: Past(*rest) for epoch, *rest in one["past"]}
+            self.writers[name] = Writer(one["epoch"], set(one["streams"]), past)
 
-    def recover(self, named: set[str]) -> None:
-        """Finds the parts that were staged before a restart; `named` belong to the journal."""
-        for path in list(self.journal.staged.glob("*.arrow")):
-            if path.name in named:
-                continue
-            kept = _found(path)
-            if kept is None or kept.stage.epoch <= self.last(kept.stage.writer):
-                path.unlink()
-            else:
-                self.staged[kept.stage.staging] = kept
+    def recover(self) -> None:
+        """The parts that were staged before a restart, and belong to no epoch yet."""
+        for name, sealed in self.journal.found.items():
+            kept = _kept(name, sealed)
+            self.staged[kept.stage.staging] = kept
+
+
+class PartWriter:
+    """Rows of a part on their way to disk; as a context manager it leaves nothing of a part that
+    was not ended."""
+
+    def __init__(self, journal: Journal, stage: p.Stage, schema: pa.Schema) -> None:
+        self.journal, self.stage = journal, stage
+        self.content = Content()
+        self.highest: int | None = None
+        self._partial, self._writer = journal.begin_part()
+        with storage():
+            self._rows = pa.ipc.new_stream(self._writer, schema)
+
+    def write(self, rows: pa.Table) -> None:
+        self.content += content_of(rows)
+        top = pc.max(rows.column("ts")).as_py()
+        if top is not None:
+            self.highest = top if self.highest is None else max(self.highest, top)
+        with storage():
+            self._rows.write_table(rows)
+
+    def end(self) -> Kept:
+        """All of it is on disk, under its name."""
+        with storage():
+            self._rows.close()
+        name, meta = file_name(self.stage), _meta(self.stage, self.content, self.highest)
+        sealed = self.journal.end_part(self._partial, self._writer, name, meta)
+        return _kept(name, sealed)
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.journal.drop_part(self._partial, self._writer)
 
 
 def file_name(stage: p.Stage) -> str:
     """Where a part is kept; strangers name it, so the name is a digest."""
-    return hashlib.sha256(p.write(stage)).hexdigest()[:40] + ".arrow"
+    return hashlib.sha256(p.write(stage)).hexdigest()[:40] + ".part"
 
 
-def marked(schema: pa.Schema, stage: p.Stage) -> pa.Schema:
-    """A part's schema that says whose part it is."""
-    return schema.with_metadata({_STAGE: json.dumps(dataclasses.asdict(stage))})
-
-
-def rows_of(path: Path) -> pa.Table:
+def rows_of(part: Sealed) -> pa.Table:
     """A part's rows."""
-    with pa.memory_map(str(path)) as source:
-        table: pa.Table = pa.ipc.open_file(source).read_all()
-    return table.replace_schema_metadata(None)
+    table: pa.Table = pa.ipc.open_stream(pa.py_buffer(part.payload)).read_all()
+    return table
 
 
-def _found(path: Path) -> Kept | None:
-    """A part as it was staged; None for a file that is none."""
-    try:
-        with pa.memory_map(str(path)) as source:
-            table = pa.ipc.open_file(source).read_all()
-        stage = p.read(p.Stage, table.schema.metadata[_STAGE])
-    except (pa.ArrowInvalid, BridgeError, KeyError, TypeError, OSError):
-        return None
-    highest = pc.max(table.column("ts")).as_py() if table.num_rows else None
-    return Kept(stage, table.num_rows, highest, path)
+def _meta(stage: p.Stage, content: Content, highest: int | None) -> dict[str, Any]:
+    return {"stage": dataclasses.asdict(stage), "content": str(content), "highest": highest}
+
+
+def _kept(name: str, part: Sealed) -> Kept:
+    meta = part.meta
+    stage, content = p.Stage(**meta["stage"]), Content.parse(meta["content"])
+    return Kept(stage, content, meta["highest"], name, part.seal, part.size)
+
+
+def _content(parts: list[Kept]) -> str:
+    streams: dict[str, Content] = {}
+    for part in parts:
+        name = part.stage.stream
+        streams[name] = streams.get(name, Content()) + part.content
+    return epoch_content(streams)
+
+
+def _named(commit: p.Commit) -> str:
+    """What a commit names: the same for the same commit."""
+    return digest(json.dumps(sorted((part.staging, part.rows) for part in commit.parts)).encode())

@@ -9,7 +9,7 @@ import json
 
 import pyarrow.flight as flight
 
-RETRIABLE = ("busy", "stopping", "rate-limited", "unavailable")
+RETRIABLE = ("busy", "storage", "stopping", "rate-limited", "unavailable")
 """Kinds that say nothing against the request: the same one may succeed later."""
 
 KINDS = {
@@ -27,6 +27,7 @@ KINDS = {
     "trimmed": "results that were given up as read",
     "failed": "the run stopped: its queries cannot go on",
     "busy": "no room now; results wait for a reader",
+    "storage": "the journal cannot be written; reads go on",
     "stopping": "the bridge is going down",
     "rate-limited": "more calls than one client may make",
     "unavailable": "nobody answers there",

@@ -1,198 +1,301 @@
 """The journal: what the bridge has accepted, on disk before it says so.
 
-    folder/
-      staged/*.arrow     parts of epochs, complete: written, synced, then named
-      journal-N.log      records, one a line with its checksum; those after snapshot N
-      snapshot-N/        a session's state (`cosim.bridge.snapshot`); there is none for N = 0
+A record counts once it is in both copies of the log. After a write that failed nobody knows what
+is on disk behind the last record that counts; so nothing more is written there. The next that
+wants to write begins a new generation first: new files with all that counts, and only when they
+are on disk it goes on. Until that succeeds the journal takes nothing, and says why.
 
-A record counts once its line is on disk. A torn last line was never acknowledged and is cut off;
-damage before the last line is an error. Parts that a record names belong to the journal; what
-else is staged waits for its commit.
+What is in the folder, `cosim.bridge.survey` says. Only files that this journal has made are ever
+removed.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
+import contextlib
+import itertools
 import re
-import shutil
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-Record = dict[str, Any]
-
-
-class JournalDamaged(Exception):
-    """A journal that cannot be trusted; says where."""
-
-
-class JournalHeld(Exception):
-    """Another process writes this journal."""
+from cosim.bridge import log
+from cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, write_whole
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal_errors import JournalHeld
+from cosim.bridge.log import Record
+from cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
+from cosim.bridge.survey import FORMAT, LOCK, MARK, STAGED, Survey, check_owned, mark, survey
 
 
 class Journal:
-    """The records of one session since its last snapshot, and its staged parts."""
+    """The records of one session since its last snapshot, and its staged parts. `notes` say what
+    was made good when it was opened."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.staged = folder / "staged"
-        self.staged.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / "lock").open("w")
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self.disk: Disk = RealDisk() if disk is None else disk
+        self.folder, self.staged = folder, folder / STAGED
+        self.failure: str | None = None
+        self.notes: list[str] = []
+        self._numbers = itertools.count()
+        check_owned(self.disk, folder)
+        self.disk.make(self.staged)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
+            self._unlock = self.disk.lock(folder / LOCK)
+        except BlockingIOError:
             raise JournalHeld(f"{folder} is the journal of a bridge that is running") from None
-        for leftover in (*self.staged.glob("*.partial"), *folder.glob("*.partial")):
-            _remove(leftover)
-        self._generation = max(self._numbers("snapshot-"), default=0)
-        for number in self._numbers("journal-"):
-            if number != self._generation:
-                self._path(number).unlink()
-        path = self._path(self._generation)
+        self._files: list[File] = []
         try:
-            self._tail = _recover(path) if path.exists() else []
-        except JournalDamaged:
-            self._lock.close()
+            self._open(survey(self.disk, folder))
+        except BaseException:
+            self._close_files()
+            self._unlock()
             raise
-        self._log = path.open("ab")
-        self.size = self._log.tell()
+
+    def _open(self, found: Survey) -> None:
+        if found.damages:
+            raise found.damages[0]
+        self._pending = b""
+        self._highest = -1 if found.generation is None else found.generation
+        self._generation = self._highest
+        self._begin = found.begin or _beginning(None, None)
+        self._payloads, self._tail = found.payloads, found.records
+        self.found = found.waiting
+        self.size = sum(map(len, found.payloads))
+        self.notes += found.notes
+        if found.begin is None:
+            self.disk.sync(self.folder.parent)
+        if found.begin is None or found.uneven or found.notes:
+            self._turn(self._begin, self._payloads)
+        else:
+            self._reopen()
+        if not found.marked:
+            write_whole(self.disk, self.folder / MARK, mark())
+            self.disk.sync(self.folder)
+        self._remove_old()
+        # Nothing else can be there: a folder with foreign files was refused.
+        for folder in (self.folder, self.staged):
+            for name in self.disk.names(folder):
+                if name.endswith(".partial"):
+                    remove_quietly(self.disk, folder / name)
+        for name, damage in found.spoilt.items():
+            self.notes.append(f"{damage}; it belonged to no epoch, and is removed")
+            remove_quietly(self.disk, self.staged / name)
+
+    # --- what there is --------------------------------------------------------
+
+    @property
+    def load(self) -> dict[str, Any] | None:
+        """The query set of the session when this generation began; None without a session."""
+        load: dict[str, Any] | None = self._begin["load"]
+        return load
+
+    @property
+    def snapshot(self) -> Sealed | None:
+        """The state when this generation began."""
+        if self._begin["snapshot"] is None:
+            return None
+        name, seal = self._begin["snapshot"]
+        return read_sealed(self.disk, self.folder / name, "snapshot", seal)
 
     def records(self) -> list[Record]:
         """What was recorded since the last snapshot before this journal was opened."""
         tail, self._tail = self._tail, []
         return tail
 
+    # --- records --------------------------------------------------------------
+
     def append(self, record: Record, sync: bool = True) -> None:
         """Puts a record on disk. Without `sync` a machine that loses power may forget it, a
-        process that is killed may not."""
-        self._log.write(_line(record))
-        self._log.flush()
-        if sync:
-            os.fsync(self._log.fileno())
-        self.size = self._log.tell()
+        process that is killed may not. Raises `BridgeError` (storage); then it does not count,
+        though after a restart it may."""
+        self.check()
+        payload = log.encode(record)
+        line = log.framed(self._generation, 1 + len(self._payloads), payload)
+        first, second = self._files
+        with self._failing():
+            first.write(line)
+            if sync:
+                first.sync()
+                second.write(self._pending + line)
+                second.sync()
+        self._pending = b"" if sync else self._pending + line
+        self._payloads.append(payload)
+        self.size += len(line)
+
+    def begin(self, load: dict[str, Any] | None) -> None:
+        """A session from its beginning, or none: everything before is forgotten."""
+        self._turn(_beginning(load, None), [])
+        self._tail = []
+        self.sweep(set())
+
+    def check(self) -> None:
+        """Makes sure that the journal can be written; raises `BridgeError` (storage)."""
+        if self.failure is not None:
+            self._turn(self._begin, self._payloads)
 
     # --- parts ----------------------------------------------------------------
 
-    def keep(self, partial: Path, name: str) -> Path:
-        """A part written under another name is complete."""
-        path = self.staged / name
-        _sync(partial)
-        partial.rename(path)
-        _sync(self.staged)
-        return path
+    def begin_part(self) -> tuple[Path, SealedWriter]:
+        """A file for a part, under a name that does not count."""
+        partial = self.staged / f"{next(self._numbers)}.partial"
+        with storage():
+            return partial, SealedWriter(self.disk.open(partial, fresh=True))
+
+    def end_part(
+        self, partial: Path, writer: SealedWriter, name: str, meta: dict[str, Any]
+    ) -> Sealed:
+        """A part is complete, and on disk."""
+        with storage():
+            seal = writer.seal("part", meta)
+            self.disk.rename(partial, self.staged / name)
+            self.disk.sync(self.staged)
+        return Sealed(meta, memoryview(b""), seal, writer.size)
+
+    def drop_part(self, partial: Path, writer: SealedWriter) -> None:
+        """Nothing is left of a part that did not end; of one that did, nothing to do."""
+        with contextlib.suppress(OSError):
+            writer.close()
+        remove_quietly(self.disk, partial)
+
+    def read_part(self, name: str, seal: str) -> Sealed:
+        """Raises `JournalDamaged` for one that is not what was staged."""
+        return read_sealed(self.disk, self.staged / name, "part", seal)
 
     def forget(self, name: str) -> None:
-        (self.staged / name).unlink(missing_ok=True)
+        """Removes a part. Not after a write that failed: the record that did not come through
+        may be there after a restart, and name it."""
+        self.check()
+        remove_quietly(self.disk, self.staged / name)
+
+    def sweep(self, wanted: set[str]) -> None:
+        """Removes parts that are not wanted; those it cannot, the next time."""
+        with contextlib.suppress(OSError):
+            for name in self.disk.names(self.staged):
+                if name not in wanted and re.fullmatch(r"[0-9a-f]{40}\.part", name):
+                    remove_quietly(self.disk, self.staged / name)
 
     # --- snapshots ------------------------------------------------------------
 
-    @property
-    def snapshot(self) -> Path | None:
-        """The last snapshot's folder."""
-        return self.folder / f"snapshot-{self._generation}" if self._generation else None
+    def begin_snapshot(self) -> SealedWriter:
+        """A file to write the state into."""
+        with storage():
+            return SealedWriter(self.disk.open(self._snapshot_partial, fresh=True))
 
-    def begin_snapshot(self) -> Path:
-        """A folder to write the state into."""
-        partial = self.folder / f"snapshot-{self._generation + 1}.partial"
-        _remove(partial)
-        partial.mkdir()
-        return partial
-
-    def end_snapshot(self, partial: Path, later: list[Record]) -> None:
+    def end_snapshot(
+        self,
+        writer: SealedWriter,
+        meta: dict[str, Any],
+        load: dict[str, Any],
+        later: list[Record],
+    ) -> None:
         """The snapshot is complete: `later` are the records it does not cover."""
-        for path in partial.iterdir():
-            _sync(path)
-        _sync(partial)
-        before = self._generation
-        log = self._path(before + 1)
-        write_whole(log, b"".join(map(_line, later)))
-        # The snapshot's name makes both count; a log without its snapshot is never read.
-        partial.rename(self.folder / f"snapshot-{before + 1}")
-        _sync(self.folder)
-        self._generation = before + 1
-        self._log.close()
-        self._log = log.open("ab")
-        self.size = self._log.tell()
-        self._path(before).unlink(missing_ok=True)
-        _remove(self.folder / f"snapshot-{before}")
+        partial = self._snapshot_partial
+        path = partial.with_suffix("")
+        with storage():
+            seal = writer.seal("snapshot", {"generation": self._highest + 1, **meta})
+            self.disk.rename(partial, path)
+            # Before the log that names it: names reach the disk in any order.
+            self.disk.sync(self.folder)
+        self._turn(_beginning(load, (path.name, seal)), [log.encode(record) for record in later])
+
+    def drop_snapshot(self, writer: SealedWriter) -> None:
+        """Nothing is left of one that was begun."""
+        self.drop_part(self._snapshot_partial, writer)
+
+    @property
+    def _snapshot_partial(self) -> Path:
+        return self.folder / f"snapshot-{self._highest + 1}.partial"
+
+    # --- generations ----------------------------------------------------------
+
+    def _turn(self, begin: Record, payloads: list[bytes]) -> None:
+        """Begins a generation with these records; the files before it go. A number is never
+        used twice: of a turn that failed, files may be left."""
+        self._highest += 1
+        lines = [log.framed(self._highest, 0, log.encode(begin))]
+        lines += [log.framed(self._highest, 1 + i, one) for i, one in enumerate(payloads)]
+        data = b"".join(lines)
+        with self._failing():
+            for copy in log.COPIES:
+                write_whole(self.disk, log.path_of(self.folder, self._highest, copy), data)
+            self.disk.sync(self.folder)
+            before, self._generation = self._generation, self._highest
+            try:
+                self._reopen()
+            except OSError:
+                self._generation = before
+                raise
+        self._begin, self._payloads, self._pending = begin, payloads, b""
+        self.size, self.failure = len(data), None
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        """What this generation has taken the place of."""
+        current = {log.path_of(self.folder, self._generation, copy).name for copy in log.COPIES}
+        if self._begin["snapshot"] is not None:
+            current.add(self._begin["snapshot"][0])
+        with contextlib.suppress(OSError):
+            for name in self.disk.names(self.folder):
+                if name not in current and re.fullmatch(r"log-\d+\.[ab]|snapshot-\d+", name):
+                    remove_quietly(self.disk, self.folder / name)
+
+    def _reopen(self) -> None:
+        paths = [log.path_of(self.folder, self._generation, copy) for copy in log.COPIES]
+        files: list[File] = []
+        try:
+            for path in paths:
+                files.append(self.disk.open(path, fresh=False))
+        except OSError:
+            for file in files:
+                file.close()
+            raise
+        self._close_files()
+        self._files = files
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """After a failure in here nothing is written but by `check`."""
+        try:
+            with storage():
+                yield
+        except BridgeError as error:
+            self.failure = str(error)
+            raise
 
     # --- the end --------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Forgets everything; the journal stays open."""
-        self._log.close()
-        for path in self.folder.iterdir():
-            if path.name != "lock":
-                _remove(path)
-        self.staged.mkdir()
-        self._generation, self._tail = 0, []
-        self._log = self._path(0).open("ab")
-        self.size = 0
-        _sync(self.folder)
-
     def close(self) -> None:
-        self._log.close()
-        self._lock.close()
+        """Lets go of the folder."""
+        if self._pending and self.failure is None:
+            with contextlib.suppress(OSError):
+                self._files[1].write(self._pending)
+        self._close_files()
+        self._unlock()
 
-    def _path(self, number: int) -> Path:
-        return self.folder / f"journal-{number}.log"
-
-    def _numbers(self, prefix: str) -> Iterator[int]:
-        for path in list(self.folder.glob(f"{prefix}*")):
-            if found := re.fullmatch(rf"{prefix}(\d+)(\.log)?", path.name):
-                yield int(found[1])
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """A file that is there completely or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(data)
-    _sync(partial)
-    partial.rename(path)
-    _sync(path.parent)
+    def _close_files(self) -> None:
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                file.close()
+        self._files = []
 
 
-def _line(record: Record) -> bytes:
-    text = json.dumps(record, separators=(",", ":")).encode()
-    return b"%08x %s\n" % (zlib.crc32(text), text)
-
-
-def _recover(path: Path) -> list[Record]:
-    """The records of a log; a torn last line is cut off."""
-    data = path.read_bytes()
-    records: list[Record] = []
-    good = 0
-    while good < len(data):
-        end = data.find(b"\n", good)
-        line = data[good : end if end >= 0 else len(data)]
-        if end < 0 or line[8:9] != b" " or line[:8] != b"%08x" % zlib.crc32(line[9:]):
-            if end >= 0 and end + 1 < len(data):
-                number = len(records) + 1
-                raise JournalDamaged(f"{path}: record {number}, byte {good}, is damaged")
-            break
-        records.append(json.loads(line[9:]))
-        good = end + 1
-    if good < len(data):
-        with path.open("r+b") as file:
-            file.truncate(good)
-        _sync(path)
-    return records
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+@contextlib.contextmanager
+def storage() -> Iterator[None]:
+    """A disk that fails, as what clients are told."""
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        yield
+    except OSError as error:
+        raise BridgeError(
+            "storage",
+            f"the journal cannot be written: {error.strerror or error}",
+            "nothing more is taken until it can; what was taken is safe",
+        ) from None
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _beginning(load: dict[str, Any] | None, snapshot: tuple[str, str] | None) -> Record:
+    return {
+        "kind": "begin",
+        "format": FORMAT,
+        "load": load,
+        "snapshot": None if snapshot is None else list(snapshot),
+    }

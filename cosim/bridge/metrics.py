@@ -22,6 +22,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "info": ("gauge", "1; the device and its configuration as labels", ("backend", "config")),
     "session": ("gauge", "1 if a query set is loaded", ()),
     "failed": ("gauge", "1 if the run stopped for an error", ()),
+    "storage_failed": ("gauge", "1 while the journal cannot be written", ()),
     "over": ("gauge", "1 if all input has ended and is processed", ()),
     "exchanges": ("gauge", "exchanges open now", ()),
     "calls_total": ("counter", "calls, by action or exchange", ("call",)),
@@ -113,6 +114,7 @@ def _of_session(session: Session) -> Samples:
         report, status = session.driver.report, session.device_status
         found: Samples = [
             ("failed", (), int(session.failure is not None)),
+            ("storage_failed", (), int(session.journal.failure is not None)),
             ("over", (), int(session.over)),
             ("epochs_total", (), session.committed),
             ("rows_waiting", (), session.waiting_rows),

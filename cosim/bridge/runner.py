@@ -6,8 +6,7 @@ again gives every result its old place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,9 @@ import pyarrow as pa
 from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation
 from cosim.bridge import protocol as p
-from cosim.bridge.epochs import rows_of
 from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Record
 from cosim.bridge.loading import check_config, compile_load
+from cosim.bridge.log import Record
 from engine.host.errors import HostError
 from engine.host.live import Live, LiveState, answer_schemas
 from engine.host.stores import stream_schema
@@ -26,14 +24,16 @@ from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused
 
 Answer = tuple[str, pa.Table]
+Parts = Callable[[Record, str], list[pa.Table]]
+"""The rows a record has of a stream, part by part."""
 
 
 class Runner:
-    """A loaded query set on a device. `staged` is the folder of the parts; raises `BridgeError`
+    """A loaded query set on a device. `parts` reads what was staged; raises `BridgeError`
     (refused) for a query set that cannot run here."""
 
-    def __init__(self, device: Device, load: p.Load, staged: Path) -> None:
-        self.device, self.load, self.staged = device, load, staged
+    def __init__(self, device: Device, load: p.Load, parts: Parts) -> None:
+        self.device, self.load, self.parts = device, load, parts
         self.compilation = compile_load(load)
         self._late: list[Answer] = []
         self.live = self._live(self.compilation)
@@ -73,7 +73,7 @@ class Runner:
     def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
         """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
         never by how this one happened to be cut into partitions."""
-        parts = [rows_of(self.staged / name) for of, name, _ in record["parts"] if of == stream]
+        parts = self.parts(record, stream)
         if not parts:
             return None
         rows = pa.concat_tables(parts)
@@ -100,7 +100,7 @@ class Runner:
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""
         state = self.state()
-        after = Runner(self.device, load, self.staged)
+        after = Runner(self.device, load, self.parts)
         after.live.resume(state)
         return after
 

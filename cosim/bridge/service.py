@@ -14,7 +14,6 @@ client finds the service as it was.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import threading
 import time
@@ -23,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.flight as flight
 
 from cosim.bridge import lease, metrics
 from cosim.bridge import protocol as p
-from cosim.bridge.epochs import marked
+from cosim.bridge.disk import Disk
+from cosim.bridge.epochs import PartWriter
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal import Journal
 from cosim.bridge.limits import USUAL, Limits
@@ -48,7 +47,8 @@ MOST_CALLS = 2000.0
 
 class Bridge:
     """One device and what it does. `folder` holds the journal; a session that is in it goes on.
-    `supervised` are queries on live sources, which end with the bridge."""
+    `supervised` are queries on live sources, which end with the bridge; `disk` is where the folder
+    is, usually this machine's."""
 
     def __init__(
         self,
@@ -59,16 +59,16 @@ class Bridge:
         clock: Callable[[], float] = time.monotonic,
         most_calls: float = MOST_CALLS,
         supervised: Supervised | None = None,
+        disk: Disk | None = None,
     ) -> None:
         self.device, self.backend, self.limits = device, backend, limits
         self._supervised = supervised
-        self.journal = Journal(folder)
+        self.journal = Journal(folder, disk)
         self.counts = metrics.Counts()
         self.calls = Calls(most_calls, clock)
         self.stopping = threading.Event()
         self._lock = threading.RLock()
         self._leased = False
-        self._numbers = itertools.count()
         self._session: Session | None = None
         if Session.exists(self.journal):
             self._session = Session(device, self.journal, limits)
@@ -142,6 +142,7 @@ class Bridge:
             "config": self.device.config.to_json(),
             "session": session.identity if session else None,
             "failure": session.failure if session else None,
+            "storage": self.journal.failure,
             "leased": self._leased,
             "live_queries": self._supervised.live if self._supervised else None,
             "stopping": self.stopping.is_set(),
@@ -175,12 +176,13 @@ class Bridge:
 
     def forget(self) -> dict[str, Any]:
         with self._lock:
-            if self._session is None:
+            if self._session is not None:
+                self._session.close()
+                self._session = None
+                self.device.reset()
+            elif self.journal.load is None:
                 return {"closed": False}
-            self._session.close()
-            self._session = None
-            self.journal.clear()
-            self.device.reset()
+            self.journal.begin(None)
             return {"closed": True}
 
     def queries(self) -> dict[str, Any]:
@@ -221,36 +223,26 @@ class Bridge:
         session = self.session
         stream = session.stream(stage.stream)
         session.epochs.check_writer(stage.writer, stage.stream)
-        schema = marked(stream_schema(stream), stage)
-        partial = self.journal.staged / f"{next(self._numbers)}.partial"
-        rows, highest = 0, None
-        try:
-            with pa.ipc.new_file(str(partial), schema) as file:
-                while True:
-                    chunk = _next(reader)
-                    if chunk is None:
-                        with self.counts.lock:
-                            self.counts.vanished += 1
-                        raise BridgeError("malformed", "the rows end without an end message")
-                    if chunk.data is not None and chunk.data.num_rows:
-                        table = self._taken(stream, chunk.data)
-                        rows += table.num_rows
-                        top = pc.max(table.column("ts")).as_py()
-                        highest = top if highest is None else max(highest, top)
-                        file.write_table(table.replace_schema_metadata(schema.metadata))
-                    if rows > self.limits.epoch_rows:
-                        what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
-                        raise BridgeError("too-large", what, "let the source give less at a time")
-                    if self.stopping.is_set():
-                        raise BridgeError("stopping", "the bridge is going down")
-                    if chunk.app_metadata is not None:
-                        break
-            said = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows
+        with PartWriter(self.journal, stage, stream_schema(stream)) as part:
+            while True:
+                chunk = _next(reader)
+                if chunk is None:
+                    with self.counts.lock:
+                        self.counts.vanished += 1
+                    raise BridgeError("malformed", "the rows end without an end message")
+                if chunk.data is not None and chunk.data.num_rows:
+                    part.write(self._taken(stream, chunk.data))
+                if part.content.rows > self.limits.epoch_rows:
+                    what = f"more than {self.limits.epoch_rows:,} rows in an epoch"
+                    raise BridgeError("too-large", what, "let the source give less at a time")
+                if self.stopping.is_set():
+                    raise BridgeError("stopping", "the bridge is going down")
+                if chunk.app_metadata is not None:
+                    break
+            said, rows = p.read(p.StageEnd, bytes(chunk.app_metadata)).rows, part.content.rows
             if said != rows:
                 raise BridgeError("conflict", f"{rows:,} rows came, the client sent {said:,}")
-            return session.keep(stage, rows, highest, partial)
-        finally:
-            partial.unlink(missing_ok=True)
+            return session.keep(part)
 
     def _taken(self, stream: Any, batch: pa.RecordBatch) -> pa.Table:
         """A batch as rows of the stream, if it is not too large."""

@@ -20,7 +20,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import asdict
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,19 +28,19 @@ from compiler.catalogue import Stream
 from compiler.plan.pipeline import Compilation
 from cosim.bridge import protocol as p
 from cosim.bridge import snapshot
-from cosim.bridge.epochs import Epochs
+from cosim.bridge.epochs import Epochs, PartWriter, rows_of
 from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal, Record, write_whole
+from cosim.bridge.journal import Journal, storage
+from cosim.bridge.journal_errors import JournalDamaged
 from cosim.bridge.limits import Limits
 from cosim.bridge.loading import compile_load, identity
+from cosim.bridge.log import Record
 from cosim.bridge.results import ResultLog
 from cosim.bridge.runner import Runner
 from engine.host.driver import HostDriver
 from engine.host.errors import HostError
 from engine.host.live import answer_schemas
 from hdl.device import Device, Status
-
-_LOADED = "session.json"
 
 
 class Stopping(Exception):
@@ -65,11 +65,10 @@ class Session:
         self.failure: str | None = None
         self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
         self._stopping = False
-        self.runner = Runner(device, self._loaded() if load is None else load, journal.staged)
+        self.runner = Runner(device, load or _load_of(journal.load), self._rows)
         self._make_logs()
         if load is not None:
-            journal.clear()
-            write_whole(journal.folder / _LOADED, p.write(load))
+            journal.begin(asdict(load))
         else:
             self._recover()
         self._thread = threading.Thread(target=self._work, name="session", daemon=True)
@@ -78,7 +77,7 @@ class Session:
     @staticmethod
     def exists(journal: Journal) -> bool:
         """Whether there is a session in the journal."""
-        return (journal.folder / _LOADED).exists()
+        return journal.load is not None
 
     # --- what there is --------------------------------------------------------
 
@@ -123,11 +122,11 @@ class Session:
 
     # --- rows in --------------------------------------------------------------
 
-    def keep(self, stage: p.Stage, rows: int, highest: int | None, partial: Path) -> p.Staged:
-        """Takes a part that is written completely under a temporary name."""
+    def keep(self, part: PartWriter) -> p.Staged:
+        """Takes a part whose rows are all there."""
         with self.changed:
             self._check_running()
-            return self.epochs.keep(stage, rows, highest, partial)
+            return self.epochs.keep(part)
 
     def commit(self, commit: p.Commit) -> dict[str, object]:
         """Makes an epoch part of the input."""
@@ -148,20 +147,7 @@ class Session:
                 self.epochs.check_writer(commit.writer, name)
                 if name in self.ended:
                     raise BridgeError("conflict", f"stream {name} has ended")
-            self._append(
-                {
-                    "kind": "epoch",
-                    "writer": commit.writer,
-                    "epoch": commit.epoch,
-                    "rows": sum(part.rows for part in parts),
-                    "bytes": sum(part.path.stat().st_size for part in parts),
-                    "streams": sorted(streams),
-                    "seen": commit.seen,
-                    "parts": [
-                        [part.stage.stream, part.path.name, part.stage.staging] for part in parts
-                    ],
-                }
-            )
+            self._append(self.epochs.record(commit, parts, streams))
             return {"epoch": commit.epoch, "already": False}
 
     def abort(self, abort: p.Abort) -> dict[str, object]:
@@ -289,7 +275,9 @@ class Session:
             # Whatever stops the run is what everybody who asks must hear.
             hint = getattr(error, "hint", None)
             what = (
-                "" if isinstance(error, (HostError, BridgeError)) else f"{type(error).__name__}: "
+                ""
+                if isinstance(error, (HostError, BridgeError, JournalDamaged))
+                else f"{type(error).__name__}: "
             )
             with self.changed:
                 self.failure = f"{what}{error}{f' ({hint})' if hint else ''}"
@@ -297,7 +285,7 @@ class Session:
 
     def _apply(self, record: Record) -> None:
         if record["kind"] == "swap":
-            after = self.runner.swapped(p.read(p.Load, json.dumps(record["load"]).encode()))
+            after = self.runner.swapped(_load_of(record["load"]))
             with self.changed:
                 self.runner = after
                 self._make_logs()
@@ -379,46 +367,50 @@ class Session:
 
     def _snapshot(self) -> None:
         """Puts the state in place of the records that are applied."""
-        partial = self.journal.begin_snapshot()
         rest = {
-            "load": asdict(self.load),
             "ended": sorted(self.ended),
             "writers": self.epochs.state(),
             "positions": self.positions,
             "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
         }
-        snapshot.save(partial, self.runner.state(), self.logs, rest)
-        self.journal.end_snapshot(partial, list(self.records))
+        later = list(self.records)
+        writer = self.journal.begin_snapshot()
+        try:
+            with storage():
+                meta = snapshot.save(writer, self.runner.state(), self.logs, rest)
+            self.journal.end_snapshot(writer, meta, asdict(self.load), later)
+        finally:
+            self.journal.drop_snapshot(writer)
         self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
-        self.epochs.sweep({name for r in self.records for _, name, _ in r.get("parts", ())})
+        self.epochs.sweep({name for r in self.records for _, name, *_ in r.get("parts", ())})
 
-    def _loaded(self) -> p.Load:
-        """What the session in the journal was loaded with."""
-        if self.journal.snapshot is not None:
-            load = json.dumps(snapshot.rest_of(self.journal.snapshot)["load"]).encode()
-        else:
-            load = (self.journal.folder / _LOADED).read_bytes()
-        return p.read(p.Load, load)
+    def _rows(self, record: Record, stream: str) -> list[pa.Table]:
+        """The parts of an epoch, as they were staged."""
+        return [
+            rows_of(self.journal.read_part(name, seal))
+            for of, name, _, seal in record["parts"]
+            if of == stream
+        ]
 
     def _recover(self) -> None:
         """Brings back the state of the session in the journal; the thread does the rest."""
-        if self.journal.snapshot is not None:
-            rest = snapshot.rest_of(self.journal.snapshot)
-            self.ended = set(rest["ended"])
-            self.committed = rest["committed"]
-            self.epochs.restore(rest["writers"])
-            for name, readers in rest["positions"].items():
+        sealed = self.journal.snapshot
+        if sealed is not None:
+            saved = snapshot.restore(sealed)
+            self.ended = set(saved.rest["ended"])
+            self.committed = saved.rest["committed"]
+            self.epochs.restore(saved.rest["writers"])
+            for name, readers in saved.rest["positions"].items():
                 self.positions.setdefault(name, {}).update(readers)
-            state, results = snapshot.restore(self.journal.snapshot)
-            for name, (first, end, rows) in results.items():
+            for name, (first, end, rows) in saved.results.items():
                 self._make_log(name, rows.schema, True)  # also of a query that was swapped out
                 self.logs[name].restore(first, end, rows)
-            self.runner.live.resume(state)
-        records = self.journal.records()
-        for record in records:
+            self.runner.live.resume(saved.state)
+        for record in self.journal.records():
             self._take(record)
         self.replayed = self.taken
-        self.epochs.recover({name for r in records for _, name, _ in r.get("parts", ())})
+        # Last: what was staged once more for an epoch that is in waits to be compared.
+        self.epochs.recover()
 
     def close(self) -> None:
         """Stops the thread; what is in the journal stays."""
@@ -426,3 +418,8 @@ class Session:
             self._stopping = True
             self.changed.notify_all()
         self._thread.join()
+
+
+def _load_of(load: dict[str, Any] | None) -> p.Load:
+    """A query set as the journal has it."""
+    return p.read(p.Load, json.dumps(load).encode())

@@ -1,4 +1,4 @@
-"""A session's state on disk: `state.json`, and the rows as Arrow files beside it.
+"""A session's state on disk: JSON, and before it the rows as Arrow streams; one sealed file.
 
 Rows are those the windows can still reach, those that wait for other streams, members of groups,
 and the results that readers have not trimmed. A session that starts from them goes on as if it had
@@ -8,20 +8,23 @@ never stopped.
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from cosim.bridge.results import ResultLog
+from cosim.bridge.sealed import Sealed, SealedWriter
 from engine.host.live import LiveState
 from engine.host.state import BetweenState, DriverState, GroupsState, StreamState
 from engine.pattern.live import PatternsState, PatternState, WaitingState
 
 
-def save(folder: Path, state: LiveState, logs: dict[str, ResultLog], rest: dict[str, Any]) -> None:
-    """Writes everything into a folder; `rest` is whatever JSON can say."""
-    files = _Files(folder)
+def save(
+    writer: SealedWriter, state: LiveState, logs: dict[str, ResultLog], rest: dict[str, Any]
+) -> dict[str, Any]:
+    """Writes everything; `rest` is whatever JSON can say. Gives where to find it."""
+    files = _Writing(writer)
     driver, patterns = state.driver, state.patterns
     data: dict[str, Any] = {
         "rest": rest,
@@ -50,18 +53,25 @@ def save(folder: Path, state: LiveState, logs: dict[str, ResultLog], rest: dict[
             for name, log in logs.items()
         },
     }
-    (folder / "state.json").write_text(json.dumps(data), encoding="utf-8")
+    begin = writer.length
+    writer.write(json.dumps(data).encode())
+    return {"tables": files.places, "state": [begin, writer.length]}
 
 
-def rest_of(folder: Path) -> dict[str, Any]:
-    """What was saved as `rest`."""
-    return dict(_state(folder)["rest"])
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The queries' state; of each query's results the offsets of the first and past the last, and
+    the rows; and the rest."""
+
+    state: LiveState
+    results: dict[str, tuple[int, int, pa.Table]]
+    rest: dict[str, Any]
 
 
-def restore(folder: Path) -> tuple[LiveState, dict[str, tuple[int, int, pa.Table]]]:
-    """The queries' state; of each query's results the offsets of the first and past the last,
-    and the rows."""
-    data, files = _state(folder), _Files(folder)
+def restore(sealed: Sealed) -> Saved:
+    """What was saved."""
+    begin, end = sealed.meta["state"]
+    data, files = json.loads(bytes(sealed.payload[begin:end])), _Reading(sealed)
     driver = DriverState(
         files.streams(data["streams"]),
         data["first_tick"],
@@ -90,25 +100,22 @@ def restore(folder: Path) -> tuple[LiveState, dict[str, tuple[int, int, pa.Table
         name: (one["first"], one["end"], files.get(one["rows"]))
         for name, one in data["results"].items()
     }
-    return LiveState(driver, patterns), results
+    return Saved(LiveState(driver, patterns), results, data["rest"])
 
 
-class _Files:
-    """Tables in a folder, by number."""
+class _Writing:
+    """Tables one after the other, by number."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.count = folder, 0
+    def __init__(self, writer: SealedWriter) -> None:
+        self.writer = writer
+        self.places: list[tuple[int, int]] = []
 
     def put(self, rows: pa.Table) -> int:
-        number, self.count = self.count, self.count + 1
-        with pa.ipc.new_file(str(self.folder / f"{number}.arrow"), rows.schema) as file:
+        begin = self.writer.length
+        with pa.ipc.new_stream(self.writer, rows.schema) as file:
             file.write_table(rows)
-        return number
-
-    def get(self, number: int) -> pa.Table:
-        # Into memory: the next snapshot deletes the file.
-        data = (self.folder / f"{number}.arrow").read_bytes()
-        return pa.ipc.open_file(pa.py_buffer(data)).read_all()
+        self.places.append((begin, self.writer.length))
+        return len(self.places) - 1
 
     def put_streams(self, streams: dict[str, StreamState]) -> dict[str, Any]:
         return {
@@ -122,6 +129,19 @@ class _Files:
             for name, one in streams.items()
         }
 
+
+class _Reading:
+    """The tables again."""
+
+    def __init__(self, sealed: Sealed) -> None:
+        self.sealed = sealed
+
+    def get(self, number: int) -> pa.Table:
+        begin, end = self.sealed.meta["tables"][number]
+        # A copy: one table that is kept for long must not hold all the others.
+        data = pa.py_buffer(bytes(self.sealed.payload[begin:end]))
+        return pa.ipc.open_stream(data).read_all()
+
     def streams(self, data: dict[str, Any]) -> dict[str, StreamState]:
         return {
             name: StreamState(
@@ -133,8 +153,3 @@ class _Files:
             )
             for name, one in data.items()
         }
-
-
-def _state(folder: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    return data

@@ -11,10 +11,10 @@ from compiler.explain import explain
 from compiler.pattern import ir
 from compiler.plan.logical import Query
 from compiler.plan.pipeline import STAGES, Compilation
-from engine.multijoin.errors import MultiJoinError
-from engine.multijoin.explain import BadRecord, Block, load
 from engine.pattern import explain as patterns
 from engine.pattern.picture import picture
+from engine.sites.errors import MultiJoinError
+from engine.sites.explain import BadRecord, Block, load
 from seustream import sites
 from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="for the stage sites: a run, as engine.multijoin.explain.save wrote it",
+        help="for the stage sites: a run, as engine.sites.explain.save wrote it",
     )
     parser.add_argument(
         "--input",

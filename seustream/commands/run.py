@@ -16,7 +16,7 @@ from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
-from hdl.device import Device
+from hdl.device import Device, UnitCycles
 from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
@@ -166,7 +166,7 @@ def _run(
         on_late=lambda stream, rows: keep((stream, rows)),
     )
     answer_requests(c)
-    begun = _cycles(device)
+    begun, units = _cycles(device), _units(device)
     total = 0
     tables: dict[str, pa.Table] = {}
     read_by_patterns = given_streams(c.program, c.program.patterns)
@@ -209,6 +209,8 @@ def _run(
             print(line, file=sys.stderr)
         if begun is not None:
             print(_time(driver, begun, arguments), file=sys.stderr)
+        if units:
+            print(_spent(units, _units(device)), file=sys.stderr)
     return 0
 
 
@@ -321,6 +323,31 @@ def _time(driver: HostDriver, begun: int, arguments: argparse.Namespace) -> str:
     taken = driver.device.status().taken
     text = f"{cycles:,} cycles, {cycles / taken:.1f} a tuple" if taken else f"{cycles:,} cycles"
     return text + (f"; waves in {arguments.waves}" if arguments.waves is not None else "")
+
+
+_SHOWN = 3  # of the busiest units, and of those that wait most
+
+
+def _units(device: Device) -> dict[str, UnitCycles]:
+    """Where the cycles went so far, of a device that says so."""
+    found: dict[str, UnitCycles] = getattr(device, "units", dict)()
+    return found
+
+
+def _spent(before: dict[str, UnitCycles], after: dict[str, UnitCycles]) -> str:
+    """The busiest units, and those that waited most for others, in shares of all cycles."""
+    busy, blocked = {}, {}
+    for name, now in after.items():
+        then = before[name]
+        busy[name], blocked[name] = now.busy - then.busy, now.blocked - then.blocked
+        every = busy[name] + blocked[name] + now.starved - then.starved
+
+    def most(cycles: dict[str, int]) -> str:
+        names = sorted((n for n in cycles if 200 * cycles[n] >= every), key=lambda n: -cycles[n])
+        shares = (f"{name} {100 * cycles[name] / every:.0f} %" for name in names[:_SHOWN])
+        return ", ".join(shares) or "none"
+
+    return f"busy: {most(busy)}; blocked: {most(blocked)}"
 
 
 def _check_places(c: Compilation, arguments: argparse.Namespace, inputs: list[Path]) -> None:

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import JournalDamaged, JournalHeld
+from cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from cosim.bridge.limits import Limits
 from cosim.bridge.metrics import MetricsServer, prometheus
 from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
@@ -208,13 +208,18 @@ def _bridge(
         bridge = Bridge(
             made, folder, arguments.backend, limits, most_calls=most_calls, supervised=supervised
         )
-    except (JournalHeld, JournalDamaged) as error:
-        raise UserError([str(error)]) from None
+    except JournalDamaged as error:
+        hint = f"seustream journal check {folder}: says what is there and what can be saved"
+        raise UserError([str(error)], hint=hint) from None
+    except (JournalHeld, JournalRefused) as error:
+        raise UserError([str(error)], hint=getattr(error, "hint", None)) from None
     except OSError as error:
         raise UserError([f"{folder}: {error.strerror}"]) from None
     except BridgeError as error:
         hint = "serve the device the journal was begun with, or give another folder"
         raise UserError([f"{folder}: {error}"], hint=hint) from None
+    for note in bridge.journal.notes:
+        print(f"journal: made good: {note}", file=sys.stderr)
     if arguments.journal is not None and bridge.has_session:
         print(
             f"going on from {folder}: {bridge.session.replayed} records to replay",

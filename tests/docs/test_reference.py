@@ -28,10 +28,10 @@ from compiler.xsql.analyse import _MILLISECONDS
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from cosim.golden import GoldenDevice
 from engine.host.driver import HostDriver
-from engine.multijoin.explain import Block
-from engine.multijoin.messages import Message
-from engine.multijoin.node import Layout
 from engine.pattern import explain as pattern_explain
+from engine.sites.explain import Block
+from engine.sites.messages import Message
+from engine.sites.node import Layout
 from hdl import device, isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import LoadRefused

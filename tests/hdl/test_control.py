@@ -12,13 +12,14 @@ import pytest
 from hdl import isa
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.control import COUNTED, ControlUnit
-from hdl.control_words import LAST_WORD, Command, Counter, Operation, Target, Verdict
+from hdl.control_words import LAST_WORD, Command, Counter, Operation, Target, Verdict, units
 from tests.hdl.bench import PACES, Bench, Driver, Monitor, Scoreboard, simulate
 
 CONFIG = dataclasses.replace(
     CONFIGURATIONS["tiny"],
     streams=3, factors=2, scratch_registers=5, comparisons=8, tags=16, instructions=40, queries=6,
 )  # fmt: skip
+METERS = range(Counter.CYCLES_OF_UNITS, Counter.CYCLES_OF_UNITS + 2 * len(units(CONFIG.streams)))
 CASES = {"three streams": lambda: ControlUnit(CONFIG)}
 
 
@@ -81,7 +82,8 @@ class _Rules:
             case Operation.RESUME:
                 self.paused = False
             case Operation.READ:
-                if c.address >= Counter.OCCUPANCY + self.config.streams:
+                known = [(0, Counter.OCCUPANCY + self.config.streams), (METERS.start, METERS.stop)]
+                if not any(first <= c.address < end for first, end in known):
                     return Verdict.BAD_ADDRESS
         return Verdict.OK
 
@@ -167,7 +169,9 @@ def random_command(chance: random.Random, rules: _Rules, config: DeviceConfig) -
     operation = chance.choice([*Operation, *[Operation.WRITE] * 30])
     if operation is Operation.READ:
         known = [*Counter, Counter.OCCUPANCY + 1, Counter.OCCUPANCY + 2]
-        return Command(operation, address=chance.choice([*known, 12, 19, 31, 512]))
+        return Command(
+            operation, address=chance.choice([*known, *METERS, METERS.stop, 12, 19, 31, 63, 512])
+        )
     if operation is not Operation.WRITE:
         return Command(operation, data=chance.getrandbits(1))
     unit = chance.choice([0, 1, 2, 2, 3])
@@ -198,9 +202,11 @@ async def verdicts_tables_and_halves(dut: object) -> None:
     for idle, pressure in PACES:
         await bench.reset()
         rules = _Rules(CONFIG)
-        tally = dict.fromkeys(COUNTED, 0)
+        tally = dict.fromkeys((*COUNTED, *METERS), 0)
         occupancy = [chance.getrandbits(4) for _ in range(CONFIG.streams)]
         bench.set("occupancy", occupancy)
+        for _ in METERS:  # they begin anew
+            await bench.clock()
         responses, writes = Scoreboard("responses"), Scoreboard("writes")
         commands = Driver(bench, "commands", idle)
 
@@ -213,7 +219,7 @@ async def verdicts_tables_and_halves(dut: object) -> None:
         for _ in range(260):
             if not rules.loading and chance.random() < 0.7:
                 command = Command(Operation.BEGIN)
-            elif chance.random() < 0.01:
+            elif chance.random() < 0.03:
                 command = Command(Operation.RESET)
             elif rules.loading and chance.random() < 0.02:
                 command = Command(Operation.COMMIT, data=chance.getrandbits(1))
@@ -232,6 +238,15 @@ async def verdicts_tables_and_halves(dut: object) -> None:
     assert {*seen} >= {*Verdict}, f"never given: {set(Verdict) - set(seen)}"
     assert seen["committed"] > 20
     assert seen["reset"] > 1
+
+
+_LATE = len(METERS) + 8
+"""Cycles until what was counted can be read."""
+
+
+def _spread(meters: int) -> list[dict[str, int]]:
+    bits = [meters >> bit & 1 for bit in range(len(METERS))]
+    return [{"busy": bits[i], "blocked": bits[i + 1]} for i in range(0, len(bits), 2)]
 
 
 async def _one(
@@ -266,15 +281,19 @@ async def _one(
             for counter in COUNTED:
                 tally[counter] += events[counter.name.lower()]
         bench.set("events", events)
+        meters = chance.getrandbits(len(METERS)) if busy else 0
+        bench.set("meters", _spread(meters))
+        for bit, address in enumerate(METERS):
+            tally[address] += meters >> bit & 1
         quiet = chance.random() < 0.8
         bench.set("quiet", quiet)
         bench.set("replaying", was_replaying if late else replaying > 0)
         was_replaying = replaying > 0
-        if reading and cycle < 8:  # what was counted before arrives
+        if reading and cycle < _LATE:  # what was counted before arrives
             commands.enabled = False
         else:
             commands.enabled = True
-        if reading and cycle == 8:
+        if reading and cycle == _LATE:
             responses.expect(
                 {
                     "verdict": int(verdict),
@@ -306,7 +325,7 @@ async def _one(
             was_half = half
         calm = [*calm[1:], quiet]
         await bench.clock()
-        answered = responses.empty and (not reading or cycle > 8)
+        answered = responses.empty and (not reading or cycle > _LATE)
         if answered and writes.empty:
             break
     else:
@@ -323,8 +342,9 @@ async def _one(
     seen["reset"] += resets
     if resets:
         tally.update(dict.fromkeys(tally, 0))
-    for _ in range(3):
+    for _ in range(_LATE if resets else 3):  # meters forget one after the other
         bench.set("events", {})
+        bench.set("meters", _spread(0))
         bench.set("quiet", 0)
         await bench.settle()
         assert bench.bits("pause") == (rules.paused or not rules.loaded)

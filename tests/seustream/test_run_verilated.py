@@ -39,6 +39,8 @@ def test_results_cycles_and_waves(capfd: pytest.CaptureFixture[str]) -> None:
         r"^(\d+) cycles, ([\d.]+) a tuple; waves in run.fst$", err, re.M
     ).groups()  # type: ignore[union-attr]
     assert 40 < int(cycles) < 1000
+    last = err.splitlines()[-1]
+    assert re.fullmatch(r"busy: (\w+( \d)? \d+ %(, )?){3}; blocked: .+", last), last
     assert float(each) == pytest.approx(int(cycles) / 4, abs=0.1)
     blocks = dict(fst_blocks(Path("run.fst").read_bytes()))
     (end,) = struct.unpack_from(">Q", blocks[0], 8)

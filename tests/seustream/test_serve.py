@@ -74,6 +74,48 @@ def test_what_serve_refuses(
     assert complaint in capfd.readouterr().err
 
 
+def test_a_journal_is_no_place_for_other_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in the folder is touched, whatever is asked of it."""
+    folder = tmp_path / "Documents"
+    (folder / "photos").mkdir(parents=True)
+    (folder / "photos" / "1.jpg").write_text("x")
+    (folder / "thesis.txt").write_text("x")
+    assert main(["serve", "--journal", str(folder)]) == 2
+    said = capfd.readouterr().err
+    assert f"{folder}: no journal puts there photos/, thesis.txt" in said
+    assert "hint: give a folder that is empty" in said
+    assert sorted(path.name for path in folder.rglob("*")) == ["1.jpg", "photos", "thesis.txt"]
+
+
+def test_a_damaged_journal_is_named_or_made_good(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "journal"
+    bridge = Process(folder, "--config", "tiny")
+    rows, names = streams(100, 1), ("pairs", "large")
+    with BridgeClient(bridge.url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, rows)
+        bridge.kill()
+        log = next(folder.glob("log-*.a"))
+        log.write_bytes(log.read_bytes()[:-30])
+        bridge.start()
+        client.end()
+        assert results(client, names) == wanted(compiled(), rows)
+        assert f"journal: made good: {log}: byte" in bridge.terminate()[1]
+    part = next((folder / "staged").glob("*.part"))
+    data = bytearray(part.read_bytes())
+    data[700] ^= 1
+    part.write_bytes(bytes(data))
+    assert main(["serve", "--config", "tiny", "--journal", str(folder)]) == 2
+    said = capfd.readouterr().err
+    assert f"{part}: byte 0: not the bytes that were written" in said
+    assert "seustream journal check" in said
+    assert part.read_bytes() == data
+
+
 FED = ("--bridge", "grpc://x:1", "--source", "R=r.csv", "--source", "S=s.csv")
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from compiler.plan.pipeline import compile_text
-from engine.multijoin.costs import UnitCosts
-from engine.multijoin.explain import save, watch
-from engine.multijoin.node import Layout
-from engine.multijoin.queries import join_of
-from engine.multijoin.transport import Network
+from engine.sites.costs import UnitCosts
+from engine.sites.explain import save, watch
+from engine.sites.node import Layout
+from engine.sites.queries import join_of
+from engine.sites.transport import Network
 from seustream.cli import main
-from tests.engine.multijoin.running import block, feed
+from tests.engine.sites.running import block, feed
 
 TEXT = """
 CREATE STREAM birds (tag int, weight int);

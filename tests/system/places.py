@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.multijoin.cluster import Place, free_ports
-from engine.multijoin.process import Address, read_frame, write_frame
+from engine.sites.cluster import Place, free_ports
+from engine.sites.process import Address, read_frame, write_frame
 
 PORT = 7000
 

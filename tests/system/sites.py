@@ -20,13 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from compiler.plan.pipeline import compile_text
-from engine.multijoin.cluster import Cluster
-from engine.multijoin.costs import UnitCosts
-from engine.multijoin.model import BlockRows, Row
-from engine.multijoin.node import Layout
-from engine.multijoin.queries import join_of
+from engine.sites.cluster import Cluster
+from engine.sites.costs import UnitCosts
+from engine.sites.model import BlockRows, Row
+from engine.sites.node import Layout
+from engine.sites.queries import join_of
 from tests.docs.blocks import ROOT
-from tests.engine.multijoin.oracle import answer, random_blocks
+from tests.engine.sites.oracle import answer, random_blocks
 from tests.system.places import Places, apart
 
 SITES, QUERY_NODE, CENTRE = 3, 3, 4

@@ -8,14 +8,14 @@ import random
 from pathlib import Path
 
 from cosim.bridge.client import BridgeClient
-from engine.multijoin.device_store import DeviceStore
-from engine.multijoin.model import Join
-from engine.multijoin.node import Layout
-from engine.multijoin.transport import Network
-from engine.multijoin.weather import Weather
+from engine.sites.device_store import DeviceStore
+from engine.sites.model import Join
+from engine.sites.node import Layout
+from engine.sites.transport import Network
+from engine.sites.weather import Weather
 from tests.cosim.bridge.serving import bridge
-from tests.engine.multijoin.oracle import answer, random_blocks
-from tests.engine.multijoin.running import costs, feed, found
+from tests.engine.sites.oracle import answer, random_blocks
+from tests.engine.sites.running import costs, feed, found
 
 
 def test_three_sites_behind_three_bridges(tmp_path: Path) -> None:

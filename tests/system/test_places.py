@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.multijoin.cluster import Cluster
-from engine.multijoin.model import Join
-from engine.multijoin.node import Layout
-from tests.engine.multijoin.oracle import answer, random_blocks
-from tests.engine.multijoin.running import costs
+from engine.sites.cluster import Cluster
+from engine.sites.model import Join
+from engine.sites.node import Layout
+from tests.engine.sites.oracle import answer, random_blocks
+from tests.engine.sites.running import costs
 from tests.system import places
 from tests.system.places import Relay, apart
 

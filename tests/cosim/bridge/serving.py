@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import Compilation, Options, compile_text
 from cosim.bridge.client import BridgeClient
+from cosim.bridge.disk import Disk
 from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.protocol import Commit, Part, Stage
 from cosim.bridge.service import Bridge, Service
@@ -101,9 +102,12 @@ def bridge(
     token: str | None = None,
     tls: tuple[bytes, bytes] | None = None,
     supervised: Supervised | None = None,
+    disk: Disk | None = None,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
-    made = Bridge(device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised)
+    made = Bridge(
+        device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised, disk=disk
+    )
     scheme = "grpc+tls" if tls else "grpc"
     service = Service(made, f"{scheme}://127.0.0.1:0", token, tls)
     try:

@@ -212,7 +212,7 @@ def test_a_stage_without_its_end_is_none(
     goes_on(client)
     while made.counts.exchanges:
         pass
-    assert [path.suffix for path in made.journal.staged.iterdir()] == [".arrow"] * 2
+    assert [path.suffix for path in made.journal.staged.iterdir()] == [".part"] * 2
 
 
 def test_garbage_on_the_socket(served: tuple[Bridge, str, BridgeClient]) -> None:

@@ -14,6 +14,7 @@ from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal_errors import JournalDamaged
 from cosim.bridge.limits import USUAL
 from tests.cosim.bridge.serving import (
     EVERYTHING,
@@ -28,6 +29,7 @@ from tests.cosim.bridge.serving import (
     streams,
     wanted,
 )
+from tests.cosim.bridge.simdisk import SimDisk
 
 NAMES = ("pairs", "large")
 
@@ -153,6 +155,156 @@ def test_each_stream_may_have_its_own_client(tmp_path: Path) -> None:
                 feed_epoch(other, epoch, {"S": part["S"]}, writer="s")
         client.end()
         assert results(client, NAMES) == wanted(compilation, rows)
+
+
+def test_an_epoch_that_is_in_is_only_repeated_with_its_rows(tmp_path: Path) -> None:
+    """Not with as many others; but in any order and cut, as Spark's tasks give them."""
+    epochs, rows = cut(streams(60, 1), 3), streams(40, 2)
+    other = {name: rows[name].slice(0, t.num_rows) for name, t in epochs[1].items()}
+    again = {name: t.take(list(range(t.num_rows))[::-1]) for name, t in epochs[1].items()}
+    for restart in range(3):
+        with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+            client.load(compiled())
+            if not restart:
+                for epoch in range(3):
+                    parts = feed_epoch(client, epoch, epochs[epoch])
+                assert client.commit(p.Commit("w", 2, tuple(parts)))["already"]
+            for attempt in ("now", "later"):
+                name = f"{attempt}-{restart}"
+                with pytest.raises(BridgeError, match="with other rows, as many as now: 40") as c:
+                    feed_epoch(client, 1, other, attempt=name)
+                assert kind_of(c) == "conflict"
+            staged = feed_epoch(client, 1, again, attempt=f"kept-{restart}", commit=False)
+            assert client.commit(p.Commit("w", 1, tuple(staged)))["already"]
+            halves = [
+                ("R", 0, again["R"].slice(0, 7)),
+                ("R", 1, again["R"].slice(7)),
+                ("S", 0, again["S"]),
+            ]
+            found = []
+            for stream, partition, table in halves:
+                stage = p.Stage("w", stream, 1, partition, f"half-{stream}-{partition}-{restart}")
+                with client.stage(stage) as part:
+                    part.write(table)
+                assert part.staged is not None
+                found.append(part.staged)
+            assert client.commit(p.Commit("w", 1, tuple(found)))["already"]
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), streams(60, 1))
+
+
+def test_what_was_staged_again_is_compared_after_a_restart(tmp_path: Path) -> None:
+    epochs = cut(streams(40, 1), 2)
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, epochs[0])
+        parts = feed_epoch(client, 0, epochs[0], attempt="again", commit=False)
+    with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
+        assert client.commit(p.Commit("w", 0, tuple(parts)))["already"]
+        assert not made.session.epochs.staged
+        with pytest.raises(BridgeError, match="nothing is staged as none") as caught:
+            client.commit(p.Commit("w", 0, (p.Part("none", 40),)))
+        assert kind_of(caught) == "unknown"
+
+
+def test_two_attempts_of_a_partition_do_not_both_count(tmp_path: Path) -> None:
+    rows = streams(30, 1)
+    with bridge(tmp_path) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        one = feed_epoch(client, 0, rows, attempt="one", commit=False)
+        two = feed_epoch(client, 0, rows, attempt="two", commit=False)
+        with pytest.raises(BridgeError, match="two attempts of partition 0 of stream R") as caught:
+            client.commit(p.Commit("w", 0, (*one, two[0])))
+        assert kind_of(caught) == "conflict"
+        client.commit(p.Commit("w", 0, tuple(two)))
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+# --- storage ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", ["error", "short", "full"])
+@pytest.mark.parametrize("later", range(9))
+def test_a_write_that_fails_counts_nothing_twice(fault: str, later: int, tmp_path: Path) -> None:
+    """A commit fails, is told so, and is accepted once storage works; a restart right after shows
+    the same rows once."""
+    rows = streams(60, 1)
+    epochs, disk = cut(rows, 4), SimDisk()
+    with bridge(tmp_path, disk=disk) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, epochs[0])
+        parts = feed_epoch(client, 1, epochs[1], commit=False)
+        commit = p.Commit("w", 1, tuple(parts))
+        if fault == "full":
+            disk.room = disk.used + 40 * later
+        else:
+            disk.faults[disk.changes + later] = fault
+        try:
+            for _ in range(2):
+                client.commit(commit)
+                feed_epoch(client, 2, epochs[2])
+                feed_epoch(client, 3, epochs[3])
+        except BridgeError as error:
+            said: BridgeError | None = error
+        else:
+            said = None
+        if said is not None and said.kind != "gap":
+            assert said.kind == "storage"
+            assert said.retriable
+            assert "cannot be written" in str(said)
+            if made.journal.failure is not None:
+                assert client.health()["storage"] == made.journal.failure
+                assert client.status()["storage_failed"] == 1
+        assert client.read("pairs", 0, client.latest("pairs")["end"]).num_rows >= 0
+    disk.room = None
+    disk.faults.clear()
+    disk.restart()
+    with bridge(tmp_path, disk=disk) as (made, url), BridgeClient(url, patience=0) as client:
+        client.commit(commit)
+        for epoch in (2, 3):
+            feed_epoch(client, epoch, epochs[epoch], attempt="again")
+        assert client.health()["storage"] is None
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def test_an_abort_after_a_failed_commit_loses_nothing(tmp_path: Path) -> None:
+    """The record may be there after a restart, and then so must be its parts."""
+    rows, disk = streams(30, 1), SimDisk()
+    with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        parts = feed_epoch(client, 0, rows, commit=False)
+        disk.faults[disk.changes + 2] = "error"  # the record is in the first copy
+        with pytest.raises(BridgeError, match="cannot be written"):
+            client.commit(p.Commit("w", 0, tuple(parts)))
+        disk.room = disk.used
+        with pytest.raises(BridgeError, match="No space left"):
+            client.abort("w", 0)
+    disk.room = None
+    disk.restart()
+    with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
+        assert client.commit(p.Commit("w", 0, tuple(parts)))["already"]
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def test_a_part_that_is_damaged_stops_the_session_and_names_it(tmp_path: Path) -> None:
+    """At the start the bridge does not begin; while it runs, everybody who asks hears it."""
+    rows, disk = streams(60, 1), SimDisk()
+    with bridge(tmp_path, disk=disk) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        parts = feed_epoch(client, 0, rows, commit=False)
+        name = next(n for n in disk.names(tmp_path / "staged") if n.endswith(".part"))
+        disk.files[tmp_path / "staged" / name].data[100] ^= 1
+        client.commit(p.Commit("w", 0, tuple(parts)))
+        with pytest.raises(BridgeError, match=rf"{name}: byte 0") as caught:
+            client.flush()
+        assert kind_of(caught) == "failed"
+    disk.restart()
+    with pytest.raises(JournalDamaged, match=rf"{name}: byte 0"), bridge(tmp_path, disk=disk):
+        pass
 
 
 # --- order --------------------------------------------------------------------

@@ -1,0 +1,143 @@
+"""The disk as the journal sees it: eight calls, and three on an open file.
+
+Everything the bridge keeps goes through here, so that tests can put a disk in its place that fills
+up, tears what it writes, forgets it, or fails. Whatever goes wrong is an `OSError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file that is written from where it ends."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Puts all of it there; after an error any part of it may be."""
+
+    def sync(self) -> None:
+        """Returns once what was written outlives a loss of power."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Files and folders."""
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder; folders in it end in a slash. Of no folder: nothing."""
+
+    def read(self, path: Path) -> bytes: ...
+
+    def open(self, path: Path, fresh: bool) -> File:
+        """A file to write: emptied if fresh, else to go on at its end."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        """In place of what had the new name."""
+
+    def remove(self, path: Path) -> None:
+        """A file, if it is there."""
+
+    def make(self, folder: Path) -> None:
+        """A folder and those above it, if they are not there."""
+
+    def sync(self, folder: Path) -> None:
+        """Returns once the names in a folder outlive a loss of power."""
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        """Holds a file for this process alone, and gives what lets go of it; `BlockingIOError`
+        when another process has it."""
+
+
+class RealDisk:
+    """The disk of this machine."""
+
+    def names(self, folder: Path) -> list[str]:
+        try:
+            with os.scandir(folder) as found:
+                return sorted(
+                    f"{one.name}/" if one.is_dir(follow_symlinks=False) else one.name
+                    for one in found
+                )
+        except FileNotFoundError:
+            return []
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def open(self, path: Path, fresh: bool) -> File:
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if fresh else os.O_APPEND)
+        return _RealFile(os.open(path, flags | os.O_CLOEXEC, 0o666))
+
+    def rename(self, old: Path, new: Path) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def make(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def sync(self, folder: Path) -> None:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: Path) -> Callable[[], None]:
+        # Not emptied: until it is known whose folder this is, nothing in it changes.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return lambda: os.close(descriptor)
+
+
+class _RealFile:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            raise OSError("the file is closed")
+        return self._descriptor
+
+    def write(self, data: bytes | memoryview) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._open(), left) :]
+
+    def sync(self) -> None:
+        os.fsync(self._open())
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            os.close(descriptor)
+
+
+def write_whole(disk: Disk, path: Path, data: bytes) -> None:
+    """A file that is there completely or not at all; its name lasts once the folder is synced."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with contextlib.closing(disk.open(partial, fresh=True)) as file:
+            file.write(data)
+            file.sync()
+        disk.rename(partial, path)
+    except OSError:
+        remove_quietly(disk, partial)
+        raise
+
+
+def remove_quietly(disk: Disk, path: Path) -> None:
+    """What cannot be removed now is when the journal is opened again."""
+    with contextlib.suppress(OSError):
+        disk.remove(path)

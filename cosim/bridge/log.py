@@ -1,0 +1,125 @@
+"""The log of a journal: records with length, sequence and digest, in two copies.
+
+A record is a line: sequence, length, digest, JSON. It is written and synced in copy `a`, then in
+copy `b`, and only then counts. So what counts is in both, and one of them may be lost or damaged
+anywhere. At the end of `a` there may be a record that never counted, whole or torn: of that `b`
+has nothing. Records that need no sync, such as a reader's positions, come to `b` with the next
+that does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosim.bridge.disk import Disk
+from cosim.bridge.journal_errors import JournalDamaged
+from cosim.bridge.sealed import digest
+
+Record = dict[str, Any]
+
+COPIES = ("a", "b")
+_HEAD = len(b"%08x %08x %032x " % (0, 0, 0))
+_LIKE_A_RECORD = re.compile(rb"([0-9a-f]{8}) [0-9a-f]{8} [0-9a-f]{32} ")
+
+
+def encode(record: Record) -> bytes:
+    return json.dumps(record, separators=(",", ":")).encode()
+
+
+def framed(generation: int, sequence: int, payload: bytes) -> bytes:
+    """A record as it is on disk. One of another generation or place is none here."""
+    seal = digest(b"%d %d " % (generation, sequence) + payload)
+    return b"%08x %08x %s %s\n" % (sequence, len(payload), seal.encode(), payload)
+
+
+def path_of(folder: Path, generation: int, copy: str) -> Path:
+    return folder / f"log-{generation}.{copy}"
+
+
+@dataclass(slots=True)
+class Log:
+    """What the copies of a log say together: records in order, the first of them the beginning;
+    where they are damaged so that the rest is lost; what is wrong with one of them. They are
+    `uneven` when the last records are not in both, as a kill leaves them."""
+
+    payloads: list[bytes]
+    damage: JournalDamaged | None
+    notes: list[str]
+    uneven: bool = False
+
+    @property
+    def records(self) -> list[Record]:
+        return [json.loads(payload) for payload in self.payloads]
+
+
+def read(disk: Disk, folder: Path, generation: int) -> Log:
+    """Both copies, record by record from whichever has it."""
+    paths = [path_of(folder, generation, copy) for copy in COPIES]
+    log, at = Log([], None, []), 0
+    data = [_read(disk, path, log.notes) for path in paths]
+    hurt = {i for i, one in enumerate(data) if one is None}
+    while True:
+        found = [_payload(one, at, generation, len(log.payloads)) for one in data]
+        good = next((one for one in found if one is not None), None)
+        if good is None:
+            break
+        for i, one in enumerate(found):
+            # Where the copy ends, this is what never came to it.
+            if one is None and i not in hurt and len(data[i] or b"") > at:
+                hurt.add(i)
+                log.notes.append(f"{paths[i]}: byte {at:,}: not the record that was written")
+        log.payloads.append(good)
+        at += len(framed(generation, 0, good))
+    left = [i for i, one in enumerate(data) if one is not None and len(one) > at]
+    if left and not (log.payloads and _never_counted(data, at, generation, len(log.payloads))):
+        log.damage = JournalDamaged(
+            paths[left[0]], at, "damaged here, and the other copy has nothing in its place"
+        )
+    elif not log.payloads:
+        log.damage = JournalDamaged(paths[0], 0, "the log is empty")
+    # Of a record that never counted the first copy may have a piece, the second nothing.
+    log.uneven = bool(left) or len(data[1] or b"") < at
+    if 0 not in hurt and len(data[0] or b"") < at:
+        log.notes.append(f"{paths[0]}: byte {len(data[0] or b''):,}: ends before the other copy")
+    return log
+
+
+def _never_counted(data: Sequence[bytes | None], at: int, generation: int, sequence: int) -> bool:
+    """Whether what is behind a place is one record that was torn while it was written: the
+    second copy has nothing of it, and no record follows."""
+    first, second = data
+    if first is None or second is None or len(second) > at:
+        return False
+    later = ((found.start(), int(found[1], 16)) for found in _LIKE_A_RECORD.finditer(first, at))
+    return not any(
+        number > sequence and _payload(first, start, generation, number) is not None
+        for start, number in later
+    )
+
+
+def _payload(data: bytes | None, at: int, generation: int, sequence: int) -> bytes | None:
+    """The record at a place, if it is whole."""
+    head = (data or b"")[at : at + _HEAD]
+    try:
+        length = int(head[9:17], 16)
+    except ValueError:
+        return None
+    payload = (data or b"")[at + _HEAD : at + _HEAD + length]
+    whole = framed(generation, sequence, payload)
+    return payload if (data or b"")[at : at + len(whole)] == whole else None
+
+
+def _read(disk: Disk, path: Path, notes: list[str]) -> bytes | None:
+    """A copy; one that cannot be read is as good as none."""
+    try:
+        return disk.read(path)
+    except FileNotFoundError:
+        notes.append(f"{path}: the file is missing")
+    except OSError as error:
+        notes.append(f"{path}: cannot be read: {error.strerror or error}")
+    return None

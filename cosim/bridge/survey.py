@@ -1,0 +1,186 @@
+"""What is in a journal's folder, and what of it can be trusted; changes nothing.
+
+    folder/
+      journal            a mark: whose folder this is, and of which format
+      lock               held by the bridge that writes here
+      log-N.a, log-N.b   the records since generation N began (`cosim.bridge.log`)
+      snapshot-N         a session's state when it began, if the log says so; sealed
+      staged/*.part      parts of epochs; sealed
+
+The first record of a log begins its generation: the format, the query set that is loaded, the
+snapshot and its seal. A record of an epoch has the seals of its parts. So every file that counts is
+vouched for by the log, and the log by its other copy.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cosim.bridge import log
+from cosim.bridge.disk import Disk
+from cosim.bridge.journal_errors import JournalDamaged, JournalRefused
+from cosim.bridge.sealed import Sealed, digest, read_sealed
+
+FORMAT = 2
+MARK, LOCK, STAGED = "journal", "lock", "staged"
+
+_OURS = re.compile(rf"{LOCK}|{STAGED}/|({MARK}|log-\d+\.[ab]|snapshot-\d+)(\.partial)?", re.ASCII)
+_PART = re.compile(r"[0-9a-f]{40}\.part|\d+\.partial", re.ASCII)
+_LOG = re.compile(r"log-(\d+)\.[ab]", re.ASCII)
+_FIRST_FORMAT = re.compile(
+    rf"{LOCK}|{STAGED}/|session\.json|journal-\d+\.log|snapshot-\d+/|.*\.partial/?", re.ASCII
+)
+_MARKED = re.compile(rb"seustream journal, format (\d+)\n([0-9a-f]{32})\n")
+_MOST_NAMED = 5
+
+
+def mark() -> bytes:
+    """What the file that marks a journal says."""
+    said = b"seustream journal, format %d\n" % FORMAT
+    return said + digest(said).encode() + b"\n"
+
+
+@dataclass(slots=True)
+class Survey:
+    """`damages` cannot be made good, `notes` can. Of each part its name, and what was kept;
+    `parts` belong to epochs, `waiting` to none yet; `spoilt` are damaged ones of those. Logs are
+    `uneven` when the last records did not come to both, as after a kill."""
+
+    folder: Path
+    generation: int | None = None
+    begin: log.Record | None = None
+    records: list[log.Record] = field(default_factory=list)
+    payloads: list[bytes] = field(default_factory=list)
+    parts: dict[str, Sealed] = field(default_factory=dict)
+    waiting: dict[str, Sealed] = field(default_factory=dict)
+    spoilt: dict[str, JournalDamaged] = field(default_factory=dict)
+    marked: bool = False
+    uneven: bool = False
+    notes: list[str] = field(default_factory=list)
+    damages: list[JournalDamaged] = field(default_factory=list)
+
+    @property
+    def snapshot(self) -> tuple[Path, str] | None:
+        """The snapshot of this generation, and its seal."""
+        if self.begin is None or self.begin["snapshot"] is None:
+            return None
+        name, seal = self.begin["snapshot"]
+        return self.folder / name, seal
+
+
+def check_owned(disk: Disk, folder: Path) -> None:
+    """Raises `JournalRefused` for a folder with anything in it that no journal puts there."""
+    names = disk.names(folder)
+    staged = disk.names(folder / STAGED) if f"{STAGED}/" in names else []
+    inside = [name for name in staged if not _PART.fullmatch(name)]
+    first = [n for n in names if re.fullmatch(r"session\.json|journal-\d+\.log", n, re.ASCII)]
+    ours = _FIRST_FORMAT if first else _OURS
+    foreign = [name for name in names if not ours.fullmatch(name)]
+    if first:
+        inside = [name for name in inside if not name.endswith(".arrow")]
+    foreign += [f"{STAGED}/{name}" for name in inside]
+    if foreign:
+        more = len(foreign) - _MOST_NAMED
+        shown = ", ".join(foreign[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        raise JournalRefused(
+            f"{folder}: no journal puts there {shown}",
+            "give a folder that is empty, or not there yet",
+        )
+    if first:
+        raise _other_format(folder, 1)
+
+
+def survey(disk: Disk, folder: Path) -> Survey:
+    """Reads everything; raises `JournalRefused` for what is no journal of this format."""
+    check_owned(disk, folder)
+    names = disk.names(folder)
+    staged = disk.names(folder / STAGED)
+    found = Survey(folder)
+    numbers = {int(m[1]) for name in names if (m := _LOG.fullmatch(name))}
+    found.marked = MARK in names and _read_mark(disk, folder)
+    if not numbers:
+        _without_log(found, names, staged)
+        return found
+    found.generation = max(numbers)
+    if not found.marked:
+        found.notes.append(f"{folder / MARK}: byte 0: missing or damaged")
+    _read_log(disk, found)
+    if found.snapshot is not None:
+        path, seal = found.snapshot
+        try:
+            read_sealed(disk, path, "snapshot", seal)
+        except JournalDamaged as error:
+            found.damages.append(error)
+    _read_parts(disk, found, staged)
+    return found
+
+
+def _read_mark(disk: Disk, folder: Path) -> bool:
+    """Whether the mark is whole; raises for one of another format."""
+    try:
+        said = disk.read(folder / MARK)
+    except OSError:
+        return False
+    match = _MARKED.fullmatch(said)
+    if match is None or digest(said[: said.index(b"\n") + 1]) != match[2].decode():
+        return False
+    if int(match[1]) != FORMAT:
+        raise _other_format(folder, int(match[1]))
+    return True
+
+
+def _other_format(folder: Path, number: int) -> JournalRefused:
+    return JournalRefused(
+        f"{folder}: a journal of format {number}; this bridge has format {FORMAT}",
+        "let the release that wrote it bring it to its end, or give another folder",
+    )
+
+
+def _without_log(found: Survey, names: list[str], staged: list[str]) -> None:
+    """A new folder, or one that has lost its log."""
+    left = [n for n in names if n == MARK or re.fullmatch(r"snapshot-\d+", n)]
+    left += [f"{STAGED}/{name}" for name in staged if name.endswith(".part")]
+    if left:
+        path = log.path_of(found.folder, 0, "a").with_name("log-N.a")
+        what = f"there is no log, but {left[0]}" + (f" and {len(left) - 1} more" * (len(left) > 1))
+        found.damages.append(JournalDamaged(path, 0, what))
+
+
+def _read_log(disk: Disk, found: Survey) -> None:
+    assert found.generation is not None
+    read = log.read(disk, found.folder, found.generation)
+    found.notes += read.notes
+    found.uneven = read.uneven
+    if read.damage is not None:
+        found.damages.append(read.damage)
+    records = read.records
+    if not records:
+        return
+    if records[0].get("format") != FORMAT:
+        raise _other_format(found.folder, records[0].get("format", 0))
+    found.begin, found.records = records[0], records[1:]
+    found.payloads = read.payloads[1:]
+
+
+def _read_parts(disk: Disk, found: Survey, staged: list[str]) -> None:
+    """Looks at every byte of every part, one part at a time."""
+    named = {name: seal for r in found.records for _, name, _, seal in r.get("parts", ())}
+    for name, seal in named.items():
+        try:
+            found.parts[name] = _part(disk, found.folder, name, seal)
+        except JournalDamaged as error:
+            found.damages.append(error)
+    for name in staged:
+        if name.endswith(".part") and name not in named:
+            try:
+                found.waiting[name] = _part(disk, found.folder, name, None)
+            except JournalDamaged as error:
+                found.spoilt[name] = error
+
+
+def _part(disk: Disk, folder: Path, name: str, seal: str | None) -> Sealed:
+    """A part without its rows."""
+    part = read_sealed(disk, folder / STAGED / name, "part", seal)
+    return Sealed(part.meta, memoryview(b""), part.seal, part.size)

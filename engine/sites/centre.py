@@ -1,0 +1,306 @@
+"""The synopsis centre: accepts blocks one at a time, decides what of each can join and where it goes.
+
+A block is accepted once its stream's earlier ones are. It sees every block accepted before it,
+which `visible` tells the sites by number. Filter and order come from the synopses and unit costs
+of that moment.
+
+A centre forgets everything when it dies. The next one asks every site what it holds (Rebuild) and
+accepts nothing until all have answered; a higher epoch fences off the plans of the old one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.sites.costs import UnitCosts
+from engine.sites.errors import PlannerLimit, SynopsisUnderflow
+from engine.sites.messages import (
+    Ack,
+    Announce,
+    Books,
+    Delta,
+    Epoch,
+    Expire,
+    Hubwards,
+    Plan,
+    Rebuild,
+    Stale,
+    Standing,
+    Takeover,
+    Tell,
+    Wait,
+    ref,
+)
+from engine.sites.model import BlockId, Entry, Join
+from engine.sites.outbox import Outbox
+from engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
+from engine.sites.sizes import Size, Synopses
+from engine.sites.synopsis import Exact, Kind
+
+
+@dataclass(slots=True)
+class _Accepted:
+    """A block that is in the synopses and waits for an order of finite cost."""
+
+    delta: Delta
+    keep: dict[Entry, int]
+    visible: tuple[int, ...]
+    size: Size
+
+
+class Centre:
+    """The role; every candidate has one, one of them is active. `sites[k]` is stream k's node."""
+
+    def __init__(
+        self,
+        join: Join,
+        node: int,
+        outbox: Outbox,
+        *,
+        epoch: Epoch,
+        costs: UnitCosts,
+        planner: Planner,
+        query_node: int | None,
+        candidates: Sequence[int],
+        kind: Kind | None = None,
+        attempt: int = 0,
+    ) -> None:
+        if planner is smje and len(join) > SMJE_SITES:
+            raise PlannerLimit(
+                f"smje looks at every order and stops at {SMJE_SITES} sites, here are {len(join)}",
+                "use auto",
+            )
+        self.join, self.node, self.outbox = join, node, outbox
+        self.epoch, self.attempt = epoch, attempt
+        self.active = epoch[1] == node and attempt == 0
+        self.costs, self.planner, self.query_node = costs, planner, query_node
+        self.candidates, self.kind = tuple(candidates), kind or Exact()
+        self.members = (True,) * join.members
+        self.counters: Counter[str] = Counter()
+        self.on_accept: Callable[[Delta | Announce, Plan], None] = lambda delta, plan: None
+        self._start_empty()
+
+    def _start_empty(self) -> None:
+        n = len(self.join)
+        self.synopses = Synopses(self.join, self.kind)
+        self.expected: list[list[int]] = [[] for _ in range(n)]
+        self.next = [0] * n
+        self.visible = [-1] * n
+        self.low = [-math.inf] * n
+        self.first_open = [0] * n
+        self.next_expire = [0] * n
+        self.held: dict[BlockId, Delta | Announce] = {}
+        self.expires: dict[BlockId, Expire] = {}
+        self.replies: dict[BlockId, Plan] = {}
+        self.waiting: dict[BlockId, _Accepted] = {}
+        self.standings: dict[int, Standing] | None = None
+
+    @property
+    def rebuilding(self) -> bool:
+        return self.standings is not None
+
+    # --- blocks ---------------------------------------------------------------
+
+    def on_delta(self, sender: int, delta: Delta | Announce) -> None:
+        if not self._is_mine(delta.epoch):
+            return
+        i, block = delta.stream, (delta.stream, delta.no)
+        self.low[i] = max(self.low[i], delta.low)
+        self.first_open[i] = max(self.first_open[i], delta.first_open)
+        for done in [b for b in self.replies if b[0] == i and b[1] < self.first_open[i]]:
+            del self.replies[done]
+        if delta.no < self.first_open[i]:
+            return
+        if block in self.replies:
+            self.outbox.say(sender, self.replies[block])
+            return
+        if block not in self.waiting:
+            self.held[block] = delta
+        self._accept_all()
+        if block not in self.replies:
+            self.outbox.say(sender, Wait(self.epoch, *block))
+
+    def _is_mine(self, epoch: Epoch) -> bool:
+        """Whether a message of an epoch is for this centre, as it is now. One of a later epoch
+        ends this one's; one of an epoch this node led and forgot has it start anew."""
+        if epoch > self.epoch:
+            if epoch[1] == self.node:
+                self.lead(epoch)
+            else:
+                self._step_down(epoch)
+        return self.active and epoch == self.epoch
+
+    def _expected(self, k: int) -> int:
+        return self.expected[k][0] if self.expected[k] else self.next[k]
+
+    def _accept_all(self) -> None:
+        """Every held block whose turn it is; nothing is skipped."""
+        if self.rebuilding:
+            return
+        going = True
+        while going:
+            going = False
+            for k in range(len(self.join)):
+                delta = self.held.pop((k, self._expected(k)), None)
+                if delta is not None:
+                    self._accept(delta)
+                    going = True
+
+    def _accept(self, delta: Delta | Announce) -> None:
+        assert isinstance(delta, Delta)
+        i = delta.stream
+        keep = self.synopses.filter(i, delta.counts)
+        size = self.synopses.sizes(i, keep)
+        self._plan(_Accepted(delta, keep, self._take(delta), size))
+        self.synopses.sites[i].add(delta.counts)
+
+    def _take(self, delta: Delta | Announce) -> tuple[int, ...]:
+        """A block's turn has come: what it sees; it is seen by those after it."""
+        i, visible = delta.stream, tuple(self.visible)
+        self.visible[i] = max(self.visible[i], delta.no)
+        if self.expected[i]:
+            self.expected[i].pop(0)
+        self.next[i] = max(self.next[i], delta.no + 1)
+        return visible
+
+    def _plan(self, block: _Accepted) -> None:
+        delta = block.delta
+        order: tuple[int, ...] = ()
+        predicted = 0.0
+        if block.keep:
+            found = plan(self._task(delta.stream, block.size), self.planner)
+            if found is None:
+                self.waiting[delta.stream, delta.no] = block
+                return
+            order, predicted = found.sites, found.cost
+        self._answer(delta, block.keep, order, block.visible, predicted)
+
+    def _task(self, stream: int, size: Size) -> Task:
+        linked = self.join.linked if len(self.join.classes) > 1 else None
+        return Task(len(self.join), stream, size, self.costs, self.query_node, linked)
+
+    def _answer(
+        self,
+        delta: Delta | Announce,
+        keep: dict[Entry, int],
+        order: tuple[int, ...],
+        visible: tuple[int, ...],
+        predicted: float,
+        way: Hubwards | None = None,
+        books: Books | None = None,
+    ) -> None:
+        answer = Plan(
+            self.epoch,
+            delta.stream,
+            delta.no,
+            delta.tau,
+            keep,
+            order,
+            visible,
+            min(self.low),
+            self.members,
+            predicted,
+            way,
+            books,
+        )
+        self.replies[delta.stream, delta.no] = answer
+        self.on_accept(delta, answer)
+        self.outbox.say(delta.stream, answer)
+
+    def set_costs(self, costs: UnitCosts) -> None:
+        """New unit costs: blocks without a way may have one now, and the centre another place."""
+        self.costs = costs
+        if not self.active:
+            return
+        again, self.waiting = self.waiting, {}
+        for block in again.values():
+            self._plan(block)
+        to = costs.move(self.node, range(len(self.join)), self.candidates)
+        if to != self.node:
+            self.outbox.insist(to, Takeover(self.epoch))
+
+    # --- deletions ------------------------------------------------------------
+
+    def on_expire(self, sender: int, message: Expire) -> None:
+        if not self._is_mine(message.epoch) or self.rebuilding:
+            return
+        self.outbox.say(sender, Ack(ref(message)))
+        k = message.stream
+        self.expires[k, message.number] = message
+        while (due := self.expires.pop((k, self.next_expire[k]), None)) is not None:
+            self.next_expire[k] += 1
+            try:
+                self.synopses.sites[k].remove(due.counts)
+            except SynopsisUnderflow:
+                self.counters["underflows"] += 1
+                self.lead(self.epoch)
+                return
+        for number in [key for key in self.expires if key[0] == k and key[1] < self.next_expire[k]]:
+            del self.expires[number]
+
+    # --- changing places --------------------------------------------------------
+
+    def on_takeover(self, sender: int, message: Takeover) -> None:
+        """Leads, unless somebody is further, or the sender is being asked already."""
+        asked = self.standings is not None and sender not in self.standings
+        if asked and message.epoch <= self.epoch:
+            return
+        if message.epoch >= self.epoch:
+            self.lead(message.epoch)
+        else:
+            self.outbox.say(sender, Stale(self.epoch))
+
+    def lead(self, after: Epoch) -> None:
+        """Becomes the centre of an epoch after that one: asks every site what it holds."""
+        self._start_empty()
+        self.outbox.forget(Rebuild, Tell)
+        self.epoch, self.active = (max(after, self.epoch)[0] + 1, self.node), True
+        self.standings = {}
+        self.counters["rebuilds"] += 1
+        for k in range(len(self.join)):
+            self.outbox.insist(k, Rebuild(self.epoch, self.attempt))
+
+    def give_way(self, epoch: Epoch) -> None:
+        """Somebody else leads a later epoch."""
+        if epoch > self.epoch and epoch[1] != self.node:
+            self._step_down(epoch)
+
+    def _step_down(self, epoch: Epoch) -> None:
+        self._start_empty()
+        self.outbox.forget(Rebuild, Takeover, Tell)
+        self.epoch, self.active = epoch, False
+
+    def on_stale(self, message: Stale) -> None:
+        """Somebody has gone further; a centre goes further still, unless another one leads."""
+        if not self.active or message.epoch < self.epoch:
+            return
+        if message.epoch[1] == self.node:
+            self.lead(message.epoch)
+        elif message.epoch > self.epoch:
+            self._step_down(message.epoch)
+
+    def on_standing(self, sender: int, standing: Standing) -> None:
+        if (standing.epoch, standing.attempt) != (self.epoch, self.attempt) or not self.active:
+            return
+        self.outbox.answered(("rebuild", *self.epoch, self.attempt), by=sender)
+        if self.standings is None or standing.stream in self.standings:
+            return
+        self.standings[standing.stream] = standing
+        if len(self.standings) < len(self.join):
+            return
+        for k, known in self.standings.items():
+            self.synopses.sites[k].add(known.counts)
+            self.expected[k] = sorted(known.pending)
+            self.next[k], self.visible[k] = known.next, known.planned
+            self.low[k] = max(self.low[k], known.low)
+            self.first_open[k] = max(self.first_open[k], known.first_open)
+            self.next_expire[k] = known.next_expire
+        found, self.standings = self.standings, None
+        self._resume(found)
+        self._accept_all()
+
+    def _resume(self, standings: dict[int, Standing]) -> None:
+        """All sites have told what they hold."""

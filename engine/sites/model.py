@@ -1,0 +1,313 @@
+"""The join: which streams, equal in which columns, within which windows; rows and blocks.
+
+A *class* is a set of columns that the equalities make equal. Rows are joined by the values of
+classes, in the order of `Join.classes_of(stream)`; that tuple is the row's key, `u` in formulas.
+
+The answer of a join over blocks is
+
+    { (r_0..r_{n-1}) : values of classes equal, max τ(block(r_k)) ≤ min (t(r_k) + window_k) }
+
+whatever the order in which messages arrive. A row exactly as old as its window still joins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
+from engine.sites.keys import Key, canonical
+from hdl.device import Window, WindowKind
+
+Column: TypeAlias = tuple[int, str]
+"""A stream's number and the name of one of its columns."""
+
+Tid: TypeAlias = tuple[int, int, int]
+"""A row by stream, block number and place in the block."""
+
+BlockId: TypeAlias = tuple[int, int]
+"""Stream and number."""
+
+Entry: TypeAlias = tuple[Key, ...]
+"""A row's values by class, each as its synopsis spells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as its source gives it: values of the stream's join columns, time, anything else."""
+
+    keys: tuple[object, ...]
+    t: float
+    payload: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A row in a store: what joins it, and until when it can be joined (by member query). Its
+    `tid` alone says which row it is."""
+
+    tid: Tid
+    values: tuple[Key, ...] = field(compare=False)
+    t: float = field(compare=False)
+    tau: float = field(compare=False)
+    ends: tuple[float, ...] = field(compare=False)
+    payload: object = field(default=None, compare=False)
+    kept: float = field(default=-math.inf, compare=False)
+
+    @property
+    def end(self) -> float:
+        """Until when it is stored: till its last window ends, or longer if others ask for it."""
+        return max(*self.ends, self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream of one site. `window` is a time span, `math.inf`, or a window of the contract.
+    `domain`, if given, is what its keys are expected to be; `carried` are columns that conditions
+    read, which travel with the rows."""
+
+    name: str
+    columns: tuple[str, ...]
+    window: float | Window = math.inf
+    domain: frozenset[Key] | None = None
+    carried: tuple[str, ...] = ()
+
+    @property
+    def span(self) -> float:
+        return span(self.window, self.name)
+
+
+def span(window: float | Window, name: str) -> float:
+    """The length of a window in time."""
+    if isinstance(window, Window):
+        if window.kind is WindowKind.ROWS:
+            raise RowWindowRefused(
+                f"stream {name} has the window {window}, counted in rows",
+                "across sites there is no one order to count in; use RANGE",
+            )
+        return math.inf if window.kind is WindowKind.UNBOUNDED else window.size
+    if not window >= 0:
+        raise BadQuery(f"stream {name} has a window of {window}", "a window is 0 or longer")
+    return window
+
+
+class Residual(Protocol):
+    """A condition that is no equality: applied to the rows of its streams where they first meet."""
+
+    @property
+    def streams(self) -> tuple[int, ...]: ...
+
+    def among(self, payloads: Sequence[tuple[object, ...]]) -> Sequence[bool]:
+        """For which of several combinations it holds, each the payloads of the rows of `streams`,
+        in that order."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """An equi-join of streams, one stream a site, for one or several member queries that differ
+    in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
+    is for how long each stream's rows are stored at least, for the sake of other joins."""
+
+    streams: tuple[Stream, ...]
+    equal: tuple[tuple[Column, Column], ...]
+    windows: tuple[tuple[float, ...], ...] = ()
+    residuals: tuple[Residual, ...] = ()
+    horizons: tuple[float, ...] = ()
+    classes: tuple[frozenset[Column], ...] = field(init=False)
+    _of: tuple[tuple[int, ...], ...] = field(init=False)
+    _places: tuple[tuple[tuple[int, ...], ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        own = (tuple(stream.span for stream in self.streams),)
+        windows = tuple(tuple(span(w, "") for w in member) for member in self.windows) or own
+        if any(len(member) != len(self.streams) for member in windows):
+            raise BadQuery("a member query has not one window for each stream")
+        object.__setattr__(self, "windows", windows)
+        object.__setattr__(self, "classes", self._classes())
+        of = tuple(
+            tuple(c for c, columns in enumerate(self.classes) if any(s == k for s, _ in columns))
+            for k in range(len(self.streams))
+        )
+        object.__setattr__(self, "_of", of)
+        places = tuple(
+            tuple(
+                tuple(
+                    place
+                    for place, column in enumerate(stream.columns)
+                    if (k, column) in self.classes[c]
+                )
+                for c in of[k]
+            )
+            for k, stream in enumerate(self.streams)
+        )
+        object.__setattr__(self, "_places", places)
+        self._check_connected()
+
+    @classmethod
+    def on_one_key(cls, windows: Sequence[float | Window]) -> Join:
+        """n streams with one column each, all equal."""
+        streams = tuple(Stream(f"R{k}", ("v",), window) for k, window in enumerate(windows))
+        equal = tuple(((0, "v"), (k, "v")) for k in range(1, len(windows)))
+        return cls(streams, equal)
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @property
+    def members(self) -> int:
+        return len(self.windows)
+
+    def classes_of(self, stream: int) -> tuple[int, ...]:
+        """The classes a stream has columns in."""
+        return self._of[stream]
+
+    def values(self, stream: int, keys: tuple[object, ...]) -> tuple[Key, ...] | None:
+        """A row's value in each of its classes; None if it can join nothing."""
+        found = []
+        for places in self._places[stream]:
+            value, *rest = [canonical(keys[place]) for place in places]
+            if value is None or any(other != value for other in rest):
+                return None
+            found.append(value)
+        return tuple(found)
+
+    def linked(self, visited: int, stream: int) -> bool:
+        """Whether a stream shares a class with one of a set, given as bits."""
+        mine = set(self._of[stream])
+        return any(visited >> k & 1 and not mine.isdisjoint(self._of[k]) for k in range(len(self)))
+
+    def _classes(self) -> tuple[frozenset[Column], ...]:
+        root: dict[Column, Column] = {}
+
+        def find(column: Column) -> Column:
+            while root.setdefault(column, column) != column:
+                column = root[column]
+            return column
+
+        for pair in self.equal:
+            for stream, name in pair:
+                if not 0 <= stream < len(self.streams):
+                    raise BadQuery(f"there is no stream {stream}")
+                if name not in self.streams[stream].columns:
+                    known = ", ".join(self.streams[stream].columns)
+                    raise BadQuery(
+                        f"stream {self.streams[stream].name} has no column {name}",
+                        f"its columns: {known}",
+                    )
+            a, b = (find(column) for column in pair)
+            root[max(a, b)] = min(a, b)
+        groups: dict[Column, set[Column]] = {}
+        for column in root:
+            groups.setdefault(find(column), set()).add(column)
+        return tuple(frozenset(groups[first]) for first in sorted(groups))
+
+    def _check_connected(self) -> None:
+        if not self.streams:
+            raise BadQuery("a join of no streams")
+        reached = 1
+        for _ in self.streams:
+            for k in range(len(self)):
+                if self.linked(reached, k):
+                    reached |= 1 << k
+        apart = [s.name for k, s in enumerate(self.streams) if not reached >> k & 1]
+        if apart:
+            raise DisconnectedJoinGraph(
+                f"no equality connects {', '.join(apart)} with {self.streams[0].name}",
+                "add one; a cross product of whole streams is not sent between sites",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Rows joined so far: by stream, the values of classes known, the newest block's time, and by
+    member query the time after which nothing can be added."""
+
+    rows: tuple[Stored | None, ...]
+    values: tuple[Key | None, ...]
+    newest: float
+    ends: tuple[float, ...]
+
+    @property
+    def alive(self) -> bool:
+        return any(self.newest <= end for end in self.ends)
+
+    @property
+    def tids(self) -> tuple[Tid, ...]:
+        return tuple(row.tid for row in self.rows if row is not None)
+
+
+def start(join: Join, row: Stored, members: Sequence[bool] | None = None) -> Partial:
+    """A row on its own, as a probe; for some members only, if so said."""
+    ends = row.ends
+    if members is not None:
+        ends = tuple(e if on else -math.inf for e, on in zip(ends, members, strict=True))
+    stream = row.tid[0]
+    rows: list[Stored | None] = [None] * len(join)
+    rows[stream] = row
+    values: list[Key | None] = [None] * len(join.classes)
+    for c, value in zip(join.classes_of(stream), row.values, strict=True):
+        values[c] = value
+    return Partial(tuple(rows), tuple(values), row.tau, ends)
+
+
+def extend(join: Join, part: Partial, row: Stored) -> Partial | None:
+    """The partial with one row more; None if their keys or windows do not belong together."""
+    stream = row.tid[0]
+    values = list(part.values)
+    for c, value in zip(join.classes_of(stream), row.values, strict=True):
+        if values[c] is None:
+            values[c] = value
+        elif values[c] != value:
+            return None
+    newest = max(part.newest, row.tau)
+    ends = tuple(map(min, part.ends, row.ends))
+    if all(newest > end for end in ends):
+        return None
+    rows = list(part.rows)
+    rows[stream] = row
+    return Partial(tuple(rows), tuple(values), newest, ends)
+
+
+def admitted(join: Join, stream: int, parts: list[Partial]) -> list[Partial]:
+    """Of partials just extended by rows of a stream those whose residual conditions hold, as far
+    as all their rows have met now and had not before. They have the same streams."""
+    for residual in join.residuals:
+        if not parts:
+            break
+        there = {k for k, row in enumerate(parts[0].rows) if row is not None}
+        if stream in residual.streams and there.issuperset(residual.streams):
+            met = [tuple(_payload(part.rows[k]) for k in residual.streams) for part in parts]
+            parts = [p for p, holds in zip(parts, residual.among(met), strict=True) if holds]
+    return parts
+
+
+def _payload(row: Stored | None) -> object:
+    assert row is not None
+    return row.payload
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One combination, for the member queries in whose windows it lies."""
+
+    members: tuple[int, ...]
+    rows: tuple[Stored, ...]
+
+    @property
+    def tids(self) -> tuple[Tid, ...]:
+        return tuple(row.tid for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """A block as a site is given it: rows of one stream up to time `tau`; empty ones count."""
+
+    stream: int
+    tau: float
+    rows: tuple[Row, ...]
+    no: int | None = None
+
+
+Counts: TypeAlias = Mapping[Entry, int]

@@ -1,0 +1,94 @@
+"""What a tuple needs to meet if it is to be in any result: for each query and alias, partners.
+
+before  SELECT * FROM R, S WHERE R.a = S.d AND R.b > 3 WINDOW RANGE 100
+after   R needs an S with d = a, S needs an R with a = d; no older than 100, no newer than 100
+
+An equality counts if the condition implies it. A query gives no need for a stream if nothing
+equates that stream's columns with another's; then the stream's tuples may all be in results. So
+may those that patterns and APAS queries read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from compiler.plan.keys import Pair, groups, implied
+from compiler.plan.logical import Program, Query
+from engine.sites.model import span
+from hdl.device import Window, WindowKind
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """A tuple of `stream` whose `column` equals ours, `before` older than ours at most, or
+    `after` newer."""
+
+    ours: str
+    stream: str
+    column: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """By stream: the ways a tuple can be in a result, each a set of partners it needs, all of
+    them. A stream that is not here is needed whole."""
+
+    ways: dict[str, tuple[tuple[Partner, ...], ...]]
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """By stream, the columns others look their partners up in."""
+        found: dict[str, set[str]] = {}
+        for ways in self.ways.values():
+            for way in ways:
+                for partner in way:
+                    found.setdefault(partner.stream, set()).add(partner.column)
+        return {stream: tuple(sorted(columns)) for stream, columns in found.items()}
+
+
+def needs(program: Program) -> Needs:
+    """The needs of a query set, of a program with simplified conditions."""
+    ways: dict[str, list[tuple[Partner, ...]]] = {}
+    patterns = (*program.patterns, *program.between.values())
+    whole = {pattern.stream.name for pattern in patterns}
+    whole |= {name for compiled in program.apas.values() for name in compiled.network.sources}
+    for query in program.queries:
+        streams = [source.stream.name for source in query.sources]
+        if query.aggregated or len(streams) == 1:
+            whole.update(streams)
+            continue
+        for source in query.sources:
+            # ROWS counts a stream's tuples, also those that join nothing.
+            if source.window.kind is WindowKind.ROWS or source.stream.defined_by is not None:
+                whole.add(source.stream.name)
+        pairs = implied(query.where)
+        for at, stream in enumerate(streams):
+            partners = tuple(sorted(set(_partners(query, at, pairs)), key=_order))
+            if partners:
+                ways.setdefault(stream, []).append(partners)
+            else:
+                whole.add(stream)
+    return Needs({stream: tuple(found) for stream, found in ways.items() if stream not in whole})
+
+
+def _order(partner: Partner) -> tuple[str, str, str]:
+    return partner.ours, partner.stream, partner.column
+
+
+def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
+    found = []
+    for group in groups(pairs):
+        mine = sorted(name for source, name in group if source == at)
+        for source, column in sorted(group):
+            if source != at:
+                other = query.sources[source]
+                before, after = reach(other.window), reach(query.sources[at].window)
+                found += [Partner(name, other.stream.name, column, before, after) for name in mine]
+    return found
+
+
+def reach(window: Window) -> float:
+    """How far back a window sees, in time; one that counts tuples may see any."""
+    return math.inf if window.kind is WindowKind.ROWS else span(window, "")

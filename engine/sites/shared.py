@@ -1,0 +1,259 @@
+"""Several queries over the same sites, and what they share.
+
+Queries over the same streams, equal in the same columns, are one join with several members: they
+share filter, order and probes. Others are planned separately, by centres at the same node; whatever
+one node has to tell another about a block goes as one message, and keys that several of them count,
+plan or delete are in it once:
+
+    R joined with S by a  ┐  one Delta of R's keys a      one Plan: keep these for the first,
+    R joined with T by a  ┘  ─────────────▶ centre        those for the second ───▶ R
+
+So that they delete together, a stream's rows are stored for the largest window of any query that
+joins it by the same columns, and up to the lowest watermark of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from engine.sites.costs import UnitCosts
+from engine.sites.errors import BadQuery
+from engine.sites.ledger import ENTRY, Ledger
+from engine.sites.messages import Delta, Expire, Message, Plan
+from engine.sites.model import BlockRows, Column, Join, Result, Stream, Tid
+from engine.sites.node import Layout, Node
+
+Found = Callable[[int, tuple[Tid, ...], Result], None]
+"""A query's number, its rows in the order of its own streams, by site; and the result as it came."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Queries that differ in their windows alone. `sites[k]` is where stream k of the join is;
+    `members[m]` is a query and, for each of its streams, which of the join's it is."""
+
+    join: Join
+    sites: tuple[int, ...]
+    members: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def columns(self, stream: int) -> tuple[str, ...]:
+        """By what a stream is joined."""
+        return tuple(
+            name
+            for c in self.join.classes_of(stream)
+            for k, name in sorted(self.join.classes[c])
+            if k == stream
+        )
+
+
+def groups(sites: Sequence[Stream], queries: Sequence[Join]) -> list[Group]:
+    """Queries put together. Their streams are sites by name; each site at most once in a query."""
+    number = {stream.name: k for k, stream in enumerate(sites)}
+    found: dict[tuple[object, ...], list[tuple[int, Join, tuple[int, ...]]]] = {}
+    for q, join in enumerate(queries):
+        names = [stream.name for stream in join.streams]
+        if strangers := [name for name in names if name not in number]:
+            raise BadQuery(f"there is no site {strangers[0]}", f"sites: {', '.join(number)}")
+        if len(set(names)) < len(names):
+            raise BadQuery("a query joins a site with itself", "give it a second, at distance 0")
+        order = sorted(range(len(names)), key=lambda k: number[names[k]])
+        place = tuple(order.index(k) for k in range(len(names)))
+        classes = frozenset(
+            frozenset((place[k], column) for k, column in group) for group in join.classes
+        )
+        # Conditions name streams by their place: they are alone with theirs.
+        alone = (q,) if join.residuals else ()
+        key = (tuple(number[names[k]] for k in order), classes, alone)
+        found.setdefault(key, []).append((q, join, place))
+    made = [_group(some, number) for some in found.values()]
+    return [_with_horizons(group, made) for group in made]
+
+
+def _group(some: list[tuple[int, Join, tuple[int, ...]]], number: dict[str, int]) -> Group:
+    _, first, place = some[0]
+    order = range(len(place)) if first.residuals else [place.index(k) for k in range(len(place))]
+    at = {k: new for new, k in enumerate(order)}
+    streams = tuple(first.streams[k] for k in order)
+    equal: list[tuple[Column, Column]] = []
+    for columns in first.classes:
+        head, *rest = sorted((at[k], column) for k, column in columns)
+        equal += [(head, other) for other in rest]
+    members, windows = [], []
+    for q, join, its in some:
+        mine = tuple(range(len(its))) if first.residuals else its
+        members.append((q, mine))
+        windows.append(tuple(join.windows[0][mine.index(k)] for k in range(len(mine))))
+    where = tuple(number[stream.name] for stream in streams)
+    join = Join(streams, tuple(equal), tuple(windows), first.residuals)
+    return Group(join, where, tuple(members))
+
+
+def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
+    """How long rows are stored, for all that are joined by the same columns."""
+    horizons = tuple(
+        max(
+            member[j]
+            for other in every
+            for j, at in enumerate(other.sites)
+            if at == site and other.columns(j) == group.columns(k)
+            for member in other.join.windows
+        )
+        for k, site in enumerate(group.sites)
+    )
+    return replace(group, join=replace(group.join, horizons=horizons))
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """Like `Layout`, for several queries. Node k is site k; then the query node."""
+
+    sites: tuple[Stream, ...]
+    queries: tuple[Join, ...]
+    costs: UnitCosts
+    query_node: int
+    planner: str = "auto"
+    deliver: bool = True
+    retry: float = 20.0
+    groups: tuple[Group, ...] = field(init=False)
+    layouts: tuple[Layout, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(groups(self.sites, self.queries)))
+        object.__setattr__(self, "layouts", tuple(map(self._layout, self.groups)))
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        return tuple(sorted({*range(len(self.sites)), self.query_node}))
+
+    @property
+    def centre(self) -> int:
+        """Where the centres of all groups begin."""
+        return self.costs.centre(range(len(self.sites)))
+
+    def numbers(self, group: Group) -> tuple[int, ...]:
+        """A group's nodes, as it numbers them: its sites, the query node, the common centre."""
+        rest = [node for node in (self.query_node, self.centre) if node not in group.sites]
+        return (*group.sites, *dict.fromkeys(rest))
+
+    def _layout(self, group: Group) -> Layout:
+        numbers = self.numbers(group)
+        first = numbers.index(self.centre)
+        return Layout(
+            group.join,
+            UnitCosts.of([[self.costs.w[a][b] for b in numbers] for a in numbers]),
+            numbers.index(self.query_node),
+            self.planner,
+            tuple(sorted({*range(len(group.sites)), first})),
+            self.deliver,
+            retry=self.retry,
+            first_centre=first,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What one node tells another at a time, by group."""
+
+    parts: tuple[tuple[int, Message], ...]
+
+
+class SharedNode:
+    """One of the nodes: a `Node` for each group it has a part in."""
+
+    def __init__(self, layout: SharedLayout, number: int, found: Found) -> None:
+        self.layout, self.number = layout, number
+        self.numbers = [layout.numbers(group) for group in layout.groups]
+        self.members: dict[int, Node] = {}
+        self.watermarks: dict[int, float] = {}
+        for g, group in enumerate(layout.groups):
+            if number in self.numbers[g]:
+                local = self.numbers[g].index(number)
+                self.members[g] = Node(layout.layouts[g], local, _emit(group, found))
+        for g, node in self.members.items():
+            if node.site is not None:
+                self._delete_together(g, node)
+
+    def _delete_together(self, g: int, node: Node) -> None:
+        """A site deletes what no group that joins it by the same columns needs."""
+        assert node.site is not None
+        mine = self.layout.groups[g].columns(node.site.stream)
+        alike = [
+            other
+            for other, its in enumerate(self.layout.groups)
+            if self.number in its.sites and its.columns(its.sites.index(self.number)) == mine
+        ]
+
+        def advance(watermark: float) -> None:
+            self.watermarks[g] = max(watermark, self.watermarks.get(g, -math.inf))
+            common = min(self.watermarks.get(other, -math.inf) for other in alike)
+            for other in alike:
+                site = self.members[other].site
+                assert site is not None
+                type(site).advance(site, common)
+
+        node.site.advance = advance  # type: ignore[method-assign]  # of one site
+
+    def submit(self, block: BlockRows, now: float) -> None:
+        """A block of this site, to every group that joins it."""
+        columns = self.layout.sites[self.number].columns
+        for g, node in self.members.items():
+            if node.site is None:
+                continue
+            stream = node.site.stream
+            places = [columns.index(c) for c in self.layout.groups[g].join.streams[stream].columns]
+            rows = tuple(
+                replace(row, keys=tuple(row.keys[place] for place in places)) for row in block.rows
+            )
+            node.submit(replace(block, stream=stream, rows=rows), now)
+
+    def receive(self, sender: int, bundle: Bundle, now: float) -> None:
+        for g, message in bundle.parts:
+            if g in self.members:
+                self.members[g].receive(self.numbers[g].index(sender), message, now)
+
+    def tick(self, now: float) -> None:
+        for node in self.members.values():
+            node.tick(now)
+
+    def crash_centre(self, attempt: int) -> None:
+        for node in self.members.values():
+            if node.centre is not None:
+                node.crash_centre(attempt)
+
+    def drain(self) -> list[tuple[int, Bundle]]:
+        """One message to each node there is something to say to."""
+        found: dict[int, list[tuple[int, Message]]] = {}
+        for g, node in self.members.items():
+            for to, message in node.drain():
+                found.setdefault(self.numbers[g][to], []).append((g, message))
+        return [(to, Bundle(tuple(parts))) for to, parts in found.items()]
+
+    @property
+    def idle(self) -> bool:
+        return all(node.idle for node in self.members.values())
+
+
+def _emit(group: Group, found: Found) -> Callable[[int, Result], None]:
+    def emit(member: int, result: Result) -> None:
+        q, place = group.members[member]
+        found(q, tuple((group.sites[k], *result.rows[k].tid[1:]) for k in place), result)
+
+    return emit
+
+
+def charge(ledger: Ledger, layout: SharedLayout, sender: int, to: int, bundle: Bundle) -> None:
+    """What a bundle costs: a key that several of its messages hold counts once."""
+    seen: set[tuple[object, ...]] = set()
+    for g, message in bundle.parts:
+        less = 0.0
+        if isinstance(message, Delta | Plan | Expire):
+            group = layout.groups[g]
+            columns = group.columns(message.stream)
+            held = message.keep if isinstance(message, Plan) else message.counts
+            for entry in held:
+                key = (type(message), group.sites[message.stream], columns, entry)
+                less += ENTRY * (key in seen)
+                seen.add(key)
+        ledger.charge(sender, to, message, layout.costs, g, less)

@@ -1,0 +1,74 @@
+"""Meters: many events counted in one memory."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from hdl.config import DeviceConfig
+
+COUNT_BITS = 48
+
+
+class Meters(wiring.Component):
+    """Counts the cycles in which each of many events is high. Each has a register of a few bits;
+    one register after the other is added to its word of a memory and begins anew. A register of
+    48 bits for each would take more logic than a join area's loader.
+
+    latency     an event is in its word after at most as many cycles as there are events, and 4
+    throughput  all events in every cycle
+
+    events          what is counted
+    address, count  which word is looked at, and what is in it a cycle later
+    forget          pulse: all begin anew, after as many cycles as there are events
+    """
+
+    def __init__(self, config: DeviceConfig, events: int) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "events": In(events),
+                "address": In(range(events)),
+                "count": Out(COUNT_BITS),
+                "forget": In(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        n = len(self.events)
+        m.submodules.counts = counts = memory.Memory(shape=COUNT_BITS, depth=n, init=[])
+        write, read = counts.write_port(), counts.read_port(domain="comb")
+        shown = counts.read_port(domain="comb")
+        few = Array(Signal(ceil_log2(n) + 1, name=f"few_{number}") for number in range(n))
+
+        turn, to_clear = Signal(range(n)), Signal(range(n + 1), init=n)  # a reset clears no memory
+        clears = Signal()
+        m.d.comb += clears.eq(to_clear != 0)
+        with m.If(self.forget):
+            m.d.sync += to_clear.eq(n)
+        with m.Elif(clears):
+            m.d.sync += to_clear.eq(to_clear - 1)
+        m.d.sync += turn.eq(Mux(turn == n - 1, 0, turn + 1))
+        for number, register in enumerate(few):
+            mine = turn == number
+            m.d.sync += register.eq(Mux(mine, 0, register) + self.events[number])
+
+        # Stages: which, what is added, the sum, the memory.
+        at = [Signal.like(turn, name=f"at_{stage}") for stage in range(2)]
+        forgets = [Signal(name=f"forgets_{stage}") for stage in range(2)]
+        more, before = Signal(len(few[0])), Signal(COUNT_BITS)
+        m.d.comb += read.addr.eq(turn)
+        m.d.sync += [
+            Cat(at).eq(Cat(turn, at[0])),
+            Cat(forgets).eq(Cat(clears, forgets[0])),
+            more.eq(few[turn]),
+            before.eq(read.data),
+            write.data.eq(Mux(forgets[0], 0, before + more)),
+        ]
+        m.d.comb += [write.addr.eq(at[1]), write.en.eq(1)]
+        m.d.comb += shown.addr.eq(self.address)
+        m.d.sync += self.count.eq(shown.data)
+        return m

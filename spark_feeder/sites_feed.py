@@ -1,0 +1,91 @@
+"""Streams out of Spark into a join across sites, in micro-batches.
+
+    with Cluster(layout, folder) as cluster:
+        feed = SitesFeed(join, cluster.submit, folder / "numbers", unit=1000)
+        query = feed.start({"r": r, "s": s}, checkpoint="state")
+
+Each batch's rows go to their sites as blocks, one for each unit of time and stream, in the order of
+their closing times. The sites keep the rows, ask the centre, and send on what may join. Blocks
+have numbers that are written down before any goes out: a batch that Spark runs again submits the same
+blocks, which sites ignore, so results stay exact.
+
+A row that comes after later ones of an earlier batch is in the first block after those: it is late
+for nothing but its window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from engine.sites.batches import BlockNumbers, blocks_of_batch
+from engine.sites.model import BlockRows, Join
+from spark_feeder.errors import FeedError
+from spark_feeder.types import for_bridge
+
+STREAM = "stream"
+"""The column that says which stream a row of the common frame is of."""
+
+
+def together(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Several streams as one frame: which, and its columns."""
+    tagged = [
+        frame.select(f.lit(name).alias(STREAM), f.struct(*frame.columns).alias(name))
+        for name, frame in frames.items()
+    ]
+    whole = tagged[0]
+    for other in tagged[1:]:
+        whole = whole.unionByName(other, allowMissingColumns=True)
+    return whole
+
+
+def of_stream(batch: DataFrame, name: str) -> DataFrame:
+    """One of them again."""
+    return batch.where(f.col(STREAM) == name).select(f"`{name}`.*")
+
+
+class SitesFeed:
+    """`submit` takes a block for its site, and waits while that is full. `numbers` is the file of
+    block numbers, which belongs to the sites as Spark's checkpoint does to the job."""
+
+    def __init__(
+        self, join: Join, submit: Callable[[BlockRows], None], numbers: Path, unit: int = 1
+    ) -> None:
+        self.join, self.submit, self.unit = join, submit, unit
+        self.numbers = BlockNumbers(numbers)
+        self.names = [stream.name for stream in join.streams]
+
+    def start(
+        self, frames: Mapping[str, DataFrame], checkpoint: str | Path, bounded: bool = True
+    ) -> StreamingQuery:
+        """The streaming query that feeds the sites, each stream's frame by its alias."""
+        if missing := [name for name in self.names if name not in frames]:
+            raise FeedError(f"no source for stream {', '.join(missing)}")
+        rows = together({name: frames[name] for name in self.names})
+        writer = rows.writeStream.foreachBatch(self.take).queryName("sites")
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        return (writer.trigger(availableNow=True) if bounded else writer).start()
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        """A micro-batch; for foreachBatch."""
+        batch.persist()
+        try:
+            tables = {k: _in_order(of_stream(batch, name)) for k, name in enumerate(self.names)}
+        finally:
+            batch.unpersist()
+        for block in blocks_of_batch(self.join, self.numbers, number, tables, self.unit):
+            self.submit(block)
+
+
+def _in_order(rows: DataFrame) -> pa.Table:
+    """Rows in an order that is the same whenever the batch is run."""
+    whole = rows.toArrow()
+    batches = [for_bridge(batch) for batch in whole.to_batches()]
+    table = pa.Table.from_batches(batches) if batches else whole
+    others = [name for name in table.column_names if name != "ts"]
+    return table.sort_by([(name, "ascending") for name in ("ts", *others)])

@@ -1,0 +1,100 @@
+"""Drives simulated runs: blocks in, weather and mishaps as they come, results out."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.sites.centre import Centre
+from engine.sites.costs import UnitCosts
+from engine.sites.model import BlockRows, Join, Row
+from engine.sites.node import Layout
+from engine.sites.site import Site
+from engine.sites.synopsis import Kind
+from engine.sites.transport import Network
+from engine.sites.weather import CLEAR, Weather
+from tests.engine.sites.oracle import Combination, answer, random_blocks, random_windows
+
+
+def costs(chance: random.Random, nodes: int) -> UnitCosts:
+    return UnitCosts.of(
+        [[0 if a == b else chance.randint(1, 10) for b in range(nodes)] for a in range(nodes)]
+    )
+
+
+def network(
+    join: Join, seed: int = 0, weather: Weather = CLEAR, planner: str = "auto", **options: object
+) -> Network:
+    n = len(join)
+    layout = Layout(join, costs(random.Random(seed), n + 1), n, planner)
+    return Network(replace(layout, **options), weather, seed)  # type: ignore[arg-type]
+
+
+def found(net: Network, member: int = 0) -> list[Combination]:
+    return sorted(result.tids for m, result in net.results if m == member)
+
+
+def feed(net: Network, blocks: Sequence[BlockRows], lockstep: bool = False) -> None:
+    """All blocks, in order; in lockstep each is done before the next comes."""
+    for block in blocks:
+        net.submit(block)
+        if lockstep:
+            net.run()
+        else:
+            for _ in range(net.mail.chance.randint(0, 12)):
+                if not net.idle:
+                    net.step()
+    net.run(most=60_000)
+
+
+INF = math.inf
+
+
+def block(stream: int, tau: float, *keys: object, t: float | None = None) -> BlockRows:
+    return BlockRows(stream, tau, tuple(Row((key,), tau if t is None else t) for key in keys))
+
+
+def sites(net: Network) -> list[Site]:
+    return [node.site for node in net.nodes.values() if node.site is not None]
+
+
+def centres(net: Network) -> list[Centre]:
+    return [node.centre for node in net.nodes.values() if node.centre is not None]
+
+
+def leader(net: Network) -> Centre:
+    return max((centre for centre in centres(net) if centre.active), key=lambda c: c.epoch)
+
+
+def rebuilds(net: Network) -> int:
+    return sum(centre.counters["rebuilds"] for centre in centres(net))
+
+
+def stormy(
+    seed: int, crash: float = 0.0, kind: Kind | None = None, strategy: str = "planned"
+) -> Network:
+    """A random run: everything is drawn from the seed. Raises if it differs from the answer."""
+    chance = random.Random(seed)
+    n = chance.choice([2, 3, 3, 4])
+    windows, blocks = random_windows(chance, n), random_blocks(chance, n)
+    weather = Weather(
+        chance.choice([0, 5, 30, 60]), chance.choice([0, 0.1, 0.3]), chance.choice([0, 0.2])
+    )
+    options: dict[str, object] = {"strategy": strategy}
+    options |= {} if kind is None else {"kind": kind}
+    net = network(Join.on_one_key(windows), seed, weather, **options)
+    for one in blocks:
+        net.submit(one)
+        for _ in range(net.mail.chance.randint(0, 12)):
+            if not net.idle:
+                net.step()
+        if chance.random() < crash:
+            at = max(site.epoch for site in sites(net))[1]
+            net.crash_centre(at, net.now + chance.choice([0, 50, 400]))
+        if crash and chance.random() < crash:
+            net.set_costs(costs(chance, n + 1), [chance.randrange(n)])
+    net.run(most=60_000)
+    assert found(net) == answer(windows, blocks), seed
+    return net

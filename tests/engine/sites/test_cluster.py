@@ -1,0 +1,155 @@
+"""Sites as processes over sockets: three sites, the centre on a node of its own, the query node;
+results exact while messages are lost and repeated and the centre is killed and started again."""
+
+from __future__ import annotations
+
+import math
+import random
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from engine.sites import process
+from engine.sites.cluster import Cluster, ClusterError
+from engine.sites.messages import Delta, Done
+from engine.sites.model import BlockRows, Join, Row
+from engine.sites.node import Layout
+from engine.sites.process import Plan
+from engine.sites.wire import Malformed, encode
+from tests.engine.sites.oracle import answer, random_blocks
+from tests.engine.sites.running import costs
+
+QUERY_NODE, CENTRE = 3, 4
+
+
+def layout(windows: list[float], **options: object) -> Layout:
+    of = costs(random.Random(7), 5)
+    values: dict[str, object] = {"candidates": (CENTRE, 0), "retry": 40.0} | options
+    # The first centre is the candidate that is cheapest; made to be the node of its own.
+    w = [
+        [0 if a == b else 1 if CENTRE in (a, b) else c for b, c in enumerate(row)]
+        for a, row in enumerate(of.w)
+    ]
+    return Layout(Join.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
+
+
+def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
+    numbers: dict[int, int] = {}
+    found = []
+    for block in blocks:
+        no = numbers.get(block.stream, 0)
+        numbers[block.stream] = no + 1
+        found.append(BlockRows(block.stream, block.tau, block.rows, no))
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["planned", "auto"])
+def test_centre_killed_and_started_again_in_bad_weather(strategy: str, tmp_path: Path) -> None:
+    windows: list[float] = [3, math.inf, 2]
+    blocks = numbered(random_blocks(random.Random(12), 3, units=12))
+    whole = layout(windows, strategy=strategy)
+    with Cluster(whole, tmp_path, loss=0.1, repeat=0.1, delay=0.02) as cluster:
+        assert cluster.layout.first_epoch == (1, CENTRE)
+        third = len(blocks) // 3
+        for block in blocks[:third]:
+            cluster.submit(block)
+        cluster.kill(CENTRE)
+        for block in blocks[third : 2 * third]:
+            cluster.submit(block)
+        cluster.start(CENTRE)
+        for block in blocks[2 * third :]:
+            cluster.submit(block)
+        cluster.settle()
+        found = sorted(result.tids for _, result in cluster.results())
+        assert cluster.results() == []
+        epochs = {cluster.state(k)["epoch"] for k in range(3)}
+        assert not cluster.state(QUERY_NODE)["incomplete"]
+    assert found == answer(windows, blocks)
+    assert found
+    assert len(epochs) == 1
+    assert epochs.pop()[0] > 1
+    assert not cluster.processes
+
+
+def test_centre_that_stays_dead_is_replaced(tmp_path: Path) -> None:
+    windows: list[float] = [math.inf] * 3
+    blocks = numbered(random_blocks(random.Random(3), 3))
+    with Cluster(layout(windows, retry_limit=2), tmp_path) as cluster:
+        cluster.submit(blocks[0])
+        cluster.kill(CENTRE)
+        for block in blocks[1:]:
+            cluster.submit(block)
+        cluster.settle()
+        assert cluster.state(0)["leads"]
+        assert sorted(r.tids for _, r in cluster.results()) == answer(windows, blocks)
+
+
+def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
+    def block(stream: int, tau: int, no: int) -> BlockRows:
+        return BlockRows(stream, tau, (Row((1,), tau),), no)
+
+    with Cluster(layout([math.inf] * 3), tmp_path) as cluster:
+        for stream in range(3):
+            cluster.submit(block(stream, 0, 0))
+        cluster.settle()
+        cluster.kill(2)
+        cluster.start(2)
+        cluster.submit(block(2, 1, 1))
+        cluster.settle()
+        cluster.submit(block(0, 2, 1))
+        cluster.settle()
+        assert cluster.state(QUERY_NODE)["incomplete"]
+        found = {tuple(no for _, no, _ in r.tids) for _, r in cluster.results()}
+    # What the lost row and the last block would have made, (1, 0, 0), is missing, and confessed.
+    assert found == {(0, 0, 0), (0, 0, 1), (1, 0, 1)}
+
+
+def test_strangers_and_nonsense(tmp_path: Path) -> None:
+    with Cluster(layout([1, 1, 1]), tmp_path) as cluster:
+        for hello in ((("wrong", None), ("stop",)), ((cluster.plan.token, 1), "no message")):
+            with socket.create_connection(cluster.plan.listen[0]) as stranger:
+                for value in hello:
+                    data = encode(value)
+                    stranger.sendall(len(data).to_bytes(4, "big") + data)
+                stranger.sendall(b"\xff\xff\xff\xff")
+                stranger.settimeout(20)
+                assert stranger.recv(1) == b""
+        assert cluster.ask(0, "dance")[0] == "refused"
+        with pytest.raises(ClusterError, match="refused a block: block 5 of stream 0"):
+            cluster.submit(BlockRows(0, 1, (), no=5))
+        assert cluster.state(0)["idle"]
+    with pytest.raises(ClusterError, match="does not answer"):
+        cluster.state(0)
+
+
+def test_a_process_remembers_the_latest_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "REMEMBERED", 3)
+    whole = layout([1, 1, 1])
+    host = process.Host(Plan(whole, (("", 1),) * 5, (("", 1),) * 5, "t"), CENTRE)
+    assert host.node.centre is not None
+    for no in range(5):
+        delta = Delta(whole.first_epoch, 0, no, no, {(1,): 2}, 0, 0)
+        host.node.receive(0, delta, 0)
+        host._over(Done((0, no), no, 4.0))
+    assert [block.block for block in host.decisions.values()] == [2, 3, 4]
+    assert list(host.spent) == [(0, 2), (0, 3), (0, 4)]
+
+
+class Anything:
+    streams = (0, 1)
+
+    def among(self, payloads: Sequence[tuple[object, ...]]) -> list[bool]:
+        return [True] * len(payloads)
+
+
+def test_code_is_not_sent(tmp_path: Path) -> None:
+    join = Join.on_one_key([1, 1, 1])
+    withed = Join(join.streams, join.equal, residuals=(Anything(),))
+    whole = layout([1, 1, 1])
+    plan = Plan(Layout(withed, whole.costs, QUERY_NODE), (("", 1),) * 5, (("", 1),) * 5, "t")
+    with pytest.raises(Malformed):
+        plan.save(tmp_path / "plan.json")

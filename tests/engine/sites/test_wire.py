@@ -1,0 +1,93 @@
+"""Messages come back as they were; what is no message is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from engine.sites.messages import Message
+from engine.sites.model import Join, Row, Stored
+from engine.sites.synopsis import CountMin
+from engine.sites.weather import Weather
+from engine.sites.wire import Malformed, decode, encode
+from tests.engine.sites.oracle import random_blocks
+from tests.engine.sites.running import feed, network
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted"),
+    [
+        ("planned", {"Delta", "Plan", "Probe", "Deliver", "Done", "Expire", "Ack", "Rebuild"}),
+        ("auto", {"Announce", "Tell", "Told", "Ship", "Fetch", "Fetched", "Joined", "Led"}),
+    ],
+)
+def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str]) -> None:
+    weather = Weather(30, 0.1, 0.1)
+    net = network(Join.on_one_key([2, 3, math.inf]), 5, weather, strategy=strategy)
+    kinds: set[str] = set()
+
+    def check(sender: int, to: int, message: Message) -> bool:
+        assert decode(encode(message)) == message
+        kinds.add(type(message).__name__)
+        return True
+
+    net.passes = check
+    blocks = random_blocks(random.Random(5), 3)
+    feed(net, blocks[:8])
+    net.crash_centre(net.layout.first_epoch[1], net.now + 300)
+    feed(net, blocks[8:])
+    assert kinds >= wanted
+    for block in blocks:
+        assert decode(encode(block)) == block
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 2.5, "x", None, True, b"\x00\xff", math.inf, -math.inf),
+        {(1, "a"): 3, (b"k", 2.5): 4},
+        frozenset({1, 2}),
+        CountMin(3, 8),
+        Row((1, None), 5, ("payload", {"a": 1})),
+    ],
+)
+def test_values(value: object) -> None:
+    assert decode(encode(value)) == value
+
+
+def test_rows_are_compared_whole() -> None:
+    row = Stored((0, 1, 2), ("k",), 3, 4, (math.inf,), ("x", 1))
+    back = decode(encode(row))
+    assert (back.values, back.t, back.tau, back.ends, back.payload) == (
+        row.values,
+        row.t,
+        row.tau,
+        row.ends,
+        row.payload,
+    )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b'{"no":"name"}',
+        b'{"is":"Popen","args":[]}',
+        b'{"is":"Done","block":[0,0]}',
+        b'{"is":"Done","block":[0,0],"tau":1,"more":2}',
+        b'{"is":"bytes","of":"?"}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_message(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode(data)
+
+
+def test_what_does_not_cross() -> None:
+    with pytest.raises(Malformed, match="Random does not cross"):
+        encode(random.Random())
