@@ -446,13 +446,26 @@ class Binder:
                 expanded = _expanded(entry, parameters, len(given))
                 chosen = None if expanded is None else choose(expanded, result, types)
                 if chosen is not None:
-                    return x.Call(name, tuple(given), chosen.takes, chosen.type, number, at)
+                    call = x.Call(name, tuple(given), chosen.takes, chosen.type, number, at)
+                    return self._checked(call, shown or name, span)
         wants = "numbers" if name in "+-*/DIV" else "texts" if name == "||" else entry.wants
         kinds = " and ".join(str(argument.type) for argument in arguments)
         listed = ", ".join(str(argument.type) for argument in arguments)
         infix = len(arguments) == 2 and entry.hidden
         got = f"these are {kinds}" if infix else f"not {listed}"
         return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, _CONVERT)
+
+    def _checked(self, e: x.Call, shown: str, span: Span) -> x.Expression:
+        """The call, if its constants may stand there."""
+        entry = FUNCTIONS[e.function]
+        check = entry.overloads[e.overload - 1].check if e.overload else entry.check
+        if check is None:
+            return e
+        constants = [a.value if isinstance(a, x.Literal) else ... for a in e.arguments]
+        wrong = check(*constants)
+        if wrong is None:
+            return e
+        return self.fail("type-mismatch", f"{shown}: {wrong}", span, f"such as {entry.example}")
 
     def aggregate(self, e: s.Call, entry: Aggregate) -> x.Expression:
         """An aggregate over rows, if this place has rows."""

@@ -182,7 +182,9 @@ def _from_text(to: Type) -> Converter | None:
             return read_double
         case Kind.REAL:
             return _read_real
-        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INTERVAL:
+        case Kind.DATE:
+            return _read_date
+        case Kind.TIME | Kind.TIMESTAMP | Kind.INTERVAL:
             return lambda text: read_time(text, to.kind)
     return None
 
@@ -225,6 +227,12 @@ def read_double(text: str) -> float | None:
 def _read_real(text: str) -> float | None:
     value = read_double(text)
     return None if value is None else to_real(value)
+
+
+def _read_date(text: str) -> datetime.date | None:
+    """A date, or that of a timestamp."""
+    value = read_time(text, Kind.TIMESTAMP)
+    return value.date() if isinstance(value, datetime.datetime) else None
 
 
 # --- times --------------------------------------------------------------------

@@ -78,7 +78,9 @@ class Function:
     repeats the last one. Operators (`+`, `like`) are entries too; `hidden` ones cannot be called
     by name. `overloads` are further lists of parameters with their results, tried in order. With
     `typed` the implementations take the result's type first: `row(to, *values)`,
-    `columns(pc, to, *arguments)`. `fault` says in a word or two what a fault of it is."""
+    `columns(pc, to, *arguments)`. `fault` says in a word or two what a fault of it is.
+    `check(*constants)` says what is wrong with arguments that are written out, None if nothing; an
+    argument that differs by row is `...` there."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -94,6 +96,7 @@ class Function:
     hidden: bool = False
     typed: bool = False
     fault: str = "no value"
+    check: Callable[..., str | None] | None = None
     aliases: tuple[str, ...] = ()
     overloads: tuple[Overload, ...] = ()
 
@@ -122,6 +125,7 @@ class Overload:
     columns: Callable[..., Any] | None = None
     typed: bool = False
     fault: str | None = None  # where another word fits than the function's
+    check: Callable[..., str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,7 @@ MILLISECONDS: dict[str, int] = {
 Time = datetime.date | datetime.time | datetime.datetime | datetime.timedelta
 
 _QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
+_DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?=$|[ T])", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -252,19 +253,20 @@ def read_interval(text: str) -> datetime.timedelta | None:
 
 def read_time(text: str, kind: Kind) -> Time | None:
     """A date, time, timestamp or interval from its text, None if it is none."""
+    if kind is Kind.INTERVAL:
+        return read_interval(text)
+    text = _DAY.sub(lambda day: f"{day[1]}-{day[2]:0>2}-{day[3]:0>2}", text.strip(), count=1)
     try:
-        if kind is Kind.INTERVAL:
-            return read_interval(text)
         if kind is Kind.DATE:
-            return datetime.date.fromisoformat(text.strip())
+            return datetime.date.fromisoformat(text)
         if kind is Kind.TIME:
-            value = datetime.time.fromisoformat(text.strip())
+            value = datetime.time.fromisoformat(text)
             return (
                 None
                 if value.tzinfo
                 else value.replace(microsecond=value.microsecond // 1000 * 1000)
             )
-        moment = datetime.datetime.fromisoformat(text.strip())
+        moment = datetime.datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
         return moment

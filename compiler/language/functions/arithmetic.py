@@ -66,7 +66,11 @@ EXACT = Parameter("a number", lambda of: of.is_decimal or of.is_integer, NULL)
 WHOLE = Parameter(
     "an integer", lambda of: of.is_integer or of.kind is Kind.INTERVAL, BIGINT
 )  # an interval beside an integer is its milliseconds
-RATIO = Parameter("a number", lambda of: of.is_numeric or of.kind is Kind.INTERVAL, DOUBLE)
+FACTOR = Parameter("a number", lambda of: of.is_numeric, NULL)
+SHOWN = Parameter(
+    "a text", lambda of: of.kind not in (Kind.LIST, Kind.BOOLEAN), VARCHAR
+)  # two conditions are not joined: || was OR in PATTERN
+ANY_SHOWN = Parameter("a text", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
 OVERFLOW = "integer overflow"
 DECIMAL_OVERFLOW = "decimal overflow"
@@ -174,8 +178,20 @@ def _spans(compute: Callable[[int, int], int]) -> Callable[[Span, Span], Span | 
     return row
 
 
-def _times(span: Span, by: int) -> Span | None:
-    return interval(milliseconds(span) * by)
+def _times(span: Span, by: float | Decimal) -> Span | None:
+    return _nearest(Fraction(milliseconds(span)) * Fraction(by)) if math.isfinite(by) else None
+
+
+def _shared(span: Span, by: float | Decimal) -> Span | None:
+    if not by:
+        return None
+    return _nearest(Fraction(milliseconds(span)) / Fraction(by)) if math.isfinite(by) else Span()
+
+
+def _nearest(size: Fraction) -> Span | None:
+    """The interval of the nearest whole milliseconds; of two, the longer one."""
+    whole = math.floor(abs(size) + Fraction(1, 2))
+    return interval(whole if size > 0 else -whole)
 
 
 # --- columns ------------------------------------------------------------------
@@ -235,6 +251,13 @@ def like_regex(pattern: str, escape: str = "") -> str | None:
 def _compiled(pattern: str, escape: str) -> re.Pattern[str] | None:
     found = like_regex(pattern, escape)
     return None if found is None else re.compile(found, re.DOTALL)
+
+
+def _check_pattern(text: Any, pattern: Any, escape: Any = "") -> str | None:
+    known = isinstance(pattern, str) and isinstance(escape, str) and len(escape) < 2
+    if known and like_regex(pattern, escape) is None:
+        return f"the pattern has a {escape} that stands before nothing it could escape"
+    return None
 
 
 def _like(text: str, pattern: str, escape: str = "") -> bool | None:
@@ -352,6 +375,9 @@ ARITHMETIC: tuple[Function, ...] = (
                      fault="interval overflow"),
             Overload((INTEGER, SPAN), INTERVAL, lambda a, b: _times(b, a),
                      _durations("multiply_checked"), fault="interval overflow"),
+            Overload((SPAN, FACTOR), INTERVAL, _times, fault="interval overflow"),
+            Overload((FACTOR, SPAN), INTERVAL, lambda a, b: _times(b, a),
+                     fault="interval overflow"),
         ),
     ),
     Function(
@@ -363,7 +389,8 @@ ARITHMETIC: tuple[Function, ...] = (
         overloads=(
             Overload((DECIMAL, EXACT), _decimals(_quotient_digits), _quotient, typed=True),
             Overload((EXACT, DECIMAL), _decimals(_quotient_digits), _quotient, typed=True),
-            Overload((RATIO, RATIO), DOUBLE, _divide, _divided, fault=ZERO),
+            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _divide, _divided, fault=ZERO),
+            Overload((SPAN, FACTOR), INTERVAL, _shared),
         ),
     ),
     Function(
@@ -383,7 +410,8 @@ ARITHMETIC: tuple[Function, ...] = (
         example="mod(-7, 3)", fault=ZERO,
         overloads=(
             Overload((EXACT, EXACT), _decimals(_remainder_digits), _exact_remainder, typed=True),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder),
+            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder,
+                     fault="division by zero or no value"),
         ),
     ),
     Function(
@@ -402,7 +430,12 @@ ARITHMETIC: tuple[Function, ...] = (
         "||", (TEXT, TEXT), VARCHAR,
         row=operator.add,
         columns=lambda pc, a, b: pc.binary_join_element_wise(a, b, ""),
-        doc="Two texts as one.", example="'ab' || 'cd'", hidden=True,
+        doc="Two values as one text.", example="'ab' || 'cd'", hidden=True,
+        overloads=tuple(
+            Overload(sides, VARCHAR, operator.add,
+                     lambda pc, a, b: pc.binary_join_element_wise(a, b, ""))
+            for sides in ((SHOWN, SHOWN), (TEXT, ANY_SHOWN), (ANY_SHOWN, TEXT))
+        ),
     ),
     Function(
         "xor", (CONDITION, CONDITION), BOOLEAN,
@@ -421,11 +454,13 @@ ARITHMETIC: tuple[Function, ...] = (
         doc="Whether a text has the form of a pattern: % is any text, _ any character. There is "
         "no escape character unless ESCAPE names one.",
         example="'abc' LIKE 'a%'", hidden=True, fault="bad pattern",
+        check=_check_pattern,
     ),
     Function(
         "ilike", _LIKE, BOOLEAN,
         row=_ilike, columns=_ilike_columns, optional=1,
         doc="LIKE on the texts in lower case.",
         example="'ABC' ILIKE 'a%'", hidden=True, fault="bad pattern",
+        check=_check_pattern,
     ),
 )  # fmt: skip

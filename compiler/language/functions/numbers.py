@@ -9,12 +9,22 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from compiler.language.exact import EPOCH, MICROSECOND, WIDE, bounded, fitted, number
+from compiler.language.exact import (
+    EPOCH,
+    MICROSECOND,
+    WIDE,
+    bounded,
+    fitted,
+    interval,
+    milliseconds,
+    number,
+)
 from compiler.language.functions.arithmetic import DECIMAL, OVERFLOW
 from compiler.language.registry import (
     ANYTHING,
     INTEGER,
     REAL_NUMBER,
+    SPAN,
     Function,
     Overload,
 )
@@ -22,6 +32,7 @@ from compiler.language.types import (
     BIGINT,
     DOUBLE,
     INT,
+    INTERVAL,
     MAX_PRECISION,
     Type,
     decimal,
@@ -191,6 +202,8 @@ def _bucket(value: float, low: float, high: float, buckets: int) -> int | None:
 # --- hash ---------------------------------------------------------------------
 
 _MASK = 0xFFFFFFFF
+_SHORT_DIGITS = 18
+"""Decimals up to so many digits are hashed as bigints."""
 
 
 def _mixed(state: int, word: int) -> int:
@@ -211,17 +224,26 @@ def _finished(state: int, length: int) -> int:
     return state ^ state >> 16
 
 
+def _byte_words(raw: bytes) -> tuple[list[int], int]:
+    """Words of four bytes, and what is left over a byte at a time, as Spark does."""
+    whole = len(raw) // 4 * 4
+    words = [word for (word,) in struct.iter_unpack("<i", raw[:whole])]
+    return [*words, *struct.unpack(f"{len(raw) - whole}b", raw[whole:])], len(raw)
+
+
 def _words(value: Any) -> tuple[list[int], int]:
     """What is hashed of a value, as words, and how many bytes it is."""
     match value:
         case bool():
             return [int(value)], 4
-        case str() | Decimal():
-            raw = (value if isinstance(value, str) else str(value)).encode()
-            whole = len(raw) // 4 * 4
-            words = [word for (word,) in struct.iter_unpack("<i", raw[:whole])]
-            # What is left over is mixed a byte at a time, as Spark does.
-            return [*words, *struct.unpack(f"{len(raw) - whole}b", raw[whole:])], len(raw)
+        case str():
+            return _byte_words(value.encode())
+        case Decimal():
+            long = int(value.scaleb(-int(value.as_tuple().exponent), WIDE))
+            if abs(long) >= 10**_SHORT_DIGITS:
+                return _byte_words(
+                    long.to_bytes((long + (long < 0)).bit_length() // 8 + 1, "big", signed=True)
+                )
         case int():
             long = value
         case float():
@@ -268,10 +290,12 @@ def _of_one(
 NUMBERS: tuple[Function, ...] = (
     Function(
         "abs", (INTEGER,), BIGINT, row=lambda a: bounded(abs(a)), columns=_kernel("abs_checked"),
-        doc="The number without its sign.", example="abs(-3)", fault=OVERFLOW,
+        doc="The number or interval without its sign.", example="abs(-3)", fault=OVERFLOW,
         overloads=(
             Overload((DECIMAL,), _same, lambda a: a.copy_abs(), _kernel("abs")),
             Overload((REAL_NUMBER,), DOUBLE, abs, _kernel("abs")),
+            Overload((SPAN,), INTERVAL, lambda a: interval(milliseconds(abs(a))),
+                     fault="interval overflow"),
         ),
     ),
     Function(

@@ -8,7 +8,7 @@ import operator
 import re
 from typing import Any
 
-from compiler.language.functions.columns import all_ascii, constant, is_constant
+from compiler.language.functions.columns import all_ascii, constant
 from compiler.language.registry import INTEGER, TEXT, Function, Parameter
 from compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
 
@@ -100,6 +100,11 @@ def _extracted(text: str, pattern: str, group: int = 1) -> str | None:
     return "" if found is None else found[group] or ""
 
 
+def _check_regex(text: Any, pattern: Any, group: Any = 0) -> str | None:
+    known = isinstance(pattern, str)
+    return f"'{pattern}' is no regular expression" if known and not _regex(pattern) else None
+
+
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -141,14 +146,6 @@ def _found_at(pc: Any, part: Any, text: Any) -> Any:
     # The byte at which a part starts is its character only in ASCII.
     at = pc.find_substring(all_ascii(pc, text), constant(part))
     return pc.cast(pc.add(at, 1), "int64")
-
-
-def _joined_columns(pc: Any, separator: Any, *texts: Any) -> Any:
-    # Arrow loses rows beside a separator that is NULL, and beside a constant that is.
-    if constant(separator) is None or all(map(is_constant, texts)):
-        raise ValueError("nothing to join")
-    texts = tuple(text for text in texts if not is_constant(text) or text.is_valid)
-    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 
 # --- entries ------------------------------------------------------------------
@@ -226,7 +223,7 @@ TEXTS: tuple[Function, ...] = (
     ),
     Function(
         "concat_ws", (TEXT, SHOWN), VARCHAR, row=_joined, variadic=True, optional=1,
-        columns=_joined_columns, strict=False, quiet=True,
+        strict=False, quiet=True,  # Arrow's own loses rows that are all NULL
         doc="The values that are not NULL as one text, with the first argument between them.",
         example="concat_ws('-', 'a', NULL, 'b')",
     ),
@@ -272,13 +269,13 @@ TEXTS: tuple[Function, ...] = (
     Function(
         "regexp_matches", (TEXT, TEXT), BOOLEAN, row=_matches,
         doc="Whether a regular expression matches a part of the text.",
-        example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD,
+        example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD, check=_check_regex,
     ),
     Function(
         "regexp_extract", (TEXT, TEXT, INTEGER), VARCHAR, row=_extracted, optional=1,
         doc="What a group of a regular expression matches first, group 1 if not said, 0 for the "
         "whole; the empty text where nothing matches.",
-        example="regexp_extract('a-12', '([a-z])-([0-9]+)', 2)", fault=_BAD,
+        example="regexp_extract('a-12', '([a-z])-([0-9]+)', 2)", fault=_BAD, check=_check_regex,
     ),
     Function(
         "md5", (TEXT,), VARCHAR, row=_md5,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from compiler.language.exact import EPOCH, MICROSECOND, truncated
@@ -32,6 +32,10 @@ _OF_DAY: dict[str, Callable[[Any], int]] = {
     "millisecond": lambda t: _microsecond(t) // 1000,
     "microsecond": _microsecond,
 }
+_OF_TIME: dict[str, Callable[[Any], int]] = {
+    **_OF_DAY,
+    "epoch": lambda t: t.hour * 3600 + t.minute * 60 + t.second,
+}
 _OF_MOMENT: dict[str, Callable[[Moment], int]] = {
     "year": lambda t: t.year,
     "quarter": lambda t: (t.month + 2) // 3,
@@ -56,7 +60,7 @@ _ALIASES = {
     "microseconds": "microsecond",
 }  # fmt: skip
 FIELDS = tuple(_OF_MOMENT)
-"""What `extract` takes out of a timestamp; of a time and an interval those from the day on."""
+"""What `extract` takes out of a timestamp; of a time those from the hour on, of an interval those from the day on."""
 
 
 def _named(name: str) -> str:
@@ -70,10 +74,7 @@ def _field(name: str, t: Moment) -> int | None:
 
 
 def _field_of_time(name: str, t: datetime.time) -> int | None:
-    field = _named(name)
-    if field == "epoch":
-        return t.hour * 3600 + t.minute * 60 + t.second
-    take = _OF_DAY.get(field)
+    take = _OF_TIME.get(_named(name))
     return None if take is None else take(t)
 
 
@@ -95,6 +96,18 @@ def _field_of_span(name: str, span: datetime.timedelta) -> int | None:
         return None
     whole = truncated(span // MICROSECOND, size)
     return whole if within is None else whole - truncated(whole, within) * within
+
+
+def _check(known: Iterable[str]) -> Callable[..., str | None]:
+    """Refuses a field or unit that is none of these."""
+    names = ", ".join(known)
+
+    def check(name: Any, t: Any) -> str | None:
+        if not isinstance(name, str) or _named(name) in names.split(", "):
+            return None
+        return f"there is no {name} here, but {names}"
+
+    return check
 
 
 _FIELD_KERNELS: dict[str, Callable[[Any, Any], Any]] = {
@@ -249,17 +262,17 @@ TIMES: tuple[Function, ...] = (
         doc=f"A field of a moment as an integer: {', '.join(FIELDS)}. dow counts from Sunday, "
         "which is 1, isodow from Monday; milliseconds and microseconds are those of the minute.",
         example="extract(year FROM TIMESTAMP '2024-02-29 12:30:00')",
-        aliases=("date_part", "datepart"), fault=_NO_FIELD,
+        aliases=("date_part", "datepart"), fault=_NO_FIELD, check=_check(FIELDS),
         overloads=(
-            Overload((TEXT, CLOCK), BIGINT, _field_of_time),
-            Overload((TEXT, SPAN), BIGINT, _field_of_span),
+            Overload((TEXT, CLOCK), BIGINT, _field_of_time, check=_check(_OF_TIME)),
+            Overload((TEXT, SPAN), BIGINT, _field_of_span, check=_check(_WITHIN_SPAN)),
         ),
     ),
     Function(
         "date_trunc", (TEXT, MOMENT), TIMESTAMP, row=_start, columns=_start_columns,
         doc="The start of the year, quarter, month, week, day, hour, minute, second, millisecond "
         "or microsecond of a moment; a week starts on Monday.",
-        example="date_trunc('hour', TIMESTAMP '2024-02-29 12:30:00')", fault="no such unit",
+        example="date_trunc('hour', TIMESTAMP '2024-02-29 12:30:00')", fault="no such unit", check=_check((*_UNITS, "microsecond")),
     ),
     Function(
         "to_timestamp", (TEXT, TEXT), TIMESTAMP, row=_timestamp, optional=1,
