@@ -261,6 +261,9 @@ class Binder:
 
     def _comparison(self, e: s.Comparison) -> x.Expression:
         if len(e.operators) > 1:
+            if any(isinstance(o, s.Operation) and o.operator == "||" for o in e.operands):
+                hint = "|| makes one text of two, and binds before a comparison; write OR"
+                return self.fail("type-mismatch", "comparisons do not chain", e.span, hint)
             a, b, c = (_text(operand) for operand in e.operands[:3])
             first, second = e.operators[:2]
             return self.fail(
@@ -358,6 +361,10 @@ class Binder:
         if FAILED in (*conditions, *values):
             return FAILED
         values = _exact(values)
+        time = next((value.type for value in values if value.type.is_time), t.NULL)
+        values = tuple(self._beside(value, time, span) for value in values)
+        if FAILED in values:
+            return FAILED
         met = t.meet(value.type for value in values)
         if met is None:
             kinds = " and ".join(dict.fromkeys(str(v.type) for v in values if v.type != t.NULL))
@@ -453,7 +460,8 @@ class Binder:
         listed = ", ".join(str(argument.type) for argument in arguments)
         infix = len(arguments) == 2 and entry.hidden
         got = f"these are {kinds}" if infix else f"not {listed}"
-        return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, _CONVERT)
+        hint = _instead(name, [argument.type for argument in arguments])
+        return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, hint)
 
     def _checked(self, e: x.Call, shown: str, span: Span) -> x.Expression:
         """The call, if its constants may stand there."""
@@ -515,6 +523,18 @@ class Binder:
         found = self.condition(e.where)
         self.aggregating = before
         return found
+
+
+def _instead(name: str, types: Sequence[Type]) -> str:
+    """What to write instead of an operator that does not take such operands."""
+    if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
+        return "|| makes one text of two; of conditions write OR"
+    if name == "+" and all(of.is_text for of in types):
+        return "texts are joined by ||"
+    moment = any(of.kind in (Kind.DATE, Kind.TIMESTAMP) for of in types)
+    if name in ("+", "-") and moment and any(of.is_numeric for of in types):
+        return "write how long it is, such as INTERVAL '1' DAY"
+    return _CONVERT
 
 
 _ANY_NUMBER = 1_000
