@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from compiler.language.convert import converter
 from compiler.language.functions.columns import check_durations
-from compiler.language.types import Kind, Type
+from compiler.language.types import MAX_PRECISION, Kind, Type, digits
 from engine.stream.schema import arrow_type
 
 _EXACT_DIGITS = 15
@@ -105,15 +105,15 @@ def _to_decimal(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
     wanted = arrow_type(to)
     if of.is_inexact or of.kind is Kind.BOOLEAN:
         return None
+    (precision, scale), (_, places) = digits(of), digits(to)
+    if precision - scale + places > MAX_PRECISION:
+        return None  # Arrow would not notice that 128 bits overflow
     if of.is_integer:
         return pc.cast(pc.cast(value, pa.decimal128(19, 0)), wanted)
-    assert of.length is not None
-    assert of.scale is not None
-    assert to.scale is not None
-    if to.scale < of.scale:
+    if places < scale:
         # Arrow rounds 9.5 of two digits to 0, hence the one more.
-        value = pc.cast(value, pa.decimal128(of.length + 1, of.scale))
-        value = pc.round(value, ndigits=to.scale, round_mode="half_towards_infinity")
+        value = pc.cast(value, pa.decimal128(precision + 1, scale))
+        value = pc.round(value, ndigits=places, round_mode="half_towards_infinity")
     return pc.cast(value, wanted)
 
 
