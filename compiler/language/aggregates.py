@@ -92,7 +92,7 @@ def _real(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 _COUNT, _EXACT, _UNITS, _ABOVE, _BELOW = range(5)

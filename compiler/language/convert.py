@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 
 from compiler.language.exact import EPOCH, WIDE, fitted, interval, milliseconds
-from compiler.language.types import Kind, Type, digits, integer_range, read_time
+from compiler.language.types import BIGINT, Kind, Type, digits, integer_range, read_time
 
 Converter = Callable[[Any], Any]
 
@@ -72,7 +72,7 @@ def may_lack_value(of: Type, to: Type) -> bool:
     digits are too narrow for it."""
     if not to.is_decimal or of.is_unknown or of == to:
         return False
-    (p, s), (q, r) = digits(of), digits(to)
+    (p, s), (q, r) = digits(BIGINT if of.kind is Kind.INTERVAL else of), digits(to)
     return p - s > q - r
 
 
@@ -97,6 +97,8 @@ def _to_integer(of: Type, kind: Kind) -> Converter | None:
 def _to_decimal(of: Type, to: Type) -> Converter:
     if of.is_inexact:
         return lambda value: fitted(Decimal(repr(value)), to) if math.isfinite(value) else None
+    if of.kind is Kind.INTERVAL:
+        return lambda value: fitted(Decimal(milliseconds(value)), to)
     return lambda value: fitted(Decimal(value), to)
 
 

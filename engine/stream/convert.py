@@ -103,7 +103,7 @@ def _quotients(value: pa.Array, of: Type) -> pa.Array | None:
 
 def _to_decimal(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
     wanted = arrow_type(to)
-    if of.is_inexact or of.kind is Kind.BOOLEAN:
+    if not (of.is_integer or of.is_decimal):
         return None
     (precision, scale), (_, places) = digits(of), digits(to)
     if precision - scale + places > MAX_PRECISION:

@@ -26,7 +26,8 @@ def _null_if(a: Any, b: Any) -> Any:
 
 def _extreme(pick: Callable[..., Any]) -> Callable[..., Any]:
     def row(*values: Any) -> Any:
-        return pick((value for value in values if value is not None), default=None)
+        best = pick((value for value in values if value is not None), default=None)
+        return best + 0.0 if isinstance(best, float) else best  # of 0 and -0 it is 0
 
     return row
 
@@ -40,7 +41,8 @@ def _extreme_columns(name: str) -> Callable[..., Any]:
         pick = getattr(pc, name)
         if str(values[0].type) == "bool":  # which Arrow does not order here
             return pc.cast(pick(*(pc.cast(value, "int8") for value in values)), "bool")
-        return pick(*values)
+        best = pick(*values)
+        return pc.add(best, 0.0) if str(best.type) in ("float", "double") else best
 
     return columns
 
