@@ -411,7 +411,7 @@ ARITHMETIC: tuple[Function, ...] = (
         overloads=(
             Overload((EXACT, EXACT), _decimals(_remainder_digits), _exact_remainder, typed=True),
             Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder,
-                     fault="division by zero or no value"),
+                     fault="division by zero, no value"),
         ),
     ),
     Function(
