@@ -19,16 +19,9 @@ import pyarrow.parquet as pq
 
 from compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
 from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from engine.temporal.columnar.batch import ARROW
 from engine.temporal.elements import FOREVER
 from seustream.errors import InputError
-
-ARROW: dict[Type, pa.DataType] = {
-    INTEGER: pa.int64(),
-    DOUBLE: pa.float64(),
-    STRING: pa.string(),
-    BOOLEAN: pa.bool_(),
-    DATETIME: pa.timestamp("ms"),
-}
 
 
 def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:

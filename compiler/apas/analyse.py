@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from compiler.apas import expressions as x
 from compiler.apas import functions as f
@@ -15,8 +16,9 @@ from compiler.apas import syntax as s
 from compiler.apas.build import Builder
 from compiler.apas.calls import is_boolean
 from compiler.apas.contexts import Context
-from compiler.apas.functions import Libraries
 from compiler.apas.layout import Structure
+from compiler.apas.libraries import Libraries
+from compiler.apas.streams import WindowFunction
 from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
 from compiler.apas.tree import Node, Path, first_difference
 from compiler.apas.types import ERROR, INTEGER
@@ -27,14 +29,43 @@ UNION_NAME = "new"
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A change of lifetimes: te := ts + size, ts + 1, or never; `key` of a time-table."""
+class Applied:
+    """A window function of a library, with what it takes of each tuple and its constants."""
 
-    kind: str  # range, now, unbounded, table
-    size: int = 0
-    key: Path = ()
+    function: WindowFunction
+    name: str
+    arguments: tuple[x.Expression, ...]
+    constants: tuple[tuple[str, Any], ...]
+    scratch: Structure
+
+    @property
+    def reads(self) -> set[Path]:
+        return {path for _, path in x.read_by(*self.arguments)}
 
     def __str__(self) -> str:
+        given = [f"{name} = {value!r}" for name, value in self.constants]
+        return f"{self.name}({', '.join([*map(x.show, self.arguments), *given])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A change of lifetimes: te := ts + size, ts + 1, or never; `key` of a time-table; `applied`
+    of a library's."""
+
+    kind: str  # range, now, unbounded, table, library
+    size: int = 0
+    key: Path = ()
+    applied: Applied | None = None
+
+    @property
+    def reads(self) -> set[Path]:
+        """The attributes it depends on."""
+        found = self.applied.reads if self.applied is not None else set()
+        return found | {self.key} if self.key else found
+
+    def __str__(self) -> str:
+        if self.applied is not None:
+            return str(self.applied)
         if self.kind == "range":
             return f"range {self.size}"
         return f"table by {'.'.join(self.key)}" if self.kind == "table" else self.kind
@@ -249,6 +280,8 @@ class _Analysis:
             return self._range(call, others[0])
         if isinstance(function, f.Table):
             return self._table(call, stream, others[0])
+        if isinstance(function, WindowFunction):
+            return self._library(call, function, stream, others)
         return Window("now") if isinstance(function, f.Now) else Window("unbounded")
 
     def _range(self, call: s.Call, size: s.Argument) -> Window | None:
@@ -271,6 +304,52 @@ class _Analysis:
             self._bad(call, f"the size is {value}", size.span, hint)
             return None
         return Window("range", value)
+
+    def _library(
+        self, call: s.Call, function: WindowFunction, stream: Input, others: list[s.Argument]
+    ) -> Window | None:
+        """A window of a user's: values of the stream's attributes, and constants."""
+        builder = self._builder()
+        scratch = builder.structures[""] = Structure(Node(""))
+        arguments: list[x.Expression] = []
+        constants: dict[str, Any] = {}
+        for name, want, argument in zip(function.names[1:], function.takes, others, strict=True):
+            if isinstance(argument.value, s.Copy | s.Level):
+                self._bad(call, f"{name} is {want.value}, not a tree", argument.span)
+                return None
+            typed = builder.expression(argument.value, None)
+            if typed.type is ERROR:
+                return None
+            if typed.type is not want and not f.becomes(typed.type, want):
+                message = f"{name} is {want.value}; given {typed.type.value}"
+                self._bad(call, message, argument.span)
+                return None
+            typed = typed if typed.type is want else x.Cast(typed, want)
+            if name in function.constants:
+                try:
+                    value = x.constant(typed)
+                except NoValue as error:
+                    self._bad(call, f"{name} has no value: {error}", argument.span)
+                    return None
+                if value is None:
+                    self._bad(call, f"{name} is not constant", argument.span)
+                    return None
+                constants[name] = value
+                continue
+            others_read = sorted({of for of, _ in x.read_by(typed)} - {stream.name})
+            if others_read:
+                message = f"{name} reads {others_read[0]}, which is not the stream it changes"
+                self._bad(call, message, argument.span)
+                return None
+            arguments.append(typed)
+        try:
+            function.check(**constants)
+        except f.BadArgument as error:
+            self._bad(call, str(error), call.span)
+            return None
+        given = tuple(constants.items())
+        applied = Applied(function, str(call.function), tuple(arguments), given, scratch)
+        return Window("library", applied=applied)
 
     def _table(self, call: s.Call, stream: Input, key: s.Argument) -> Window | None:
         hint = f"window.table(${stream.name}, ${stream.name}.id), an INTEGER attribute"

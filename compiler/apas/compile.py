@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.apas.analyse import Analysed, analyse
-from compiler.apas.functions import Libraries
+from compiler.apas.libraries import Libraries
 from compiler.apas.network import Network
 from compiler.apas.parse import parse
 from compiler.apas.plan import plan

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from compiler.apas import expressions as x
 from compiler.apas import syntax as s
-from compiler.apas.functions import Libraries
 from compiler.apas.layout import Structure
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import attribute_hint
 from compiler.apas.tree import RESERVED, Node, Path
 from compiler.apas.types import DATETIME, ERROR

@@ -109,14 +109,17 @@ def _does(node: n.Node) -> list[str]:
     match node:
         case n.SetEnd(size=size):
             return ["te := never" if size is None else f"te := ts + {size}"]
+        case n.Lifetimes(shown=shown):
+            return [f"lifetimes by {shown}"]
         case n.Select(filter=filter, map=map):
             return [*_conditions(filter), *(x.show_step(step) for step in map.steps)]
-        case n.Join(left=left, right=right, terms=terms, residual=residual, map=map):
+        case n.Join(left=left, right=right, terms=terms, residual=residual, map=map, index=index):
             found = [f"left: {c}" for c in _conditions(left.guard)]
             found += [f"right: {c}" for c in _conditions(right.guard)]
             found += [
                 f"hash: {x.show(a.conditions[0])} == {x.show(b.conditions[0])}" for a, b in terms
             ]
+            found += [f"index of {index.name}"] if index is not None else []
             found += _conditions(residual)
             return found + [x.show_step(step) for step in (map.steps if map is not None else ())]
         case n.Aggregate(side=side, partials=partials, map=map):

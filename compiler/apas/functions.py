@@ -15,7 +15,7 @@ value is the tree {val} and acts as a scalar.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -132,13 +132,54 @@ class Aggregate(Function):
     reads: ClassVar[bool] = True  # whether the values matter
     removes: ClassVar[bool] = False
     merges: ClassVar[bool] = False
+    spans: ClassVar[bool] = False  # whether there is `over`
 
     def merge(self, a: Any, b: Any) -> Any:
         raise NotImplementedError
 
+    def index(self) -> AggregateIndex | None:
+        """What keeps the aggregate of the tuples that live, for streams without deletions; None:
+        the states themselves are merged, or kept in a list."""
+        return None
+
+    def over(self, arguments: Sequence[Any], first: Any, last: Any, points: int) -> Sequence[Any]:
+        """Of whole columns: tuple m counts at the points first[m] <= p < last[m]. A column of
+        `points` values for each leaf of the result; where no tuple counts, any value."""
+        raise NotImplementedError
+
+
+class Saved:
+    """State that a snapshot takes along: all attributes but the `fixed` ones, which construction
+    gives. They must be numbers, texts, None, columns, or tuples, lists, deques and dicts of these."""
+
+    fixed: ClassVar[frozenset[str]] = frozenset()
+
+    def save(self) -> Any:
+        return {name: value for name, value in vars(self).items() if name not in self.fixed}
+
+    def load(self, saved: Any) -> None:
+        vars(self).update(saved)
+
+
+class AggregateIndex(Saved):
+    """An aggregate of the tuples that live. They come in the order of their begin and go in the order
+    of their end."""
+
+    def add(self, te: int, v: Values) -> None:
+        """One more tuple, which lives until te."""
+        raise NotImplementedError
+
+    def expire(self, te: int) -> None:
+        """Those that end at te are gone; none that ends earlier is left."""
+        raise NotImplementedError
+
+    def final(self) -> Values:
+        """The leaves of the result; asked only while something lives."""
+        raise NotImplementedError
+
 
 class StreamFunction(Function):
-    """Stands for a change of a whole stream; the compiler knows what to make of its name."""
+    """Stands for a change of a whole stream. Those of users are `streams.WindowFunction`s."""
 
     kind = "stream"
 
@@ -159,6 +200,11 @@ def ordered(arguments: Sequence[Argument], names: Sequence[str]) -> tuple[int, .
     if missing:
         raise BadArgument(f"{', '.join(missing)} is missing")
     return tuple(places[name] for name in names)
+
+
+def becomes(source: Type, target: Type) -> bool:
+    """Whether a value of the one type is taken for one of the other."""
+    return _distance((source,), (target,)) is not None
 
 
 def _distance(sources: tuple[Type, ...], targets: tuple[Type, ...]) -> int | None:
@@ -301,45 +347,6 @@ class Table(StreamFunction):
 
 class Union(StreamFunction):
     names = ()
-
-
-class Libraries:
-    """The registered libraries; the built-in ones are there from the start."""
-
-    def __init__(self) -> None:
-        self.libraries: dict[str, dict[str, Function]] = {
-            "agg": {
-                "count": Count(),
-                "sum": Sum(),
-                "avg": Average(),
-                "min": Least(),
-                "max": Greatest(),
-            },
-            "util": {"union": Union(), "millis": Millis()},
-            "window": {
-                "range": Range(),
-                "now": Now(),
-                "unbounded": Unbounded(),
-                "table": Table(),
-            },
-        }
-
-    def register(self, name: str, functions: Mapping[str, Function]) -> None:
-        """Adds a library, or functions to one; a name that is taken is refused."""
-        library = self.libraries.setdefault(name, {})
-        taken = sorted(set(library) & set(functions))
-        if taken:
-            raise ValueError(f"{name}.{taken[0]} is registered already")
-        library.update(functions)
-
-    def find(self, path: Sequence[str]) -> Function | None:
-        if len(path) != 2:
-            return None
-        return self.libraries.get(path[0], {}).get(path[1])
-
-    @property
-    def names(self) -> list[str]:
-        return [f"{library}.{name}" for library, all in self.libraries.items() for name in all]
 
 
 def scalar_tree(type: Type) -> Node:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from compiler.apas.expressions import Expression, Partial, Place, Step
+from compiler.apas.streams import Matching, WindowFunction
 from compiler.apas.tree import FIRST_ID, Path
 from compiler.apas.types import Type
 
@@ -80,6 +82,37 @@ class SetEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """A window of a library: it says the new lifetime of every tuple. An argument is a filter of one
+    condition, the value; `shown` is the call."""
+
+    edge: Edge
+    function: WindowFunction
+    shown: str
+    constants: tuple[tuple[str, Any], ...]
+    arguments: tuple[Filter, ...]
+    types: tuple[Type, ...]
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return (self.edge,)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A library's index finds the pairs of a join: what it takes of the left and of the right, and
+    the types of that; `place` is 0 where its first values are the left side's, 1 where the right's."""
+
+    function: Matching
+    name: str
+    left: tuple[Filter, ...]
+    right: tuple[Filter, ...]
+    place: int
+    types: tuple[tuple[Type, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Merge:
     """A union."""
 
@@ -122,6 +155,7 @@ class Join:
     residual: Filter
     map: Map | None
     leaves: tuple[Leaf, ...]
+    index: Matched | None = None
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -145,7 +179,7 @@ class Aggregate:
         return (self.side.edge,)
 
 
-Node = Source | SetEnd | Merge | Select | Join | Aggregate
+Node = Source | SetEnd | Lifetimes | Merge | Select | Join | Aggregate
 
 
 @dataclass(frozen=True, slots=True)

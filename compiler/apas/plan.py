@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from compiler.apas import expressions as x
 from compiler.apas import network as n
 from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
-from compiler.apas.analyse import Analysed, Input, Subquery
+from compiler.apas.analyse import Analysed, Applied, Input, Subquery
+from compiler.apas.streams import Matching
 from compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
 from compiler.apas.types import BOOLEAN, DATETIME, Type
 
@@ -56,8 +57,8 @@ def _needs(analysed: Analysed) -> tuple[list[_Need], dict[str, set[Path]]]:
 
     def demand(one: Input, paths: set[Path]) -> None:
         paths = set(paths)
-        if one.window is not None and one.window.key:
-            paths.add(one.window.key)
+        if one.window is not None:
+            paths |= one.window.reads
         paths -= set(TIMES)
         for part, under in one.parts:
             demand(part, {(*under, *path) for path in paths})
@@ -124,16 +125,20 @@ class _Planner:
 
     def _input(self, one: Input, paths: set[Path]) -> _Stream:
         """The input's own nodes, with its union and window."""
-        if one.window is not None and one.window.key:
-            paths = paths | {one.window.key}
-        stream = self._stream(one, paths - set(TIMES))
+        if one.window is not None:
+            paths = paths | one.window.reads
+        paths = paths - set(TIMES)  # whoever reads the times of this input reads the new ones
+        stream = self._stream(one, paths)
         window = one.window
         if window is None or window.kind == "table":
             return stream
-        size = {"range": window.size, "now": 1, "unbounded": None}[window.kind]
         carried = _in_order(one.tree, paths)
         edge = self._edge(stream, carried)
         leaves = self._leaves(edge.columns, edge.node)
+        if window.applied is not None:
+            made = _lifetimes(one, window.applied, edge, carried, leaves)
+            return _at(self._add(made, f"window {window} of {one.name}"), carried)
+        size = {"range": window.size, "now": 1, "unbounded": None}[window.kind]
         node = self._add(n.SetEnd(edge, size, leaves), f"window {window} of {one.name}")
         return _at(node, carried)
 
@@ -250,8 +255,9 @@ class _Planner:
                 (_filter([a], left[1], scratch), _filter([b], right[1], scratch)) for a, b in terms
             )
             rest = _filter(residual, reads, scratch)
+            index = _index(residual, left, right, scratch)
             node = self._add(
-                n.Join(left[0], right[0], equal, rest, map, leaves),
+                n.Join(left[0], right[0], equal, rest, map, leaves, index),
                 f"join {', '.join(each.name for each in subquery.inputs if each.name in have)}",
             )
             if not last or subquery.partials:
@@ -314,6 +320,51 @@ def _terms(
                 continue
         residual.append(condition)
     return terms, residual
+
+
+def _index(
+    conditions: list[x.Expression],
+    left: tuple[n.Side, dict[x.Place, int]],
+    right: tuple[n.Side, dict[x.Place, int]],
+    scratch: Layout,
+) -> n.Matched | None:
+    """The first condition a library's index serves, if its two groups of arguments are of the two
+    sides."""
+    names = ({name for name, _ in left[1]}, {name for name, _ in right[1]})
+    for e in conditions:
+        if not isinstance(e, x.Invoke) or not isinstance(e.bound.function, Matching) or e.before:
+            continue
+        first = e.bound.function.sides[0]
+        groups = (e.arguments[:first], e.arguments[first:])
+        of = tuple({name for name, _ in x.read_by(*group)} for group in groups)
+        for mine, place in ((names, 0), (names[::-1], 1)):
+            if of[0] and of[1] and of[0] <= mine[0] and of[1] <= mine[1]:
+                sides = (left, right) if place == 0 else (right, left)
+                arguments = tuple(
+                    tuple(_filter([a], side[1], scratch) for a in group)
+                    for side, group in zip(sides, groups, strict=True)
+                )
+                return n.Matched(
+                    e.bound.function,
+                    e.name,
+                    arguments[place],
+                    arguments[1 - place],
+                    place,
+                    tuple(tuple(a.type for a in groups[side ^ place]) for side in (0, 1)),
+                )
+    return None
+
+
+def _lifetimes(
+    one: Input, applied: Applied, edge: n.Edge, carried: list[Path], leaves: tuple[n.Leaf, ...]
+) -> n.Lifetimes:
+    reads = {(one.name, path): at for path, at in _at(0, carried).at.items()}
+    scratch = laid_out(applied.scratch)
+    arguments = tuple(_filter([a], reads, scratch) for a in applied.arguments)
+    types = tuple(a.type for a in applied.arguments)
+    return n.Lifetimes(
+        edge, applied.function, str(applied), applied.constants, arguments, types, leaves
+    )
 
 
 def _streams(e: x.Expression, names: Iterable[str]) -> set[str]:

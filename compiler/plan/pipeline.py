@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from compiler.apas.libraries import Libraries
 from compiler.catalogue import Stream
 from compiler.errors import CompileError, Problem, Problems, Source, Span
 from compiler.pattern.bind import ParameterValue
@@ -43,6 +44,7 @@ class Options:
     max_terms: int = DEFAULT_MAX_TERMS
     statistics: Statistics = field(default_factory=Statistics)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)  # of patterns
+    libraries: Libraries = field(default_factory=Libraries)  # of APAS queries
     bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
 
 
@@ -92,7 +94,11 @@ def _front_end(c: Compilation) -> Compilation:
     problems = Problems()
     statements = parse(c.source, problems)
     analysis = Analysis(
-        c.source, problems, parameters=c.options.parameters, bounded=c.options.bounded
+        c.source,
+        problems,
+        parameters=c.options.parameters,
+        bounded=c.options.bounded,
+        libraries=c.options.libraries,
     )
     program = analysis.run(statements)
     problems.raise_any(c.source)

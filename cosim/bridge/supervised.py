@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from compiler.apas.libraries import Libraries
 from compiler.apas.tree import Node, to_lists
 from compiler.errors import CompileError, Problem, Source
 from cosim.bridge import protocol as p
@@ -61,12 +62,18 @@ def source_address(text: str) -> Address:
 
 
 class Supervised:
-    """`note` is told of what sources do, for a log; safe to use from several threads."""
+    """`note` is called with what sources do, for a log; `libraries` are those queries may call. Safe
+    to use from several threads."""
 
-    def __init__(self, limits: Limits = USUAL, note: Note | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits = USUAL,
+        note: Note | None = None,
+        libraries: Libraries | None = None,
+    ) -> None:
         self.limits = limits
         self.feed = Feed(note=self._noted, newcomers=limits.sources)
-        self.supervisor = Supervisor(self.feed)
+        self.supervisor = Supervisor(self.feed, libraries)
         self.tails: dict[str, Tail] = {}
         self.events: Counter[str] = Counter()
         self._note: Note = note or (lambda event, detail: None)

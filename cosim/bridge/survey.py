@@ -102,6 +102,7 @@ def survey(disk: Disk, folder: Path) -> Survey:
     found.marked = MARK in names and _read_mark(disk, folder)
     if not numbers:
         _without_log(found, names, staged)
+        _read_parts(disk, found, staged)
         return found
     found.generation = max(numbers)
     if not found.marked:

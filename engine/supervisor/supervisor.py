@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.functions import Libraries
+from compiler.apas.libraries import Libraries
 from compiler.apas.tree import Node
 from compiler.errors import CompileError
 from engine.supervisor.history import Event, History

@@ -7,9 +7,15 @@ added to or withdrawn from which interval, and `reorganise`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
+
+from compiler.apas.streams import JoinIndex
+from compiler.apas.types import Type
+from engine.temporal import library
 
 Values = tuple[Any, ...]
 
@@ -20,12 +26,13 @@ class BadKey(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A stored element; `term` is what a join compares of it."""
+    """A stored element; `term` is what a join compares of it, `indexed` what its index reads."""
 
     ts: int
     te: int
     values: Values
     term: Values = ()
+    indexed: Values = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,39 @@ class Listener(Protocol):
     def reorganised(self, now: int) -> None: ...
 
 
+class Served:
+    """A library's index over the rows of a collection. Each storing gets a number of its own, so that
+    numbers rise in the order of the collection."""
+
+    def __init__(self, shown: str, index: JoinIndex, types: Sequence[Type]) -> None:
+        self.shown, self.index, self.types = shown, index, types
+        self.next = 0
+        self.number: dict[int, int] = {}  # by id
+        self.rows: dict[int, Row] = {}  # by number
+
+    def stored(self, id: int, row: Row) -> None:
+        number = np.array([self.next])
+        with library.calling(self.shown):
+            self.index.insert(number, *library.columns(row.indexed, self.types))
+        self.number[id], self.rows[self.next] = self.next, row
+        self.next += 1
+
+    def dropped(self, id: int) -> None:
+        number = self.number.pop(id, None)
+        if number is None:
+            return  # the index failed when it was stored
+        del self.rows[number]
+        with library.calling(self.shown):
+            self.index.delete(np.array([number]))
+
+    def candidates(self, values: Values, types: Sequence[Type]) -> list[Row]:
+        columns = library.columns(values, types)
+        numbers = library.candidates(self.shown, self.index, columns)[1]
+        return [
+            self.rows[number] for number in sorted(set(numbers.tolist())) if number in self.rows
+        ]
+
+
 class Collection:
     """Base: rows by id in key order, an expiry heap with lazy deletion, listeners, and the rows
     by term for a join."""
@@ -53,6 +93,7 @@ class Collection:
         self.listeners: list[Listener] = []
         self.by_term: dict[Values, dict[int, Row]] = {}
         self._expiry: list[tuple[int, int]] = []
+        self.served: Served | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -86,6 +127,14 @@ class Collection:
         for listener in self.listeners:
             listener.reorganised(now)
 
+    def save(self) -> Any:
+        """Its state, for a snapshot: rows by id, in order."""
+        return dict(self.rows)
+
+    def load(self, saved: Any) -> None:
+        for id, row in saved.items():
+            self._store(id, row)
+
     def clear(self) -> None:
         self.rows.clear()
         self.by_term.clear()
@@ -96,6 +145,8 @@ class Collection:
         self.rows[id] = row
         self.by_term.setdefault(row.term, {})[id] = row
         heapq.heappush(self._expiry, (row.te, id))
+        if self.served is not None:
+            self.served.stored(id, row)
 
     def _drop(self, id: int) -> Row | None:
         row = self.rows.pop(id, None)
@@ -104,6 +155,8 @@ class Collection:
             del same[id]
             if not same:
                 del self.by_term[row.term]
+            if self.served is not None:
+                self.served.dropped(id)
         return row
 
     def _tell(self, event: str, *changes: Change) -> None:
@@ -123,6 +176,13 @@ class TimeCollection(Collection):
         self._next += 1
         self._tell("insert", Change(1, row, row.ts, row.te))
 
+    def save(self) -> Any:
+        return (super().save(), self._next)
+
+    def load(self, saved: Any) -> None:
+        rows, self._next = saved
+        super().load(rows)
+
 
 class TableCollection(Collection):
     """Rows by an INTEGER key, at a place of the values. A later row of a key replaces it; key -id
@@ -132,6 +192,13 @@ class TableCollection(Collection):
         super().__init__()
         self.key = key
         self.unknown_deletes = 0
+
+    def save(self) -> Any:
+        return (super().save(), self.unknown_deletes)
+
+    def load(self, saved: Any) -> None:
+        rows, self.unknown_deletes = saved
+        super().load(rows)
 
     def key_of(self, values: Values) -> int:
         key: int = values[self.key]
@@ -164,7 +231,7 @@ class TableCollection(Collection):
         if old is None:
             self.unknown_deletes += 1
             return
-        self._store(key, Row(row.ts, row.te, old.values, old.term))
+        self._store(key, replace(old, ts=row.ts, te=row.te))
         if row.te < old.te:
             self._tell("delete", Change(-1, old, row.te, old.te))
         elif row.te > old.te:

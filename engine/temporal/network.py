@@ -19,7 +19,16 @@ from compiler.apas.types import Type
 from engine.temporal.aggregates.choose import choose
 from engine.temporal.aggregates.index import Index, ListIndex
 from engine.temporal.elements import STOP, Element, Kind, header
-from engine.temporal.operators import Aggregate, Join, Merge, Operator, Profile, Select, SetEnd
+from engine.temporal.operators import (
+    Aggregate,
+    Join,
+    Lifetimes,
+    Merge,
+    Operator,
+    Profile,
+    Select,
+    SetEnd,
+)
 from engine.temporal.schedule import SCHEDULERS, Halted
 
 Sink = Callable[[Element], None]
@@ -191,6 +200,8 @@ class Network:
                 return SourceNode(node, number, p, self)
             case n.SetEnd():
                 return SetEnd(node, number, p, fault)
+            case n.Lifetimes():
+                return Lifetimes(node, number, p, fault)
             case n.Merge():
                 return Merge(node, number, p, fault)
             case n.Select():

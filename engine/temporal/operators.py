@@ -12,14 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from compiler.apas import network as n
-from engine.temporal import compute
+from compiler.apas.streams import Lifetimes as Found
+from engine.temporal import compute, library
 from engine.temporal.aggregates.index import Index
 from engine.temporal.collection import (
     BadKey,
     Change,
     Collection,
     Row,
+    Served,
     TableCollection,
     TimeCollection,
 )
@@ -93,6 +97,25 @@ class Operator:
         self.finish()
         self.emit(STOP)
 
+    # --- snapshots ------------------------------------------------------------
+
+    def save(self) -> Any:
+        """What it remembers, in what `saving` takes."""
+        return (self.sync.save(), self.last, self.skipped, self.bad_keys, self.remembered())
+
+    def load(self, saved: Any) -> None:
+        """Goes on from what was remembered."""
+        sync, self.last, self.skipped, self.bad_keys, inside = saved
+        self.sync.load(sync)
+        self.recall(inside)
+
+    def remembered(self) -> Any:
+        """What the algebra keeps."""
+        return None
+
+    def recall(self, saved: Any) -> None:
+        """There is nothing to."""
+
     # --- for the nodes --------------------------------------------------------
 
     def algebra(self, source: int, x: Element) -> None:
@@ -137,6 +160,93 @@ class SetEnd(Operator):
     def algebra(self, source: int, x: Element) -> None:
         te = FOREVER if self.size is None else later(x.ts, self.size)
         self.send(x.ts, te, x.values)
+
+
+class Lifetimes(Operator):
+    """A window of a library. Tuples wait until it knows their lifetimes, then in an order buffer
+    until nothing that begins earlier can come."""
+
+    derives = True
+
+    def __init__(self, node: n.Lifetimes, number: int, profile: Profile, fault: OnFault) -> None:
+        super().__init__(number, 1, profile, fault)
+        self.shown, self.types = node.shown, node.types
+        self.take = compute.values(node.arguments)
+        with library.calling(node.shown):
+            self.window = node.function.open(**dict(node.constants))
+        self.seen = 0
+        self.waiting: dict[int, Element] = {}  # by number, in the order they came
+        self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
+
+    def reorganise(self, now: int) -> None:
+        try:
+            with library.calling(self.shown):
+                found = self.window.advance(now)
+            self._decide(found)
+        except Exception as error:
+            self._failed(boundary(now), error)
+        self._flush(self._floor(now))
+
+    def algebra(self, source: int, x: Element) -> None:
+        row = library.columns(self.take(array(x)), self.types)
+        ts, te = np.array([x.ts]), np.array([x.te])
+        with library.calling(self.shown):
+            found = self.window.push(self.seen, ts, te, *row)
+        self.waiting[self.seen] = x
+        self.seen += 1
+        self._decide(found)
+        self._flush(self._floor(x.ts))
+
+    def finish(self) -> None:
+        try:
+            with library.calling(self.shown):
+                found = self.window.finish()
+            self._decide(found)
+        except Exception as error:
+            self._failed(STOP, error)
+        for x in self.waiting.values():
+            self._failed(x, library.LibraryFailed(f"{self.shown}: no lifetime at the end"))
+        self._flush(None)
+
+    def remembered(self) -> Any:
+        with library.calling(self.shown):
+            return (self.window.save(), self.seen, self.waiting, self.buffer)
+
+    def recall(self, saved: Any) -> None:
+        window, self.seen, self.waiting, self.buffer = saved
+        with library.calling(self.shown):
+            self.window.load(window)
+
+    def close(self) -> None:
+        super().close()
+        self.waiting.clear()
+        self.buffer.clear()
+
+    def _decide(self, found: Found) -> None:
+        for number, ts, te in zip(
+            *(each.tolist() for each in library.lifetimes(self.shown, found)), strict=True
+        ):
+            x = self.waiting.pop(number, None)
+            if x is None:
+                message = f"{self.shown}: tuple {number} is unknown or has a lifetime already"
+                raise library.LibraryFailed(message)
+            wrong = library.wrong_lifetime(self.shown, x.ts, ts, te)
+            if wrong is not None:
+                self._failed(x, library.LibraryFailed(wrong))
+            else:
+                heapq.heappush(self.buffer, (ts, te, number, x.values))
+
+    def _floor(self, now: int) -> int:
+        """Nothing that is not in the buffer begins before."""
+        return min(now, next((x.ts for x in self.waiting.values()), now))
+
+    def _flush(self, floor: int | None) -> None:
+        while self.buffer and (floor is None or self.buffer[0][0] < floor):
+            ts, te, _, values = heapq.heappop(self.buffer)
+            self.send(ts, te, values)
+
+    def _boundary(self, t: int) -> None:
+        super()._boundary(self._floor(t))
 
 
 class Merge(Operator):
@@ -202,6 +312,15 @@ class Join(Operator):
         self.map = compute.mapper(node.map) if node.map is not None else _whole
         self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
         self.pushed = 0
+        self.index = node.index if not profile.reference else None
+        self.indexed = (compute.values(()), compute.values(()))
+        if self.index is not None:
+            made = self.index
+            self.indexed = (compute.values(made.left), compute.values(made.right))
+            for side, collection in enumerate(self.collections):
+                with library.calling(made.name):
+                    index = made.function.index(side ^ made.place)
+                collection.served = Served(made.name, index, made.types[side])
 
     def reorganise(self, now: int) -> None:
         self._flush(now)
@@ -212,11 +331,13 @@ class Join(Operator):
         inp, collection = array(x), self.collections[source]
         keyed = isinstance(collection, TableCollection) and collection.key_of(x.values) < 0
         holds = keyed or self.guards[source](inp)
-        term = self.terms[source](inp) if holds and not keyed else ()
-        inserted = _put(collection, x, holds, lambda: Row(x.ts, x.te, x.values, term))
+        reads = holds and not keyed
+        term = self.terms[source](inp) if reads else ()
+        indexed = self.indexed[source](inp) if reads else ()
+        inserted = _put(collection, x, holds, lambda: Row(x.ts, x.te, x.values, term, indexed))
         if not inserted or x.instant:
             return
-        for y in self._candidates(1 - source, term):
+        for y in self._candidates(1 - source, term, indexed):
             left, right = (x.values, y.values) if source == 0 else (y.values, x.values)
             pair = (x.ts, min(x.te, y.te), *left, *right)
             try:
@@ -234,26 +355,38 @@ class Join(Operator):
     def tables(self) -> list[TableCollection]:
         return [c for c in self.collections if isinstance(c, TableCollection)]
 
+    def remembered(self) -> Any:
+        return ([each.save() for each in self.collections], self.buffer, self.pushed)
+
+    def recall(self, saved: Any) -> None:
+        collections, self.buffer, self.pushed = saved
+        for collection, each in zip(self.collections, collections, strict=True):
+            collection.load(each)
+
     def close(self) -> None:
         super().close()
         self.buffer.clear()
         for collection in self.collections:
             collection.clear()
 
-    def _candidates(self, side: int, term: tuple[Any, ...]) -> list[Row]:
+    def _candidates(self, side: int, term: tuple[Any, ...], indexed: tuple[Any, ...]) -> list[Row]:
         collection = self.collections[side]
+        if self.index is not None and collection.served is not None:
+            found = collection.served.candidates(indexed, self.index.types[1 - side])
+            return [y for y in found if _equal(y.term, term)]
         if self.profile.reference:
-            return [
-                y
-                for y in collection.scan()
-                if all(a == b for a, b in zip(y.term, term, strict=True))
-            ]
+            return [y for y in collection.scan() if _equal(y.term, term)]
         return collection.candidates(term)
 
     def _flush(self, now: int | None) -> None:
         while self.buffer and (now is None or self.buffer[0][0] < now):
             ts, te, _, values = heapq.heappop(self.buffer)
             self.send(ts, te, values)
+
+
+def _equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Value by value: NaN equals nothing, not even itself."""
+    return all(a == b for a, b in zip(one, other, strict=True))
 
 
 def _whole(pair: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -317,6 +450,15 @@ class Aggregate(Operator):
         if holds and isinstance(key, int) and key > 0:
             self.take(inp)  # one that has no value is not stored
         _put(self.table, x, holds, lambda: Row(x.ts, x.te, x.values))
+
+    def remembered(self) -> Any:
+        return (self.index.save(), None if self.table is None else self.table.save())
+
+    def recall(self, saved: Any) -> None:
+        index, table = saved
+        self.index.load(index)
+        if self.table is not None:
+            self.table.load(table)
 
     def close(self) -> None:
         super().close()

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from compiler.apas.compile import Compiled, compile_query
 from compiler.apas.explain import explain
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import Node
 from compiler.errors import CompileError
@@ -18,6 +19,7 @@ from seustream.commands.common import keep_apart, read_text, table
 from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.intervals import read_intervals, read_schema, result_schema
+from seustream.libraries import load_libraries
 from seustream.progress import Progress
 from seustream.writing import OutputSet
 
@@ -41,14 +43,15 @@ def run_apas(arguments: argparse.Namespace) -> int:
         )
     paths = _inputs(arguments.input)
     found = {name: read_intervals(path, name) for name, path in paths.items()}
-    c = _compile(arguments.file, {name: tree for name, (tree, _) in found.items()})
+    trees = {name: tree for name, (tree, _) in found.items()}
+    c = _compile(arguments.file, trees, load_libraries(arguments.library))
     unused = sorted(set(paths) - set(c.network.sources))
     for name in unused:
         print(f"warning: the query does not read stream {name}", file=sys.stderr)
     name = c.tree.label
     schemas = {name: result_schema(c.tree)}
     _check_places(arguments, name, paths)
-    run = ColumnarRun(c, {name: tree for name, (tree, _) in found.items()})
+    run = ColumnarRun(c, trees)
     total = sum(found[stream][1].num_rows for stream in c.network.sources)
     with (
         OutputSet(arguments.output, arguments.format, schemas) as outputs,
@@ -73,20 +76,21 @@ def explain_apas(arguments: argparse.Namespace) -> int:
     if arguments.stage is not None or arguments.query is not None:
         raise UserError(["--stage and --query are for X-SQL"], hint="an APAS query is shown whole")
     paths = _inputs(arguments.input)
-    c = _compile(arguments.file, {name: read_schema(path, name) for name, path in paths.items()})
+    trees = {name: read_schema(path, name) for name, path in paths.items()}
+    c = _compile(arguments.file, trees, load_libraries(arguments.library))
     shown = explain(c, arguments.format)
     if arguments.output is None:
         print(shown)
     else:
-        keep_apart([arguments.output], [arguments.file, *paths.values()])
+        keep_apart([arguments.output], [arguments.file, *arguments.library, *paths.values()])
         write_all(arguments.output.parent, {arguments.output.name: (shown + "\n").encode()})
     return 0
 
 
-def _compile(file: Path, trees: dict[str, Node]) -> Compiled:
+def _compile(file: Path, trees: dict[str, Node], libraries: Libraries) -> Compiled:
     schemas = {name: Schema(tree) for name, tree in trees.items()}
     try:
-        c = compile_query(read_text(file), schemas, NAME, file=str(file))
+        c = compile_query(read_text(file), schemas, NAME, libraries, str(file))
     except CompileError as error:
         missing = sorted(
             problem.message.split()[-1]
@@ -132,7 +136,7 @@ def _check_places(arguments: argparse.Namespace, name: str, inputs: dict[str, Pa
                 hint="give --late another folder",
             )
         outputs += late
-    keep_apart(outputs, [arguments.file, *inputs.values()])
+    keep_apart(outputs, [arguments.file, *arguments.library, *inputs.values()])
 
 
 def _write_rejected(arguments: argparse.Namespace, rejected: dict[str, list[pa.Table]]) -> None:

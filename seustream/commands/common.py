@@ -16,6 +16,7 @@ from compiler.plan.statistics import Statistics, StatisticsError
 from engine.pattern.explain import as_text
 from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.errors import UserError
+from seustream.libraries import add_library_argument, load_libraries
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="the value of :NAME in a pattern, a number or a text; once for each",
     )
+    add_library_argument(parser)
 
 
 def parameters(given: Iterable[str]) -> dict[str, ParameterValue]:
@@ -99,6 +101,7 @@ def compile_file(
         arguments.max_terms,
         statistics,
         parameters(arguments.param),
+        load_libraries(arguments.library),
         bounded,
     )
     text = read_text(arguments.file)
@@ -133,7 +136,7 @@ def require_queries(c: Compilation) -> None:
 
 def input_files(arguments: argparse.Namespace) -> list[Path]:
     """The files a compilation reads."""
-    given = [arguments.file, arguments.statistics]
+    given = [arguments.file, arguments.statistics, *arguments.library]
     if arguments.config not in CONFIGURATIONS:
         given.append(Path(arguments.config))
     return [path for path in given if path is not None]

@@ -15,8 +15,8 @@ Other keys:
 - `params: y = 38` gives the parameters of `:y` their values.
 - `value: ~1.41` is met within four units of the last place: what a mathematical library computes.
 - `fault: division by zero @ 1:3` is a fault that is counted, with a part of its reason and the line
-  and column, from 1, of the faulting operator's or function's own token in the expression; ` (2)`
-  after it says in how many rows, if not in one. Several faults have a line each. A case with a fault
+  and column, from 1, of the faulting operator's sign or the function's name in the expression, or of
+  where a cast or LIKE begins; ` (2)` after it says in how many rows, if not in one. Several faults have a line each. A case with a fault
   and without `value:` has the value NULL.
 - `error: text` is a case that is refused when it is bound: the text, in any case of letters, is a
   part of the message or its hint.

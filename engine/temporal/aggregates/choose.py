@@ -17,10 +17,14 @@ def choose(
     gap: Values | None = None,
 ) -> Index:
     """The list for keyed streams, for aggregates that cannot merge and where gaps are told; else a
-    structure for each aggregate. `in_order` says that te never falls."""
-    if deletes or gap is not None or not all(f.merges for f in functions):
+    structure for each aggregate, its own if a library gives one. `in_order` says that te never falls."""
+    own = [function.index() for function in functions]
+    able = all(f.merges or index is not None for f, index in zip(functions, own, strict=True))
+    if deletes or gap is not None or not able:
         return ListIndex(functions, gap)
-    return SuffixIndex([_live(function, in_order) for function in functions])
+    return SuffixIndex(
+        [index or _live(f, in_order) for f, index in zip(functions, own, strict=True)]
+    )
 
 
 def _live(function: Aggregate, in_order: bool) -> Live:

@@ -26,6 +26,12 @@ class Index(Protocol):
     def change(self, v: tuple[Values, ...], s: int, e: int, sign: int = 1) -> None:
         """Adds (or with sign -1 withdraws) a tuple on [s, e): what each partial takes of it."""
 
+    def save(self) -> Any:
+        """Its state, for a snapshot."""
+
+    def load(self, saved: Any) -> None:
+        """Goes on from a state."""
+
 
 def merged(results: list[Result]) -> list[Result]:
     """Touching neighbours with equal values joined."""
@@ -122,6 +128,12 @@ class ListIndex:
         if cur < e:
             new.append(self._gap(cur, e, v, sign))
         self.pieces[first:last] = new
+
+    def save(self) -> Any:
+        return (self.pieces, self.told)
+
+    def load(self, saved: Any) -> None:
+        self.pieces, self.told = saved
 
     def _gap(self, start: int, end: int, v: tuple[Values, ...], sign: int) -> Piece:
         if sign < 0:

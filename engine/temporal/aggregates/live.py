@@ -11,12 +11,16 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from compiler.apas.functions import Aggregate, Greatest
+from compiler.apas.functions import Aggregate, Greatest, Saved
 
 Values = tuple[Any, ...]
 
 
 class Live(Protocol):
+    def save(self) -> Any: ...
+
+    def load(self, saved: Any) -> None: ...
+
     def add(self, te: int, v: Values) -> None: ...
 
     def expire(self, te: int) -> None:
@@ -25,9 +29,11 @@ class Live(Protocol):
     def final(self) -> Values: ...
 
 
-class RunningTotal:
+class RunningTotal(Saved):
     """count, sum, avg: the total of all, and what each te takes away. DOUBLE totals are
     compensated, and begin anew whenever nothing lives. O(1) beside the caller's heap."""
+
+    fixed = frozenset({"function"})
 
     def __init__(self, function: Aggregate) -> None:
         self.function = function
@@ -81,8 +87,10 @@ class RunningTotal:
         return after
 
 
-class Staircase:
+class Staircase(Saved):
     """min, max: values by te, strictly worsening. A new tuple removes those it dominates."""
+
+    fixed = frozenset({"function", "better"})
 
     def __init__(self, function: Aggregate) -> None:
         self.function = function
@@ -117,8 +125,10 @@ class Staircase:
         return self.function.final(self.values[self.first])
 
 
-class TwoStacks:
+class TwoStacks(Saved):
     """Any `merge`, where te never falls: a queue whose aggregate is at hand. Amortised O(1)."""
+
+    fixed = frozenset({"function"})
 
     def __init__(self, function: Aggregate) -> None:
         self.function = function
@@ -160,9 +170,11 @@ class TwoStacks:
         return self.function.final(both)
 
 
-class MergeHeap:
+class MergeHeap(Saved):
     """Any `merge`, any te: a heap on te whose every node has the merged state of all below it.
     Adding and expiring mend the paths that changed, O(log k) merges."""
+
+    fixed = frozenset({"function"})
 
     def __init__(self, function: Aggregate) -> None:
         self.function = function
@@ -228,7 +240,7 @@ class MergeHeap:
             self._mend(at)
 
 
-class Ends:
+class Ends(Saved):
     """When something ends, and how many tuples then: a heap of distinct te."""
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from engine.temporal.aggregates.index import Result, Values, merged
 from engine.temporal.aggregates.live import Ends, Live, RunningTotal
@@ -43,6 +44,15 @@ class SuffixIndex:
         self.ends.add(e)
         for part, each in zip(self.parts, v, strict=True):
             part.add(e, each)
+
+    def save(self) -> Any:
+        return (self.ends.save(), self.start, [part.save() for part in self.parts])
+
+    def load(self, saved: Any) -> None:
+        ends, self.start, parts = saved
+        self.ends.load(ends)
+        for part, each in zip(self.parts, parts, strict=True):
+            part.load(each)
 
     def _final(self) -> Values:
         return tuple(value for part in self.parts for value in part.final())

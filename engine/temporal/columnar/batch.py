@@ -7,11 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from compiler.apas.network import Leaf
-from engine.temporal.columnar.evaluate import DTYPES, Column
+from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from engine.temporal.columnar.evaluate import Column
+from engine.temporal.library import DTYPES
 
 Ints = npt.NDArray[np.int64]
+
+ARROW: dict[Type, pa.DataType] = {
+    INTEGER: pa.int64(),
+    DOUBLE: pa.float64(),
+    STRING: pa.string(),
+    BOOLEAN: pa.bool_(),
+    DATETIME: pa.timestamp("ms"),
+}
+"""Leaves outside, as columns of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +34,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    @classmethod
+    def of(cls, array: Sequence[Column]) -> Batch:
+        ts, te, *columns = array
+        return cls(ts, te, tuple(columns))
 
     @property
     def array(self) -> tuple[Column, ...]:

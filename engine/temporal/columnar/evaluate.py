@@ -16,19 +16,13 @@ import numpy.typing as npt
 from compiler.apas import expressions as x
 from compiler.apas import network as n
 from compiler.apas.functions import Scalar
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.apas.types import BOOLEAN, INTEGER, STRING, Type
 from compiler.apas.values import NoValue, cast, operation
+from engine.temporal.library import DTYPES, calling
 
 Column = npt.NDArray[Any]
 Columns = Sequence[Column]
 
-DTYPES: dict[Type, Any] = {
-    INTEGER: np.int64,
-    DATETIME: np.int64,
-    DOUBLE: np.float64,
-    BOOLEAN: np.bool_,
-    STRING: np.object_,
-}
 _SIGN = np.int64(-(2**63))
 
 
@@ -52,7 +46,7 @@ class Evaluator:
                 return self._operate(e)
             case x.Invoke():
                 self.steps(e.before)
-                return self._call(e.bound.function, e.arguments, [e.type])[0]
+                return self._call(e.name, e.bound.function, e.arguments, [e.type])[0]
 
     def steps(self, steps: Sequence[x.Step]) -> None:
         for step in steps:
@@ -60,16 +54,22 @@ class Evaluator:
                 self.out[self.frame.writes[step.place]] = self.value(step.value)
                 continue
             self.steps(step.before)
-            found = self._call(step.bound.function, step.arguments, step.bound.result.types)
+            types = step.bound.result.types
+            found = self._call(step.name, step.bound.function, step.arguments, types)
             for path, column in zip(step.paths, found, strict=True):
                 self.out[self.frame.writes[step.structure, path]] = column
 
     def _call(
-        self, function: object, arguments: Sequence[x.Expression], types: Sequence[Type]
+        self,
+        name: str,
+        function: object,
+        arguments: Sequence[x.Expression],
+        types: Sequence[Type],
     ) -> list[Column]:
         assert isinstance(function, Scalar)
         values = [self.value(argument).tolist() for argument in arguments]
-        rows = [function.call(row) for row in zip(*values, strict=True)]
+        with calling(name):
+            rows = [function.call(row) for row in zip(*values, strict=True)]
         return [np.array([row[i] for row in rows], DTYPES[type]) for i, type in enumerate(types)]
 
     def _operate(self, e: x.Operate) -> Column:

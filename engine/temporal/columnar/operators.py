@@ -10,18 +10,23 @@ of the operators tuple at a time without derived boundaries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from compiler.apas import network as n
+from compiler.apas.expressions import Partial
+from compiler.apas.functions import Aggregate as AggregateFunction
 from compiler.apas.functions import Average, Count, Greatest, Least, Sum
+from compiler.apas.streams import JoinIndex
 from compiler.apas.values import NoValue
+from engine.temporal import library
 from engine.temporal.columnar import spans
 from engine.temporal.columnar.batch import Batch, concatenated, empty
 from engine.temporal.columnar.evaluate import Column, Evaluator, holds, mapped
 from engine.temporal.elements import EARLIEST, FOREVER
+from engine.temporal.library import DTYPES
 
 Ints = npt.NDArray[np.int64]
 Output = tuple[Batch, int]
@@ -31,8 +36,24 @@ class Operator(Protocol):
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
         """`last` says that nothing comes any more; `bound` is then past all time."""
 
+    def save(self) -> Any:
+        """What it remembers between two calls, in what `saving` takes."""
 
-class SetEnd:
+    def load(self, saved: Any) -> None:
+        """Goes on from what was remembered."""
+
+
+class Stateless:
+    """Remembers nothing."""
+
+    def save(self) -> Any:
+        return None
+
+    def load(self, saved: Any) -> None:
+        """There is nothing to."""
+
+
+class SetEnd(Stateless):
     """te := ts + size, as far as there is time."""
 
     def __init__(self, node: n.SetEnd) -> None:
@@ -48,7 +69,7 @@ class SetEnd:
         return Batch(x.ts, te, x.columns), bound
 
 
-class Merge:
+class Merge(Stateless):
     """The order (ts, te, input, arrival)."""
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
@@ -56,7 +77,7 @@ class Merge:
         return both.take(np.lexsort((both.te, both.ts))), bound
 
 
-class Select:
+class Select(Stateless):
     def __init__(self, node: n.Select) -> None:
         self.filter, self.map = node.filter, node.map
 
@@ -79,6 +100,12 @@ class Join:
         self.stored: list[Batch] | None = None
         self.order: list[Ints] = [np.empty(0, np.int64), np.empty(0, np.int64)]
         self.arrived = 0
+        self.indexes: list[JoinIndex] = []
+        if node.index is not None:
+            with library.calling(node.index.name):
+                self.indexes = [
+                    node.index.function.index(side ^ node.index.place) for side in (0, 1)
+                ]
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
         # The place of every row in the synchronised order: it says which of a pair came last.
@@ -97,7 +124,10 @@ class Join:
             sides.append(concatenated([old[i], x.take(kept)]))
             orders.append(np.concatenate((self.order[i], mine[kept])))
             fresh.append(len(old[i]))
-        left, right = self._pairs(sides, fresh)
+        if self.indexes:
+            left, right = self._served(sides, orders, fresh)
+        else:
+            left, right = self._pairs(sides, fresh)
         a, b = sides[0].take(left), sides[1].take(right)
         ts, te = np.maximum(a.ts, b.ts), np.minimum(a.te, b.te)
         live = np.flatnonzero(ts < te)
@@ -110,12 +140,80 @@ class Join:
         probe, stored = np.maximum(of_left, of_right), np.minimum(of_left, of_right)
         pairs = pairs.take(np.lexsort((stored, probe, pairs.te, pairs.ts)))
         stay = [np.flatnonzero(side.te > bound) for side in sides]
+        for index, side, order in zip(self.indexes, sides, orders, strict=False):
+            gone = order[side.te <= bound]
+            if len(gone):
+                with library.calling(self._index_name):
+                    index.delete(gone)
         self.stored = [side.take(kept) for side, kept in zip(sides, stay, strict=True)]
         self.order = [order[kept] for order, kept in zip(orders, stay, strict=True)]
         if self.node.map is not None:
             columns = mapped(self.node.map, pairs.array, len(pairs))
             pairs = Batch(pairs.ts, pairs.te, tuple(columns))
         return pairs, bound
+
+    def save(self) -> Any:
+        stored = None if self.stored is None else [side.array for side in self.stored]
+        return (stored, self.order, self.arrived)
+
+    def load(self, saved: Any) -> None:
+        stored, self.order, self.arrived = saved
+        self.stored = None if stored is None else [Batch.of(array) for array in stored]
+        if self.stored is not None:
+            for place, index in enumerate(self.indexes):
+                self._insert(index, self.order[place], self._indexed(place, self.stored[place]))
+
+    # --- by a library's index -------------------------------------------------
+
+    @property
+    def _index_name(self) -> str:
+        return self.node.index.name if self.node.index is not None else ""
+
+    def _served(
+        self, sides: list[Batch], orders: list[Ints], fresh: list[int]
+    ) -> tuple[Ints, Ints]:
+        """Places of pairs that may match of which one at least is new, as the index finds them."""
+        new = [side.take(slice(cut, None)) for side, cut in zip(sides, fresh, strict=True)]
+        columns = [self._indexed(place, batch) for place, batch in enumerate(new)]
+        self._insert(self.indexes[1], orders[1][fresh[1] :], columns[1])
+        at, right = self._candidates(1, orders[1], columns[0], len(new[0]))
+        other, left = self._candidates(0, orders[0], columns[1], len(new[1]))
+        self._insert(self.indexes[0], orders[0][fresh[0] :], columns[0])
+        lefts = np.concatenate((at + fresh[0], left))
+        rights = np.concatenate((right, other + fresh[1]))
+        lefts, rights = np.unique(np.stack((lefts, rights)), axis=1)
+        codes = self._codes(sides)
+        equal = np.flatnonzero((codes[0][lefts] == codes[1][rights]) & (codes[0][lefts] >= 0))
+        return lefts[equal], rights[equal]
+
+    def _indexed(self, side: int, batch: Batch) -> list[Column]:
+        assert self.node.index is not None
+        arguments = self.node.index.left if side == 0 else self.node.index.right
+        return [
+            Evaluator(each.frame, batch.array, len(batch)).value(each.conditions[0])
+            for each in arguments
+        ]
+
+    def _insert(self, index: JoinIndex, numbers: Ints, columns: list[Column]) -> None:
+        if len(numbers):
+            with library.calling(self._index_name):
+                index.insert(numbers, *columns)
+
+    def _candidates(
+        self, side: int, numbers: Ints, columns: list[Column], count: int
+    ) -> tuple[Ints, Ints]:
+        """Places of probes, and for each the place of a row of the side; what was deleted there
+        is passed over."""
+        if not count or not len(numbers):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        probes, found = library.candidates(self._index_name, self.indexes[side], columns)
+        if len(probes) and not (int(probes.min()) >= 0 and int(probes.max()) < count):
+            raise library.LibraryFailed(f"{self._index_name}: a place outside the {count} asked")
+        at = np.minimum(np.searchsorted(numbers, found), len(numbers) - 1)
+        known = np.flatnonzero(numbers[at] == found)
+        return probes[known], at[known]
+
+    # --- by sorting -----------------------------------------------------------
 
     def _pairs(self, sides: list[Batch], fresh: list[int]) -> tuple[Ints, Ints]:
         """Places of pairs with equal terms of which one at least is new, by sorting one side."""
@@ -170,14 +268,13 @@ class Aggregate:
 
     def __init__(self, node: n.Aggregate) -> None:
         self.node = node
-        self.functions = [partial.aggregate for partial in node.partials]
         self.start = EARLIEST  # of what has not been told
         self.ts = self.te = np.empty(0, np.int64)
-        self.values: list[Column | None] | None = None
+        self.values: list[list[Column]] | None = None  # what each partial takes, by leaf
 
     @classmethod
     def can(cls, node: n.Aggregate) -> bool:
-        known = all(type(p.aggregate) in cls.KNOWN for p in node.partials)
+        known = all(type(p.aggregate) in cls.KNOWN or p.aggregate.spans for p in node.partials)
         return known and node.side.key is None
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
@@ -186,16 +283,15 @@ class Aggregate:
         kept = kept[x.te[kept] > x.ts[kept]]
         fresh = x.take(kept)
         evaluator = Evaluator(self.node.frame, fresh.array, len(fresh))
-        taken: list[Column | None] = []
+        taken: list[list[Column]] = []
         for partial in self.node.partials:
             evaluator.steps(partial.before)
-            arguments = partial.arguments
-            taken.append(evaluator.value(arguments[0]) if arguments else None)
+            taken.append([evaluator.value(argument) for argument in partial.arguments])
         ts = np.concatenate((self.ts, fresh.ts))
         te = np.concatenate((self.te, fresh.te))
-        before = self.values or [None if c is None else c[:0] for c in taken]
+        before = self.values or [[column[:0] for column in each] for each in taken]
         values = [
-            None if old is None or new is None else np.concatenate((old, new))
+            [np.concatenate(both) for both in zip(old, new, strict=True)]
             for old, new in zip(before, taken, strict=True)
         ]
         now = np.unique(x.ts)
@@ -208,13 +304,19 @@ class Aggregate:
         stay = te > now[-1]
         self.start = int(now[-1])
         self.ts, self.te = ts[stay], te[stay]
-        self.values = [None if column is None else column[stay] for column in values]
+        self.values = [[column[stay] for column in each] for each in values]
         return out, self._promise(bound)
 
     def _promise(self, bound: int) -> int:
         return min(bound, self.start) if len(self.ts) else bound
 
-    def _segments(self, ts: Ints, te: Ints, values: list[Column | None], now: Ints) -> Batch:
+    def save(self) -> Any:
+        return (self.start, self.ts, self.te, self.values)
+
+    def load(self, saved: Any) -> None:
+        self.start, self.ts, self.te, self.values = saved
+
+    def _segments(self, ts: Ints, te: Ints, values: list[list[Column]], now: Ints) -> Batch:
         end = int(now[-1])
         first_start = np.maximum(ts, self.start)
         cuts = np.unique(np.concatenate((now, te[te <= end], first_start[first_start < end])))
@@ -224,8 +326,9 @@ class Aggregate:
         hi = np.maximum(np.searchsorted(cuts, np.minimum(te, end)), lo)
         live = spans.counts(lo, hi, count)
         finals = [
-            _final(function, column, lo, hi, live)
-            for function, column in zip(self.functions, values, strict=True)
+            column
+            for partial, columns in zip(self.node.partials, values, strict=True)
+            for column in _final(partial, columns, lo, hi, live)
         ]
         some = np.flatnonzero(live)
         starts, ends = cuts[some], cuts[some + 1]
@@ -244,17 +347,33 @@ class Aggregate:
         starts = starts[first]
         ends = ends[np.append(first[1:], len(some)) - 1] if len(some) else ends
         array: list[Column] = [starts, ends] + [starts] * (self.node.width - 2)
-        for (place,), column in zip(self.node.results, finals, strict=True):
+        places = [place for group in self.node.results for place in group]
+        for place, column in zip(places, finals, strict=True):
             array[place] = column[first]
         out = mapped(self.node.map, array, len(starts))
         return Batch(starts, ends, tuple(out))
 
 
-def _final(function: object, column: Column | None, lo: Ints, hi: Ints, live: Ints) -> Column:
+def _final(partial: Partial, columns: list[Column], lo: Ints, hi: Ints, live: Ints) -> list[Column]:
+    """The leaves of the result at each segment."""
+    if not partial.aggregate.spans:
+        return [_known(partial.aggregate, columns, lo, hi, live)]
+    types = partial.bound.result.types
+    with library.calling(partial.name):
+        found = partial.aggregate.over(columns, lo, hi, len(live))
+        leaves = [np.asarray(c, DTYPES[type]) for c, type in zip(found, types, strict=True)]
+    if any(column.shape != live.shape for column in leaves):
+        raise library.LibraryFailed(f"{partial.name}: want {len(live)} values in each column")
+    return leaves
+
+
+def _known(
+    function: AggregateFunction, columns: list[Column], lo: Ints, hi: Ints, live: Ints
+) -> Column:
     n = len(live)
     if isinstance(function, Count):
         return live
-    assert column is not None
+    (column,) = columns
     if isinstance(function, Average):
         return spans.sums(column, lo, hi, n) / np.maximum(live, 1)
     if isinstance(function, Sum):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,11 @@ from compiler.apas.tree import Node
 from compiler.apas.types import DATETIME, DOUBLE, INTEGER, STRING, Type
 from engine.host.errors import HostError
 from engine.temporal.columnar import operators as o
-from engine.temporal.columnar.batch import Batch, concatenated, empty
+from engine.temporal.columnar.batch import ARROW, Batch, concatenated, empty
+from engine.temporal.columnar.lifetimes import Lifetimes
 from engine.temporal.columnar.tuples import TupleOperator
-from engine.temporal.elements import FOREVER
+from engine.temporal.elements import EARLIEST, FOREVER
+from engine.temporal.saving import Unsavable, plain, restored
 
 Ints = npt.NDArray[np.int64]
 
@@ -43,6 +46,7 @@ class ColumnarRun:
     def __init__(self, c: Compiled, trees: Mapping[str, Node], step_rows: int = 1 << 15) -> None:
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
+        self.promise = EARLIEST  # no later result begins before it
         self.operators: list[o.Operator | None] = [_operator(node) for node in c.network.nodes]
         self.waiting: dict[str, list[Batch]] = {name: [] for name in c.network.sources}
         self.last: dict[str, tuple[int, int]] = {}
@@ -68,21 +72,70 @@ class ColumnarRun:
         self.accepted[stream] += rows.num_rows
         self.waiting[stream].append(Batch(_ints(rows, "ts"), _ints(rows, "te"), columns))
 
+    def advance(self, now: int) -> Iterator[pa.Table]:
+        """The results that are certain: no tuple of any stream before `now` comes any more. Iterate
+        it to its end."""
+        yield from self._steps(now)
+        yield from self._results(self._step(self._taken(now), now, False))
+
     def finish(self) -> Iterator[pa.Table]:
         """All results; the streams end."""
-        sources = {name: concatenated(b) for name, b in self.waiting.items() if b}
-        every = np.concatenate([np.empty(0, np.int64), *(b.ts for b in sources.values())])
-        every.sort()
-        bounds = np.unique(every[self.step_rows :: self.step_rows])
-        for bound in bounds.tolist():
-            step = {}
-            for name, batch in sources.items():
-                cut = int(np.searchsorted(batch.ts, bound))
-                step[name], sources[name] = batch.take(slice(0, cut)), batch.take(slice(cut, None))
-            yield from self._results(self._step(step, bound, False))
-        yield from self._results(self._step(sources, FOREVER, True))
+        yield from self._steps(FOREVER)
+        yield from self._results(self._step(self._taken(None), FOREVER, True))
 
-    # --- one step -------------------------------------------------------------
+    def save(self) -> Any:
+        """The state between two calls, as plain values for JSON; raises `NodeFailed` for a state of
+        a library's that no snapshot can hold."""
+        whole = []
+        for title, operator in zip(self.plan.titles, self.operators, strict=True):
+            try:
+                whole.append(plain(None if operator is None else operator.save()))
+            except Unsavable as error:
+                hint = (
+                    "keep numbers, texts, columns, lists and dicts of them, or give `save`, `load`"
+                )
+                raise NodeFailed(f"node {title}: {error}", hint) from None
+        sources = {name: [b.array for b in batches] for name, batches in self.waiting.items()}
+        held = [[[b.array for b in one] for one in node] for node in self.held]
+        gate = (self.last, dict(self.accepted), {n: dict(r) for n, r in self.reasons.items()})
+        return {"nodes": whole, "waiting": plain(sources), "held": plain(held), "gate": plain(gate)}
+
+    def load(self, saved: Any) -> None:
+        """Goes on from a state, in a new run of the same query."""
+        for operator, each in zip(self.operators, saved["nodes"], strict=True):
+            if operator is not None:
+                operator.load(restored(each))
+        for name, batches in restored(saved["waiting"]).items():
+            self.waiting[name] = [Batch.of(array) for array in batches]
+        self.held = [
+            [[Batch.of(array) for array in one] for one in node] for node in restored(saved["held"])
+        ]
+        self.last, accepted, reasons = restored(saved["gate"])
+        self.accepted = Counter(accepted)
+        self.reasons = {name: Counter(each) for name, each in reasons.items()}
+
+    # --- steps ----------------------------------------------------------------
+
+    def _steps(self, end: int) -> Iterator[pa.Table]:
+        """Goes through what waits and starts before `end`, about `step_rows` at a time."""
+        every = np.concatenate(
+            [np.empty(0, np.int64), *(b.ts for batches in self.waiting.values() for b in batches)]
+        )
+        every = np.sort(every[every < end])
+        for bound in np.unique(every[self.step_rows :: self.step_rows]).tolist():
+            yield from self._results(self._step(self._taken(bound), bound, False))
+
+    def _taken(self, bound: int | None) -> dict[str, Batch]:
+        """Takes what starts before a bound, or all."""
+        found = {}
+        for name, batches in self.waiting.items():
+            if not batches:
+                continue
+            whole = concatenated(batches)
+            cut = len(whole) if bound is None else int(np.searchsorted(whole.ts, bound))
+            found[name] = whole.take(slice(0, cut))
+            self.waiting[name] = [whole.take(slice(cut, None))] if cut < len(whole) else []
+        return found
 
     def _step(self, sources: dict[str, Batch], bound: int, last: bool) -> Batch:
         outputs: list[Batch] = []
@@ -112,13 +165,14 @@ class ColumnarRun:
                 ) from error
             outputs.append(out)
             promises.append(promise)
+        self.promise = promises[-1]
         return outputs[-1]
 
     def _results(self, batch: Batch) -> Iterator[pa.Table]:
         if not len(batch):
             return
         columns = [
-            pa.array(column.tolist() if type is STRING else column, _ARROW.get(type))
+            pa.array(column.tolist() if type is STRING else column, ARROW[type])
             for column, (_, type) in zip(batch.columns, self.plan.nodes[-1].leaves, strict=True)
         ]
         names = ["ts", "te", *(name for name, _ in self.plan.nodes[-1].leaves)]
@@ -159,15 +213,14 @@ class ColumnarRun:
         return rows.filter(pa.array(accepted))
 
 
-_ARROW: dict[Type, pa.DataType] = {STRING: pa.string(), DATETIME: pa.timestamp("ms")}
-
-
 def _operator(node: n.Node) -> o.Operator | None:
     match node:
         case n.Source():
             return None
         case n.SetEnd():
             return o.SetEnd(node)
+        case n.Lifetimes():
+            return Lifetimes(node)
         case n.Merge():
             return o.Merge()
         case n.Select():

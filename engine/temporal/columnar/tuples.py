@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from compiler.apas import network as n
 from compiler.apas.values import NoValue
 from engine.temporal.aggregates.choose import choose
 from engine.temporal.columnar.batch import Batch, empty
-from engine.temporal.columnar.evaluate import DTYPES
 from engine.temporal.elements import STOP, Element, Kind, boundary
+from engine.temporal.library import DTYPES
 from engine.temporal.operators import Aggregate, Join, Operator, Profile
 
 
@@ -36,6 +37,13 @@ class TupleOperator:
     @property
     def bad_keys(self) -> int:
         return self.operator.bad_keys
+
+    def save(self) -> Any:
+        return (self.operator.save(), self.reached)
+
+    def load(self, saved: Any) -> None:
+        operator, self.reached = saved
+        self.operator.load(operator)
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> tuple[Batch, int]:
         sync = self.operator.sync

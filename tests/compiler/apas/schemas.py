@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.functions import Libraries
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.errors import CompileError, Problem

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from compiler.apas.functions import Aggregate, Libraries, Overload, Scalar
+from compiler.apas.functions import Aggregate, Overload, Scalar
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import SchemaRefused, from_lists, group, leaf, to_lists
 from compiler.apas.types import DOUBLE

@@ -84,7 +84,8 @@ def test_section_7() -> None:
 
 @pytest.mark.acceptance(31)
 def test_temporaries_alive_together_share_no_id() -> None:
-    from compiler.apas.functions import Libraries, Overload, Scalar
+    from compiler.apas.functions import Overload, Scalar
+    from compiler.apas.libraries import Libraries
 
     class Pair(Scalar):
         names = ("one", "other")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from compiler.apas.libraries import Libraries
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
@@ -23,6 +24,7 @@ from cosim.bridge.security import Address, AddressRefused
 from cosim.bridge.supervised import MOST_EVENTS, MOST_ROWS, Supervised, source_address
 from engine.temporal.elements import REMOVE, STOP, boundary, header, insertion
 from tests.cosim.bridge.serving import bridge
+from tests.engine.temporal import windows
 
 TEXT = "where $I.v > 5 select [x = $I.v]"
 DIVIDES = "select [x = 100 / $I.v]"
@@ -62,6 +64,21 @@ def refused(call: Callable[[], object]) -> BridgeError:
 def feed(supervised: Supervised, *values: int, start: int = 0) -> None:
     for place, value in enumerate(values):
         supervised.feed.offer("I", insertion(start + place, start + place + 1, value))
+
+
+def test_functions_of_a_library(tmp_path: Path) -> None:
+    libraries = Libraries()
+    libraries.register("mine", windows.LIBRARIES["mine"])
+    supervised = Supervised(libraries=libraries)
+    supervised.feed.register("I")
+    supervised.feed.offer("I", header([["v", "INTEGER"]]))
+    with (
+        bridge(tmp_path, supervised=supervised) as (_, url),
+        BridgeClient(url, None, patience=2) as client,
+    ):
+        register(client, text="where mine.last($I, 1) select [x = $I.v]")
+        feed(supervised, 7, 3, 9)
+        assert results(client)["rows"] == [[0, 1, 7], [1, 2, 3]]
 
 
 def test_a_query_lives_and_ends(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.functions import Libraries
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import Node, from_lists
 from engine.temporal.elements import FOREVER, STOP, Element, Kind, boundary, insertion

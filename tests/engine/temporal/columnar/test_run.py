@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compiler.apas.functions import Aggregate, Libraries, Overload, Scalar
+from compiler.apas.functions import Aggregate, Overload, Scalar
+from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.types import DOUBLE
 from engine.temporal.columnar.run import ColumnarRun, NodeFailed

@@ -1,0 +1,146 @@
+"""What can be saved of a journal: looked at, copied up to the damage, or taken out as rows.
+
+None of this changes the journal. `copy_sound` makes another one, of the records before the first
+that cannot be trusted; a session that goes on from it gives the results of those records, at their
+offsets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cosim.bridge import snapshot
+from cosim.bridge.disk import Disk
+from cosim.bridge.epochs import rows_of
+from cosim.bridge.journal import Journal
+from cosim.bridge.journal_errors import JournalDamaged, JournalHeld
+from cosim.bridge.log import Record
+from cosim.bridge.sealed import Sealed, read_sealed
+from cosim.bridge.survey import LOCK, STAGED, Survey, survey
+
+
+@contextlib.contextmanager
+def at_rest(disk: Disk, folder: Path) -> Iterator[Survey]:
+    """A journal that no bridge writes meanwhile; raises `JournalHeld` for one that is written."""
+    unlock = None
+    if LOCK in disk.names(folder):
+        try:
+            unlock = disk.lock(folder / LOCK)
+        except BlockingIOError:
+            raise JournalHeld(f"{folder} is the journal of a bridge that is running") from None
+    try:
+        yield survey(disk, folder)
+    finally:
+        if unlock is not None:
+            unlock()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The records before the first that cannot be trusted, and those from there on as far as they
+    can be read. `hopeless` says why there is nothing to go on from."""
+
+    records: list[Record]
+    lost: list[Record]
+    hopeless: JournalDamaged | None
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        """Of each writer the last that is saved."""
+        return {r["writer"]: r["epoch"] for r in self.records if r["kind"] == "epoch"}
+
+
+def saved(found: Survey) -> Saved:
+    """How far a journal can be trusted."""
+    for damage in found.damages:
+        if found.begin is None or (found.snapshot and damage.path == found.snapshot[0]):
+            return Saved([], found.records, damage)
+    for index, record in enumerate(found.records):
+        if any(name not in found.parts for _, name, *_ in record.get("parts", ())):
+            return Saved(found.records[:index], found.records[index:], None)
+    return Saved(found.records, [], None)
+
+
+def copy_sound(disk: Disk, found: Survey, keep: Saved, target: Path) -> None:
+    """A journal of what is saved, in a folder that is not there yet."""
+    assert found.begin is not None
+    partial = target.with_name(target.name + ".partial")
+    journal = Journal(partial, disk)
+    try:
+        files = {}
+        if found.snapshot is not None:
+            files[partial / found.snapshot[0].name] = found.snapshot[0]
+        for record in keep.records:
+            for _, name, *_ in record.get("parts", ()):
+                files[partial / STAGED / name] = found.folder / STAGED / name
+        journal.adopt(found.begin, keep.records, files)
+    finally:
+        journal.close()
+    disk.rename(partial, target)
+    disk.sync(target.parent)
+
+
+# --- rows -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Export:
+    """Rows of a journal: tables by folder and name, one at a time; what could not be read."""
+
+    disk: Disk
+    found: Survey
+    damages: list[JournalDamaged] = field(default_factory=list)
+
+    def tables(self) -> Iterator[tuple[str, str, pa.Table]]:
+        """`streams`, the rows accepted since the snapshot, part by part, with the writer, epoch
+        and partition they came by and whether the epoch is in; `windows`, rows from before that
+        queries can still reach, or that wait; `results`, those that no reader has trimmed."""
+        yield from self._of_snapshot()
+        named = {name: seal for r in self.found.records for _, name, _, seal in r.get("parts", ())}
+        folder = self.found.folder / STAGED
+        names = list(named) + [n for n in self.disk.names(folder) if n not in named]
+        for name in names:
+            if not name.endswith(".part"):
+                continue
+            try:
+                part = read_sealed(self.disk, folder / name, "part", named.get(name))
+                yield "streams", part.meta["stage"]["stream"], _with_origin(part, name in named)
+            except JournalDamaged as error:
+                self.damages.append(error)
+
+    def _of_snapshot(self) -> Iterator[tuple[str, str, pa.Table]]:
+        if self.found.snapshot is None:
+            return
+        try:
+            state = snapshot.restore(read_sealed(self.disk, self.found.snapshot[0], "snapshot"))
+        except JournalDamaged as error:
+            self.damages.append(error)
+            return
+        for name, rows in state.state.rows():
+            yield "windows", name, rows
+        for name, (_, _, rows) in state.results.items():
+            yield "results", name, rows
+
+    @property
+    def queries(self) -> str | None:
+        """The text of the query set, as far as the log tells."""
+        loads = [r["load"] for r in self.found.records if r["kind"] == "swap"]
+        load = loads[-1] if loads else (self.found.begin or {}).get("load")
+        if load is None:
+            return None
+        return str(json.loads(load["manifest"])["source"]["text"])
+
+
+def _with_origin(part: Sealed, committed: bool) -> pa.Table:
+    stage: dict[str, Any] = part.meta["stage"]
+    rows = rows_of(part)
+    for name in ("writer", "epoch", "partition"):
+        rows = rows.append_column(f"journal_{name}", pa.array([stage[name]] * rows.num_rows))
+    return rows.append_column("journal_committed", pa.array([committed] * rows.num_rows))

@@ -1,0 +1,81 @@
+"""Calls into libraries of users: what goes wrong there is the library's, with file and line."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.apas.streams import JoinIndex, Lifetimes
+from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+
+Ints = npt.NDArray[np.int64]
+
+DTYPES: dict[Type, Any] = {
+    INTEGER: np.int64,
+    DATETIME: np.int64,
+    DOUBLE: np.float64,
+    BOOLEAN: np.bool_,
+    STRING: np.object_,
+}
+
+
+class LibraryFailed(ValueError):
+    """A function of a library raised something, or broke its contract."""
+
+
+@contextlib.contextmanager
+def calling(shown: str) -> Iterator[None]:
+    """Names the function, and the line of the library that failed."""
+    try:
+        yield
+    except LibraryFailed:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        raise LibraryFailed(f"{shown}: {type(error).__name__}: {error} ({where})") from error
+
+
+def columns(values: Sequence[Any], types: Sequence[Type]) -> list[npt.NDArray[Any]]:
+    """One row as columns."""
+    return [np.array([value], DTYPES[type]) for value, type in zip(values, types, strict=True)]
+
+
+def ints(shown: str, found: object) -> Ints:
+    """What a library gave as numbers of rows or as times."""
+    array = np.asarray(found)
+    if array.ndim != 1 or (len(array) and not np.issubdtype(array.dtype, np.integer)):
+        raise LibraryFailed(f"{shown}: want a column of integers, got {array.dtype} {array.shape}")
+    return array.astype(np.int64, copy=False)
+
+
+def lifetimes(shown: str, found: Lifetimes) -> tuple[Ints, Ints, Ints]:
+    """The columns of what a window gave, of one length."""
+    which, ts, te = (ints(shown, each) for each in found)
+    if not len(which) == len(ts) == len(te):
+        lengths = f"{len(which)}, {len(ts)} and {len(te)}"
+        raise LibraryFailed(f"{shown}: numbers, begins and ends are {lengths} values")
+    return which, ts, te
+
+
+def wrong_lifetime(shown: str, was: int, ts: int, te: int) -> str | None:
+    """What is wrong with the lifetime [ts, te) of a tuple that began at `was`."""
+    if ts < was:
+        return f"{shown}: [{ts}, {te}) begins before its tuple, which begins at {was}"
+    return f"{shown}: [{ts}, {te}) ends before it begins" if te < ts else None
+
+
+def candidates(shown: str, index: JoinIndex, values: Sequence[Any]) -> tuple[Ints, Ints]:
+    """Places and numbers an index gives for columns of values."""
+    with calling(shown):
+        places, numbers = index.candidates(*values)
+    found = ints(shown, places), ints(shown, numbers)
+    if len(found[0]) != len(found[1]):
+        raise LibraryFailed(f"{shown}: {len(found[0])} places and {len(found[1])} numbers")
+    return found

@@ -1,0 +1,68 @@
+"""State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts, numpy
+columns, stored rows. Nothing else is taken, and nothing is executed when it is read.
+
+    plain({"total": (1.5, 2), "ends": deque([7])})
+    == {"dict": [["total", {"tuple": [1.5, 2]}], ["ends", {"deque": [7]}]]}
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from engine.temporal.aggregates.index import Piece
+from engine.temporal.collection import Row
+from engine.temporal.elements import Element, Kind
+
+_RECORDS: dict[str, Any] = {"Row": Row, "Element": Element, "Piece": Piece}
+_SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
+_DTYPES = ("int64", "float64", "bool", "object")
+
+
+class Unsavable(TypeError):
+    """State that no snapshot can hold."""
+
+
+def plain(value: Any) -> Any:
+    """Raises `Unsavable`."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    for name, of in _SEQUENCES.items():
+        if type(value) is of:
+            return {name: [plain(each) for each in value]}
+    if type(value) is dict:
+        return {"dict": [[plain(key), plain(each)] for key, each in value.items()]}
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _DTYPES:
+        return {"column": value.dtype.name, "values": [plain(each) for each in value.tolist()]}
+    if isinstance(value, Kind):
+        return {"kind": value.name}
+    for name, of in _RECORDS.items():
+        if type(value) is of:
+            return {name: [plain(getattr(value, each.name)) for each in fields(of)]}
+    raise Unsavable(f"{type(value).__name__} is no plain value: {value!r:.80}")
+
+
+def restored(saved: Any) -> Any:
+    """What `plain` was given."""
+    if not isinstance(saved, dict):
+        return saved
+    if "column" in saved:
+        values = [restored(each) for each in saved["values"]]
+        if saved["column"] != "object":
+            return np.array(values, saved["column"])
+        column = np.empty(len(values), np.object_)
+        column[:] = values
+        return column
+    ((name, inside),) = saved.items()
+    if name == "dict":
+        return {restored(key): restored(each) for key, each in inside}
+    if name == "kind":
+        return Kind[inside]
+    if name in _SEQUENCES:
+        return _SEQUENCES[name](restored(each) for each in inside)
+    return _RECORDS[name](*(restored(each) for each in inside))

@@ -1,0 +1,200 @@
+"""`seustream journal` on journals that are whole, damaged, and none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from cosim.bridge.client import BridgeClient
+from cosim.bridge.limits import USUAL
+from seustream.cli import main
+from tests.cosim.bridge.serving import (
+    QUERIES,
+    bridge,
+    compiled,
+    cut,
+    feed_epoch,
+    multiset,
+    results,
+    streams,
+    wanted,
+)
+
+NAMES = ("pairs", "large")
+ROWS = streams(120, 4)
+EPOCHS = cut(ROWS, 6)
+
+
+def fed(folder: Path, snapshots: bool = False) -> Path:
+    """A journal of five epochs, and one that is staged only."""
+    limits = replace(USUAL, journal_bytes=1 if snapshots else 1 << 30)
+    with bridge(folder, limits=limits) as (_, url), BridgeClient(url) as client:
+        client.load(compiled())
+        for epoch in range(5):
+            feed_epoch(client, epoch, EPOCHS[epoch])
+            client.flush()
+        feed_epoch(client, 5, EPOCHS[5], commit=False)
+    return folder
+
+
+def part_of(folder: Path, epoch: int) -> Path:
+    """The file of an epoch's rows of R."""
+    said = f'"stream":"R","epoch":{epoch},'.encode()
+    return next(
+        path
+        for path in (folder / "staged").iterdir()
+        if said in path.read_bytes().replace(b" ", b"")
+    )
+
+
+def flip(path: Path, at: int = 100) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_check_says_what_is_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = fed(tmp_path / "j")
+    before = contents(folder)
+    assert main(["journal", "check", str(folder)]) == 0
+    said = capfd.readouterr().out
+    assert "journal of format 2, generation 1\na query set is loaded\n" in said
+    assert "records: 5; of these epochs: 5, rows 200\nwriter w: epochs 0 to 4\n" in said
+    assert "parts: 10 of epochs, 2 of none yet\nsound\n" in said
+    log = next(folder.glob("log-*.b"))
+    log.write_bytes(log.read_bytes()[:500])
+    assert main(["journal", "check", str(folder)]) == 0
+    flip(folder / "journal", 26)
+    assert main(["journal", "check", str(folder)]) == 0
+    assert "made good when a bridge opens it" in capfd.readouterr().out
+    assert set(contents(folder)) == set(before)
+
+
+def test_what_is_before_the_damage_can_be_saved(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The new journal is a bridge's, which goes on with the epoch that is next."""
+    folder, new = fed(tmp_path / "j"), tmp_path / "new"
+    part = part_of(folder, 3)
+    flip(part)
+    before = contents(folder)
+    assert main(["journal", "check", str(folder)]) == 2
+    said = capfd.readouterr().out
+    assert f"damaged: {part}: byte 0: not the bytes that were written" in said
+    assert "can be saved: the first 3 records\n  writer w: up to epoch 2\n" in said
+    assert "lost then: 2 records: epoch 3 of w, epoch 4 of w" in said
+    assert main(["journal", "repair", str(folder), "-o", str(new)]) == 2
+    said = capfd.readouterr().err
+    assert "lost then: 2 records" in said
+    assert "--accept-loss" in said
+    assert not new.exists()
+    assert main(["journal", "repair", str(folder), "-o", str(new), "--accept-loss"]) == 0
+    assert contents(folder) == before
+    assert main(["journal", "check", str(new)]) == 0
+    with bridge(new) as (_, url), BridgeClient(url) as client:
+        for epoch in range(3, 6):
+            feed_epoch(client, epoch, EPOCHS[epoch], attempt="again")
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), ROWS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["j", "new"]
+
+
+def test_a_log_can_be_saved_up_to_the_damage(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, new = fed(tmp_path / "j", snapshots=True), tmp_path / "new"
+    with bridge(folder) as (_, url), BridgeClient(url) as client:
+        feed_epoch(client, 5, EPOCHS[5])
+    for log in folder.glob("log-*"):
+        data = log.read_bytes()
+        flip(log, data.index(b'"kind":"epoch"'))
+    assert main(["journal", "check", str(folder)]) == 2
+    said = capfd.readouterr().out
+    assert "snapshot: snapshot-" in said
+    assert "can be saved: the first 0 records\n" in said
+    assert "lost then: whatever the log had from the damage on" in said
+    assert main(["journal", "repair", str(folder), "-o", str(new), "--accept-loss"]) == 0
+    with bridge(new) as (_, url), BridgeClient(url) as client:
+        feed_epoch(client, 5, EPOCHS[5], attempt="again")
+        client.end()
+        assert results(client, NAMES) == wanted(compiled(), ROWS)
+
+
+@pytest.mark.parametrize("fault", ["none", "part", "snapshot", "no log"])
+def test_rows_can_be_taken_out(
+    fault: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, out = fed(tmp_path / "j", snapshots=fault == "snapshot"), tmp_path / "out"
+    want = pa.concat_tables([EPOCHS[n]["R"] for n in range(6) if fault != "snapshot" or n == 5])
+    if fault == "part":
+        flip(part_of(folder, 2))
+        want = pa.concat_tables([EPOCHS[n]["R"] for n in (0, 1, 3, 4, 5)])
+    elif fault == "snapshot":
+        flip(next(folder.glob("snapshot-*")))
+        assert main(["journal", "repair", str(folder), "-o", str(out), "--accept-loss"]) == 2
+        assert "seustream journal export" in capfd.readouterr().err
+    elif fault == "no log":
+        for log in folder.glob("log-*"):
+            log.unlink()
+    assert main(["journal", "export", str(folder), "-o", str(out)]) == 0
+    said = capfd.readouterr().err
+    assert ("left out: " in said) == (fault in ("part", "snapshot"))
+    found = parquet.read_table(out / "streams" / "R.parquet")
+    assert multiset(found.select(["ts", "a", "b"])) == multiset(want)
+    assert set(found.column_names) > {"journal_writer", "journal_epoch", "journal_committed"}
+    listed = json.loads((out / "export.json").read_text())
+    assert listed["rows"]["streams/R.parquet"] == want.num_rows
+    assert bool(listed["damages"]) == (fault != "none")
+    if fault != "no log":
+        assert (out / "queries.xsql").read_text() == QUERIES
+    if fault == "none":
+        assert sum(found.column("journal_committed").to_pylist()) == 100
+
+
+def test_windows_and_results_are_taken_out(tmp_path: Path) -> None:
+    folder, out = fed(tmp_path / "j", snapshots=True), tmp_path / "out"
+    assert main(["journal", "export", str(folder), "-o", str(out)]) == 0
+    first = {name: table.slice(0, 100) for name, table in ROWS.items()}
+    found = multiset(parquet.read_table(out / "results" / "large.parquet"))
+    assert found.total() > 3
+    assert found <= wanted(compiled(), first)["large"]
+    kept = multiset(parquet.read_table(out / "windows" / "R.parquet"))
+    assert kept.total() > 10
+    assert kept <= multiset(first["R"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["check", "none"], "none: no such folder"),
+        (["check", "empty"], "empty: there is no journal in it"),
+        (["check", "foreign"], "no journal puts there thesis.txt"),
+        (["export", "j", "-o", "empty"], "empty: is there already"),
+        (["repair", "j", "-o", "empty"], "empty: is there already"),
+        (["check", "held"], "is the journal of a bridge that is running"),
+    ],
+)
+def test_what_is_refused(
+    arguments: list[str],
+    complaint: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("foreign").mkdir()
+    Path("foreign/thesis.txt").write_text("x")
+    fed(Path("j"))
+    with bridge(Path("held")):
+        assert main(["journal", *arguments]) == 2
+    assert complaint in capfd.readouterr().err
