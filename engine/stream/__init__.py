@@ -1,1 +1,2 @@
-"""What all operators share: the contract, the order of time, and the form of a snapshot."""
+"""What all operators share: the contract, the order of time, the evaluator by columns, the form of a
+snapshot."""

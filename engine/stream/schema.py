@@ -1,0 +1,39 @@
+"""Types of the languages as Arrow types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from compiler.catalogue import Stream
+from compiler.language.types import Kind, Type
+
+_ARROW: dict[Kind, pa.DataType] = {
+    Kind.SMALLINT: pa.int16(),
+    Kind.INT: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.REAL: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.CHAR: pa.string(),
+    Kind.VARCHAR: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time32("ms"),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.INTERVAL: pa.duration("ms"),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.NULL: pa.null(),
+}
+
+
+def arrow_type(of: Type) -> pa.DataType:
+    """The type of a column of such values."""
+    if of.kind is Kind.DECIMAL:
+        return pa.decimal128(of.length, of.scale)
+    if of.element is not None:
+        return pa.list_(arrow_type(of.element))
+    return _ARROW[of.kind]
+
+
+def stream_schema(stream: Stream) -> pa.Schema:
+    """The columns of a stream's rows: their time, and its own."""
+    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
+    return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])
