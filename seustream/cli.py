@@ -18,7 +18,6 @@ from cosim.bridge.errors import BridgeError
 from cosim.bridge.security import AddressRefused
 from cosim.link.errors import LinkError
 from cosim.verilated.build import BuildFailed
-from engine.sites.errors import SitesError
 from engine.stream.errors import EngineError
 from hdl.boards.flow.tools import BitstreamFailed
 from hdl.device import LoadRefused
@@ -80,7 +79,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except (
         EngineError,
-        SitesError,
         LoadRefused,
         BuildFailed,
         BridgeError,

@@ -38,6 +38,7 @@ from engine.sites.costs import UnitCosts
 from engine.sites.model import Stored
 from engine.sites.results import Across, finished, plan_across
 from engine.sites.shared import SharedLayout
+from engine.stream.faults import Lines, QueryFaults, told
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -225,6 +226,7 @@ class Joined:
     fetched: dict[str, pa.Table] = field(default_factory=dict)
     rest: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    faults: Mapping[str, Lines] = field(default_factory=dict)
 
 
 def run_across(
@@ -232,10 +234,11 @@ def run_across(
     sites: Sites,
     local: Callable[[Stream], pa.Table],
     slack: int = 0,
+    strict: bool = False,
 ) -> Joined:
     """Joins across sites what can be, and fetches what the other queries read. Raises `SitesError`.
     `local` gives the rows of a stream that is here."""
-    across = plan_across(c.program, sites.of)
+    across = plan_across(c.program, sites.of, strict)
     streams = {stream.name: stream for stream in c.streams if stream.defined_by is None}
     others = tuple(query for query in c.program.queries if query.name in across.rest)
     whole = streams_read(replace(c.program, queries=others))
@@ -250,12 +253,13 @@ def run_across(
     for q, result in run.results:
         combinations[q].append(result.rows)
     order = [stream.name for stream in c.streams]
+    faults = {query.name: QueryFaults(source=c.source) for query in across.queries}
     results = {
-        query.name: finished(query, join, order, found)
+        query.name: finished(query, join, order, found, faults[query.name])
         for query, join, found in zip(across.queries, across.joins, combinations, strict=True)
     }
     lines = _lines(c, across, sites, run, fetched)
-    return Joined(results, fetched, tuple(across.rest), tuple(lines))
+    return Joined(results, fetched, tuple(across.rest), tuple(lines), told(faults))
 
 
 def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:

@@ -25,6 +25,7 @@ each distinct value.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,8 @@ SPAN = Parameter("an interval", lambda of: of.kind is Kind.INTERVAL, INTERVAL)
 ANY = Parameter("a value", lambda of: of.kind is not Kind.LIST, None)
 ANYTHING = Parameter("a value", lambda of: of.kind is not Kind.LIST, NULL)
 """Taken as it is, converted to nothing."""
+
+_NUMBERS = {INTEGER.name, NUMBER.name}
 
 Result = Type | Callable[[Sequence[Type]], "Type | None"]
 """The type of the result, or what makes it of the types the arguments were converted to; None
@@ -110,8 +113,16 @@ class Function:
 
     @property
     def wants(self) -> str:
-        """What the arguments are, for messages."""
-        return ", ".join(p.name for p in self.parameters) or "no arguments"
+        """What the arguments are, for messages, by place over all overloads."""
+        lists = [self.parameters, *(overload.parameters for overload in self.overloads)]
+        places = [
+            dict.fromkeys(p.name for p in of if p is not None)
+            for of in itertools.zip_longest(*lists)
+        ]
+        if self.variadic and list(places[-1]) == [ANY.name] and self.parameters[-1].takes is None:
+            return "values of one type"
+        parts = ["a number" if set(of) == _NUMBERS else " or ".join(of) for of in places]
+        return ", ".join(parts) or "no arguments"
 
 
 @dataclass(frozen=True, slots=True)

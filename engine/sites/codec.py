@@ -16,11 +16,13 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
 import json
 import math
 from typing import Any, get_args
 
 from compiler import catalogue
+from compiler.errors import Span
 from compiler.language import expressions as x
 from compiler.language.types import Kind, Type
 from engine.sites.costs import UnitCosts
@@ -38,14 +40,18 @@ from hdl.isa import Condition
 _OWN = (
     *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),
     *(Exact, Hashed, CountMin, CountingBloom, Join, Layout, SharedLayout, Bundle, Where),
-    *(Window, Type),
+    *(Window, Type, Span),
 )
 _KINDS: dict[str, type[Any]] = {
     **MESSAGES,
     **{kind.__name__: kind for kind in _OWN},
     # Two rooms have a Column, two a Stream.
     **{f"catalogue.{kind.__name__}": kind for kind in (catalogue.Stream, catalogue.Column)},
-    **{f"x.{kind.__name__}": kind for kind in get_args(x.Expression)},
+    **{
+        f"x.{kind.__name__}": kind
+        for kind in (x.Column, *get_args(x.Expression))
+        if kind is not x.Leaf
+    },
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: [f.name for f in dataclasses.fields(kind) if f.init] for kind in _NAMES}
@@ -54,6 +60,7 @@ _READ: dict[str, Any] = {
     "float": float,
     "bytes": lambda of: base64.b64decode(of, validate=True),
     "Decimal": decimal.Decimal,
+    "Fraction": fractions.Fraction,
     **{kind.__name__: kind.fromisoformat for kind in (datetime.date, datetime.time)},
     "datetime": datetime.datetime.fromisoformat,
     "timedelta": lambda of: datetime.timedelta(*of),
@@ -105,8 +112,8 @@ class _Writer:
             return {kind.__name__: value.isoformat()}
         if kind is datetime.timedelta:
             return {"timedelta": [value.days, value.seconds, value.microseconds]}
-        if kind is decimal.Decimal:
-            return {"Decimal": str(value)}
+        if kind in (decimal.Decimal, fractions.Fraction):
+            return {kind.__name__: str(value)}
         if kind.__name__ in _ENUMS:
             return {kind.__name__: value.name}
         raise Malformed(f"a {kind.__name__} does not cross between nodes")

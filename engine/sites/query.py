@@ -26,10 +26,11 @@ from compiler.catalogue import TIME_COLUMN
 from compiler.language import expressions as x
 from compiler.plan.keys import implied
 from compiler.plan.logical import Query
-from engine.host.evaluate import holds
-from engine.host.schema import arrow_type
+from engine.host.rows import leaves
 from engine.sites.errors import BadQuery, SitesError
 from engine.sites.model import BlockRows, Join, Row, Stream
+from engine.stream.evaluate import holds
+from engine.stream.schema import arrow_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Where:
             place = 1 + self.columns[at].index(column.name)
             values = [payload[at][place] for payload in payloads]  # type: ignore[index]  # of that place: a tuple
             columns[column.source, column.name] = pa.array(values, column_type(column))
-        held: list[bool] = holds(self.condition, columns, len(payloads)).tolist()
+        held: list[bool] = holds(self.condition, leaves(columns), len(payloads)).tolist()
         return held
 
 

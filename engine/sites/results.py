@@ -21,11 +21,12 @@ from engine.host.answers import blaming, completed
 from engine.host.complete import result_schema
 from engine.host.grouping import Grouping
 from engine.host.rows import RowStore
-from engine.host.schema import arrow_type
 from engine.host.software import Side
 from engine.sites.errors import BadQuery
 from engine.sites.model import Join, Stored, Stream
 from engine.sites.query import columns_read, conditions_left, join_of
+from engine.stream.faults import QueryFaults
+from engine.stream.schema import arrow_type
 from engine.temporal.merge import timestamps
 
 
@@ -42,12 +43,13 @@ class Across:
     rest: dict[str, str]
 
 
-def plan_across(program: Program, remote: Collection[str]) -> Across:
-    """Divides a query set whose streams partly live at sites, `remote` by folded name."""
+def plan_across(program: Program, remote: Collection[str], strict: bool = False) -> Across:
+    """Divides a query set whose streams partly live at sites, `remote` by folded name. Under `strict`
+    a fault is an error that names the row, which only a run of its own can tell."""
     queries: list[Query] = []
     rest: dict[str, str] = {}
     for query in program.queries:
-        reason = _why_whole(program, query, remote)
+        reason = "is strict" if strict or query.strict else _why_whole(program, query, remote)
         if reason is None:
             queries.append(query)
         else:
@@ -109,7 +111,11 @@ def _name(stream: str, copy: int) -> str:
 
 
 def finished(
-    query: Query, join: Join, order: Sequence[str], combinations: Sequence[Sequence[Stored]]
+    query: Query,
+    join: Join,
+    order: Sequence[str],
+    combinations: Sequence[Sequence[Stored]],
+    faults: QueryFaults,
 ) -> pa.Table:
     """The result rows of a query from its combinations, a row of each source in FROM order;
     `order` are the streams of the query set as they come at equal times."""
@@ -133,15 +139,15 @@ def finished(
         store = RowStore(table.schema, 1)
         at = np.array([position[source, place] for place in places], np.int64)
         store.append(table, timestamps(table), [at])
-        sides.append(Side(store, 0, query.sources[source].window))
+        sides.append(Side(store, 0, query.sources[source].window, query.sources[source].alias))
         numbers.append({place: number for number, place in enumerate(places)})
     sequences = [
         [number[_place(row)] for number, row in zip(numbers, combination, strict=True)]
         for combination in combinations
     ]
     grouping = Grouping(query) if query.aggregated else None
-    with blaming(query):
-        return completed(query, grouping, sides, np.array(sequences, np.int64))
+    with blaming(query, faults):
+        return completed(query, grouping, sides, np.array(sequences, np.int64), faults)
 
 
 def _place(row: Stored) -> int:

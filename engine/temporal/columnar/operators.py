@@ -379,10 +379,10 @@ def _known(
     if isinstance(function, Sum):
         if column.dtype == np.float64:
             return spans.sums(column, lo, hi, n)
-        try:
-            return spans.integer_sums(column, lo, hi, n)
-        except spans.Overflow as error:
-            raise NoValue(str(error)) from None
+        found, wrong = spans.integer_sums(column, lo, hi, n)
+        if wrong.any():
+            raise NoValue("a sum does not fit 64 bits")
+        return found
     greatest = isinstance(function, Greatest)
     if column.dtype != np.object_:
         return spans.extremes(column, lo, hi, n, greatest)

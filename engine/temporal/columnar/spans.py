@@ -17,10 +17,6 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Overflow(ArithmeticError):
-    """A sum of integers does not fit 64 bits."""
-
-
 def counts(first: Ints, last: Ints, n: int) -> Ints:
     """How many members count at each point."""
     change = np.bincount(first, minlength=n + 1) - np.bincount(last, minlength=n + 1)
@@ -28,15 +24,17 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
     return found
 
 
-def integer_sums(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
-    """Exact: sums modulo 2^64 are right wherever the sum itself fits, which its double tells."""
+def integer_sums(
+    values: Ints, first: Ints, last: Ints, n: int
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Exact, and where a sum does not fit 64 bits. Sums modulo 2^64 are right wherever the sum
+    itself fits, which its double tells."""
     found = _running(values, first, last, n)
+    wrong = np.zeros(n, np.bool_)
     if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
         about = sums(values.astype(np.float64), first, last, n)
         wrong = np.abs(about - found.astype(np.float64)) > 2.0**62
-        if wrong.any():
-            raise Overflow("a sum does not fit 64 bits")
-    return found
+    return found, wrong
 
 
 def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:

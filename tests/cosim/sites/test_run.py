@@ -23,6 +23,7 @@ from engine.sites.costs import UnitCosts
 from engine.sites.query import Where
 from engine.sites.results import Across, finished, plan_across
 from engine.sites.shared import SharedLayout
+from engine.stream.faults import QueryFaults
 
 TEXT = """
 CREATE STREAM R (a int, b int);
@@ -76,7 +77,7 @@ def results(run: Run) -> list[list[tuple[object, ...]]]:
     found = []
     for q, (query, join) in enumerate(zip(plan.queries, plan.joins, strict=True)):
         rows = [result.rows for number, result in run.results if number == q]
-        table = finished(query, join, ["R", "S", "T"], rows)
+        table = finished(query, join, ["R", "S", "T"], rows, QueryFaults())
         found.append(list(zip(*(c.to_pylist() for c in table.columns), strict=True)))
     return found
 
