@@ -1,10 +1,10 @@
-"""What can go wrong in a join across sites, in terms of its streams, sites and costs."""
+"""Errors of joins across sites, in terms of its streams, sites and costs."""
 
 from __future__ import annotations
 
 
 class SitesError(Exception):
-    """Base of all; `hint` says what might help."""
+    """Base of all; `hint` is what might help."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
