@@ -77,14 +77,14 @@ class Sites:
 
     @property
     def names(self) -> dict[int, str]:
-        """How people are told of each process."""
+        """The name of each process, for messages."""
         return {
             number: f"site {', '.join(site.streams)} at {site.address}"
             for number, site in enumerate(self.sites, start=1)
         }
 
     def unit_costs(self, processes: Iterable[int]) -> UnitCosts:
-        """What a row costs between nodes, by the process of each."""
+        """The cost of a row between nodes, by the process of each."""
         nodes = [HERE if p == 0 else self.sites[p - 1].name for p in processes]
         return UnitCosts.of(
             [[0 if a == b else self.costs.get((a, b), 1) for b in nodes] for a in nodes]
@@ -202,7 +202,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def check_streams(c: Compilation, sites: Sites) -> None:
-    """Every stream said to be at a site is one of the query set."""
+    """Refuses a stream at a site that the query set has not."""
     known = [s.name for s in c.streams if s.defined_by is None]
     folded = {name.lower() for name in known}
     for site in sites.sites:
@@ -219,7 +219,7 @@ def check_streams(c: Compilation, sites: Sites) -> None:
 
 @dataclass(frozen=True)
 class Joined:
-    """What came of the sites: results by query, streams that were fetched whole for the other
+    """The outcome at the sites: results by query, streams that were fetched whole for the other
     queries, whose names are `rest`, and lines for people."""
 
     results: dict[str, pa.Table] = field(default_factory=dict)
@@ -306,7 +306,7 @@ def _lines(
 
 
 def site_sources(given: Iterable[str]) -> dict[str, Source]:
-    """Streams from files, each read when a run has said what its columns are."""
+    """Streams from files, each read when a run has sent its columns."""
     sources: dict[str, Source] = {}
     for text in given:
         stream, equals, path = text.partition("=")

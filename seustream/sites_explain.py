@@ -21,7 +21,7 @@ Facts = dict[str, object]
 
 
 def outline(query: Query) -> Facts:
-    """What is known before anything runs."""
+    """The facts known before anything runs."""
     join = join_of(query)
     return {
         "query": query.name,

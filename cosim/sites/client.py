@@ -16,7 +16,7 @@ CALL_SECONDS = 60.0
 
 
 class Pass(Protocol):
-    """What a call needs to be let in: a run's setup has it."""
+    """The credentials of a call: a run's setup has it."""
 
     @property
     def token(self) -> str | None: ...

@@ -32,7 +32,7 @@ PAUSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where and how a node's process runs: what it listens at, what goes before its command (`ip
+    """The place of a node's process: what it listens at, what goes before its command (`ip
     netns exec …`), and the module it is, with arguments of its own."""
 
     listen: str = "grpc://127.0.0.1:0"
@@ -206,5 +206,5 @@ class Cluster:
 
 
 def _root() -> Path:
-    """Where the packages are, whether installed or not."""
+    """The folder of the packages, installed or not."""
     return Path(__file__).resolve().parents[2]

@@ -42,7 +42,7 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True)
 class Setup:
-    """What every process of a run is sent. `where[node]` is a node's process, `addresses` are those
+    """The setup of a run, which every process is sent. `where[node]` is a node's process, `addresses` are those
     of processes (none for 0), `definitions` the streams of the sites that processes feed from their
     own sources; `token` and `certificate` are for calls between services. The rest makes the
     network between processes worse than it is, for tests."""

@@ -1,24 +1,20 @@
 """Joins of streams that live at different sites, planned by synopses.
 
-A site keeps its stream. When it closes a block of rows it tells the centre how many rows there are
-of which key; the centre answers which keys can join anything at all and in which order the block
-should visit the other sites; only those rows travel.
+A site keeps its stream. When it closes a block of rows it sends the centre the number of rows of each
+key; the centre answers with the keys that can join anything at all and the order in which the block
+should visit the other sites; only those rows travel. `cosim.sites` runs nodes as services.
 
-    model      the join, rows, blocks        costs      unit costs between nodes
-    keys       one form and hash of keys     synopsis   counts by key, exact or nearly
-    sizes      filter, sizes of joins        planner    orders: exact and heuristic
-    messages   what nodes say                outbox     repeated until answered
-    site, centre, sink                       the roles, without thread or clock
-    node       roles on one machine          store      a site's rows, in memory
-    device_store   a site's rows on a device
-    transport  a simulated network           ledger     what messages cost
-    shared, shared_network                   the same for several queries
-    weather    messages late, lost, repeated
-    wire, process, cluster   nodes as processes over sockets
-    explain    orders and costs, for people  queries, where   X-SQL queries
-    adaptive_centre, adaptive_site, hub      planned joins or a hub, among nodes
-    batches    micro-batches as blocks, numbered for good
-    needs, prefilter   the filter before a single device
-    strategy   planned joins or a hub: what may be spent
-    setting, lockstep, lottery, baselines, adaptive     the experiment
+    model      the join, rows, blocks, combinations          keys    one form and hash of keys
+    costs      unit costs between nodes                      errors  the errors of all of them
+    synopsis   counts by key, filter, sizes of joins         planner orders: exact and heuristic
+    messages   one class a message: fields, receiver, reply  codec   messages and layouts as bytes
+    outbox     messages repeated until answered              ledger  costs of messages
+    site, centre, sink   the roles, without thread or clock
+    auto, account        the roles where a hub may be cheaper, and what may be spent
+    node       a layout, and the roles on one machine        shared  the same for several queries
+    store, device_store  a site's rows, in memory or on a device
+    network    a simulated network, its faults from a seed   explain decisions, for people
+    query      X-SQL queries as joins, tables as blocks      results combinations as rows of SELECT
+    lockstep   the paper's experiment: ways to join, in a table
+    needs, prefilter     the filter before a single device
 """

@@ -32,7 +32,7 @@ GAIN = 0.2
 
 @dataclass
 class Account:
-    """What was spent, and what each node would have cost as the hub. `query_node` None leaves out
+    """The account of a run: money spent, and the cost of each node as the hub. `query_node` None leaves out
     delivery. `hub` is where rows go, None for planned joins."""
 
     costs: UnitCosts
@@ -67,7 +67,7 @@ class Account:
 
     @property
     def best(self) -> float:
-        """What the cheapest hub has cost."""
+        """The cost of the cheapest hub."""
         return min(self.hubs.values())
 
     @property
@@ -84,7 +84,7 @@ class Account:
         self.spent += cost
 
     def most_results(self, at: int) -> float:
-        """How many results may be delivered from a node, not yet `joined`, before another hub
+        """The most results that may be delivered from a node, not yet `joined`, before another hub
         would have been the cheaper one."""
         if self.query_node is None:
             return math.inf
@@ -126,7 +126,7 @@ class Recent:
         return self.units % CHECK_UNITS == 0
 
     def gains(self, hub: int, move: float) -> bool:
-        """Whether over the last units a hub would have saved a fifth, its move included."""
+        """True if over the last units a hub would have saved a fifth, its move included."""
         spent, hubs = self._marks[0]
         own = self.account.spent - spent
         return self.account.hubs[hub] - hubs[hub] + move < (1 - GAIN) * own

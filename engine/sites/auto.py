@@ -75,7 +75,7 @@ class AutoSite(Site):
         _add(self.changes, expired, -1)
 
     def _unsent(self, no: int) -> m.Changes:
-        """What the centre does not know up to a block."""
+        """The changes up to a block that the centre does not know."""
         changes: dict[Entry, int] = {}
         for number in [number for number in self.log if number <= no]:
             before, block = self.log[number]
@@ -370,7 +370,7 @@ class AutoCentre(Centre):
         super().on_delta(sender, delta)
 
     def _settle(self, announce: m.Announce) -> None:
-        """What finished blocks have cost takes the place of what they were held to cost."""
+        """The cost of finished blocks takes the place of their estimates."""
         i = announce.stream
         spent, results = self.settled[i]
         if announce.results < results or announce.spent < spent:

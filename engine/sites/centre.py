@@ -117,7 +117,7 @@ class Centre:
             self.outbox.send(sender, m.Wait(self.epoch, *block))
 
     def _is_mine(self, epoch: m.Epoch) -> bool:
-        """Whether a message of an epoch is for this centre, as it is now. One of a later epoch
+        """True if a message of an epoch is for this centre, as it is now. One of a later epoch
         ends this one's; one of an epoch this node led and forgot has it start anew."""
         if epoch > self.epoch:
             if epoch[1] == self.node:

@@ -51,12 +51,12 @@ class UnitCosts:
         return sum(self.w[i][node] + self.w[node][i] for i in sources)
 
     def centre(self, sources: Sequence[int], candidates: Iterable[int] | None = None) -> int:
-        """Where a centre costs least; of equals the lowest node."""
+        """The node where a centre costs least; of equals the lowest node."""
         among = sorted(sources if candidates is None else candidates)
         return min(among, key=lambda node: (self.distance(node, sources), node))
 
     def move(self, now: int, sources: Sequence[int], candidates: Iterable[int]) -> int:
-        """Where the centre should be, given where it is: small gains do not move it, so that
+        """The node where the centre should be, given where it is: small gains do not move it, so that
         costs that waver do not make it wander."""
         best = self.centre(sources, candidates)
         here, there = self.distance(now, sources), self.distance(best, sources)

@@ -1,9 +1,8 @@
-"""What can go wrong in a join across sites, in terms of its streams, sites and costs."""
+"""Errors of joins across sites, in terms of its streams, sites and costs."""
 
 from __future__ import annotations
 
 from engine.stream.errors import EngineError
-
 
 class SitesError(EngineError):
     """Base of all."""

@@ -1,4 +1,4 @@
-"""What the centre decided for each block, and what it came to: order, filter, cost.
+"""Records the centre's decision for each block and its outcome: order, filter, cost.
 
     record = watch(network)          # before blocks are submitted
     ...
@@ -7,7 +7,7 @@
 
 Predicted and actual cost of a block's rows agree while synopses are exact and nothing waits to be
 deleted; a difference shows late deletions, hash buckets, residual conditions, or classes that are not
-independent. `engine.sites.cluster.Cluster.blocks` tells the same of processes.
+independent. `cosim.sites.cluster.Cluster.blocks` records the same of processes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Block:
 
 
 def block_of(join: Join, delta: Delta | Announce, plan: Plan, actual: float = 0.0) -> Block:
-    """What a plan says of its block."""
+    """A block with its plan."""
     names = [stream.name for stream in join.streams]
     hub = None if plan.way is None else plan.way.hub
     kept = sum(plan.keep.values()) if hub is None else delta.rows

@@ -1,4 +1,4 @@
-"""What moving messages costs, by the time unit of the block that caused them.
+"""The ledger: costs of moving messages, by the time unit of the block that caused them.
 
 Preset `paper` counts rows and synopsis entries; `real` counts also orders, visible numbers,
 acknowledgements, recovery, and every repetition.
@@ -16,7 +16,7 @@ from engine.sites import messages as m
 from engine.sites.costs import UnitCosts, times
 
 ENTRY = 0.25
-"""What a synopsis entry weighs, in rows."""
+"""The weight of a synopsis entry, in rows."""
 MOVE = "move"
 """The kind of charges for rows a new hub lacks."""
 Preset: TypeAlias = Literal["paper", "real"]
@@ -108,7 +108,7 @@ class Ledger:
 
     @property
     def moved(self) -> float:
-        """What hubs cost that took the place of others, or of planned joins."""
+        """The cost of hubs that took the place of others, or of planned joins."""
         return sum(charge.cost for charge in self.charges if charge.kind == MOVE)
 
     def by_unit(self) -> dict[float, float]:
@@ -118,7 +118,7 @@ class Ledger:
         return units
 
     def of_block(self, stream: int, no: int) -> float:
-        """What moving a block's rows cost: its probes and results."""
+        """The cost of moving a block's rows: its probes and results."""
         way = ("probe", "ship", "deliver")
         return sum(
             c.cost for c in self.charges if (c.stream, c.no) == (stream, no) and c.kind in way

@@ -43,7 +43,7 @@ UNITS, RATE, DOMAIN, DEAREST, BITS = 30, 5, 20, 10, 64
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What one run has: costs, and `keys[t][i]`, the keys of site i's block at time t."""
+    """The input of one run: costs, and `keys[t][i]`, the keys of site i's block at time t."""
 
     n: int
     costs: UnitCosts
@@ -89,7 +89,7 @@ def _poisson(chance: random.Random) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a run is counted. `vector`, if given, is the price of a synopsis in entries, as if it
+    """The terms on which a run is counted. `vector`, if given, is the price of a synopsis in entries, as if it
     were sent dense: of each non-empty block's, of the plan for it, of each deletion's."""
 
     window: float = math.inf
@@ -121,7 +121,7 @@ class Outcome:
 
 class Way:
     """One way to join, over one setting: the loop, and the synopses as they are when each block
-    comes. A way says what deletions, a block and the end of a unit cost it."""
+    comes. A way gives its costs of deletions, of a block and of the end of a unit."""
 
     def __init__(self, setting: Setting, terms: Terms | None = None) -> None:
         self.setting, self.terms = setting, terms or Terms()
@@ -147,7 +147,7 @@ class Way:
         return self.outcome
 
     def _expired(self, t: int) -> Iterator[tuple[int, Counts]]:
-        """What each site deletes at the start of a unit."""
+        """The rows each site deletes at the start of a unit, by key."""
         for i in self.setting.sources:
             gone: Counter[Entry] = Counter()
             while self.live[i] and t - self.live[i][0][0] > self.terms.window:
@@ -177,7 +177,7 @@ class Way:
         return Task(self.setting.n, source, size, self.setting.costs, self.sink)
 
     def results(self, source: int, block: Counts) -> int:
-        """How many results a block gives."""
+        """The number of results of a block."""
         task = self.task(source, self.synopses.filter(source, block))
         return int(task.size(task.all))
 
@@ -241,7 +241,7 @@ class Trip:
 
 
 class Memory:
-    """What all sites remember for lottery routing: for each other, the rows sent there and how many
+    """The memory of all sites for lottery routing: for each other, the rows sent there and how many
     came of them. The next stop is the one with the highest share `sf = (sent + 1)/(came + 1)` among
     those not yet visited, the lowest of equals; nothing is drawn, and unit costs do not matter. The
     1s make an unseen site 1."""
@@ -392,7 +392,7 @@ class Auto(Way):
         return self.account.total - before
 
     def _planned(self, i: int, block: Counts, results: int) -> bool:
-        """Whether the block was joined between the sites, for what that may cost."""
+        """True if the block was joined between the sites, for what that may cost."""
         if not block or not all(self.rows):
             self.account.joined(results)
             return True

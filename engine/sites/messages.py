@@ -36,7 +36,7 @@ from engine.sites.model import BlockId, Entry, Partial, Result, Stored
 
 Epoch: TypeAlias = tuple[int, int]
 Ref: TypeAlias = tuple[object, ...]
-"""What an acknowledgement refers to; made of the message's own content, so that a repeated
+"""The message an acknowledgement refers to; made of the message's own content, so that a repeated
 message has the same."""
 
 
@@ -173,7 +173,7 @@ class Wait(Message):
 
 @dataclass(frozen=True, slots=True)
 class Rebuild(Message):
-    """`attempt` tells two lives of one node apart, should it forget its epoch."""
+    """`attempt` distinguishes two lives of one node, should it forget its epoch."""
 
     KEY = ("rebuild", "epoch", "attempt")
     epoch: Epoch
@@ -182,7 +182,7 @@ class Rebuild(Message):
 
 @dataclass(frozen=True, slots=True)
 class Standing(Message):
-    """What a site holds: keys of its rows in blocks no longer pending, the pending blocks, the
+    """The holdings of a site: keys of its rows in blocks no longer pending, the pending blocks, the
     next number, the highest planned one, and how far it is."""
 
     KEY, CENTRE = ("rebuild", "epoch", "attempt"), True
@@ -255,7 +255,7 @@ class Ask(Message):
 
 @dataclass(frozen=True, slots=True)
 class Changes(Message):
-    """What changed in a store before block `no`, deletions as negative counts; and the block."""
+    """The changes of a store before block `no`, deletions as negative counts; and the block."""
 
     KEY, CENTRE = ("ask", "epoch", "stream", "no"), True
     epoch: Epoch

@@ -46,7 +46,7 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A row in a store: what joins it, and until when it can be joined (by member query). Its
-    `tid` alone says which row it is."""
+    `tid` alone identifies it."""
 
     tid: Tid
     values: tuple[Key, ...] = field(compare=False)
@@ -176,7 +176,7 @@ class Join:
         return tuple(found)
 
     def linked(self, visited: int, stream: int) -> bool:
-        """Whether a stream shares a class with one of a set, given as bits."""
+        """True if a stream shares a class with one of a set, given as bits."""
         mine = set(self._of[stream])
         return any(visited >> k & 1 and not mine.isdisjoint(self._of[k]) for k in range(len(self)))
 
@@ -241,7 +241,7 @@ class Partial:
 
 
 def start(join: Join, row: Stored, members: Sequence[bool] | None = None) -> Partial:
-    """A row on its own, as a probe; for some members only, if so said."""
+    """A row on its own, as a probe; for some members only, if they are given."""
     ends = row.ends
     if members is not None:
         ends = tuple(e if on else -math.inf for e, on in zip(ends, members, strict=True))
@@ -328,7 +328,7 @@ Counts: TypeAlias = Mapping[Entry, int]
 
 
 def counts(entries: Iterable[Entry]) -> dict[Entry, int]:
-    """How many of each."""
+    """Counts by entry."""
     vector: dict[Entry, int] = {}
     for entry in entries:
         vector[entry] = vector.get(entry, 0) + 1

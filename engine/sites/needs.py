@@ -1,4 +1,4 @@
-"""What a tuple needs to meet if it is to be in any result: for each query and alias, partners.
+"""Needs: the partners a tuple must meet to be in any result, for each query and alias.
 
 before  SELECT * FROM R, S WHERE R.a = S.d AND R.b > 3 WINDOW RANGE 100
 after   R needs an S with d = a, S needs an R with a = d; no older than 100, no newer than 100
@@ -90,5 +90,5 @@ def _partners(query: Query, at: int, pairs: set[Pair]) -> list[Partner]:
 
 
 def reach(window: Window) -> float:
-    """How far back a window sees, in time; one that counts tuples may see any."""
+    """The reach of a window back in time; one that counts tuples may see any."""
     return math.inf if window.kind is WindowKind.ROWS else span(window, "")

@@ -18,12 +18,12 @@ from engine.sites.shared import SharedLayout
 from engine.sites.store import Store
 
 Passes = Callable[[int, int, Any], bool]
-"""Whether a message from one node to another gets through."""
+"""True for a message from one node to another that gets through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How bad the network is: the longest delay, and the parts lost and repeated."""
+    """The faults of a network: the longest delay, and the parts lost and repeated."""
 
     delay: int = 0
     loss: float = 0.0

@@ -32,7 +32,7 @@ OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
 
 @dataclass(frozen=True)
 class Layout:
-    """What all nodes agree on before they start. Node k is the site of stream k; the query node
+    """The facts all nodes agree on before they start. Node k is the site of stream k; the query node
     and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
     where planned joins would cost more (engine.sites.account)."""
 
@@ -83,7 +83,7 @@ class Layout:
         ledger.charge(sender, to, message, costs)
 
     def without_centre(self, message: m.Message) -> m.Message | None:
-        """What of a message reaches a node whose centre is dead."""
+        """The part of a message that reaches a node whose centre is dead."""
         return None if message.CENTRE else message
 
 
@@ -176,7 +176,7 @@ class Node:
             self.centre.set_costs(costs)
 
     def set_members(self, members: tuple[bool, ...]) -> None:
-        """Which member queries take part in blocks accepted from now on."""
+        """Sets the member queries that take part in blocks accepted from now on."""
         self._members = members
         if self.centre is not None:
             self.centre.members = members

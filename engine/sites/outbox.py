@@ -17,7 +17,7 @@ class _Unanswered:
 
 
 class Outbox:
-    """What one node sends. `out` is drained by whoever moves messages."""
+    """The messages one node sends. `out` is drained by whoever moves messages."""
 
     def __init__(self, interval: float) -> None:
         self.interval = interval

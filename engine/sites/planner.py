@@ -36,7 +36,7 @@ RETRY_SITES = 16
 
 @dataclass(frozen=True, slots=True, order=True)
 class Order:
-    """What a planner found: the cost it predicts and the sites in order."""
+    """The order a planner chose: the cost it predicts and the sites in order."""
 
     cost: float
     sites: tuple[int, ...]
@@ -45,7 +45,7 @@ class Order:
 @dataclass(frozen=True)
 class Task:
     """One block to be planned. `sink` is the query node, None if delivery is not counted;
-    `linked(visited, k)` says whether k can follow a set that includes the source."""
+    `linked(visited, k)` is true if k can follow a set that includes the source."""
 
     n: int
     source: int
@@ -239,7 +239,7 @@ def _backward(task: Task) -> tuple[int, ...]:
 
 
 def _stays_whole(task: Task, rest: set[int], last: int) -> bool:
-    """Whether a set can be visited, one after the other, before its last site."""
+    """True if a set can be visited, one after the other, before its last site."""
     if task.linked is None:
         return True
     visited, left = 0, set(rest)

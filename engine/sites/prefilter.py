@@ -38,7 +38,7 @@ STRETCHES = 16
 
 @dataclass(slots=True)
 class Saved:
-    """What the filter did to a stream. Synopses count as the shorter of bits and two bytes a
+    """The effect of the filter on a stream. Synopses count as the shorter of bits and two bytes a
     key."""
 
     tuples: int = 0
@@ -54,7 +54,7 @@ class Saved:
 
 
 class KeysOverTime:
-    """Which keys of a column occurred when: a row of bits for each stretch of time, and for each
+    """The keys of a column that occurred, by time: a row of bits for each stretch of time, and for each
     bit the first stretch it was seen in."""
 
     def __init__(self, bits: int, stretch: int) -> None:
@@ -88,7 +88,7 @@ class KeysOverTime:
         return self.row_of[stretch]
 
     def has(self, places: Ints, ts: Ints, before: float, after: float) -> Bools:
-        """Whether each key may have occurred from `before` earlier to `after` later, which is
+        """True for each key that may have occurred from `before` earlier to `after` later, which is
         finite."""
         found = np.zeros(len(places), np.bool_)
         mine = np.flatnonzero(places >= 0)
@@ -124,7 +124,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def places(column: pa.Array, bits: int) -> Ints:
-    """Where keys lie among the bits; -1 for NULL."""
+    """The places of keys among the bits; -1 for NULL."""
     valid = np.asarray(column.is_valid())
     kind = column.type
     if pa.types.is_date32(kind):
@@ -201,7 +201,7 @@ class SynopsisFilter:
         return {name: stream.saved for name, stream in self.streams.items()}
 
     def release(self) -> Iterator[tuple[str, pa.Table]]:
-        """What is decided and may join, by stream in order of arrival."""
+        """The rows that are decided and may join, by stream in order of arrival."""
         for name, stream in self.streams.items():
             rows = self._decided(name, stream)
             if rows is None:
@@ -233,7 +233,7 @@ class SynopsisFilter:
         return rows.slice(0, cut) if cut else None
 
     def may_join(self, name: str, rows: pa.Table) -> Bools:
-        """Which rows find, in one way at least, all the partners it takes."""
+        """True for each row that finds, in one way at least, all the partners it takes."""
         if name not in self.needs.ways:
             return np.ones(rows.num_rows, np.bool_)
         ts = np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)

@@ -130,7 +130,7 @@ def rows_of(stream: Stream, table: pa.Table) -> list[Row]:
 
 
 def _keys(column: pa.ChunkedArray) -> list[object]:
-    """Keys as integers or texts; what SQL says of booleans and dates is said of their numbers."""
+    """Keys as integers or texts; booleans and dates are joined by their numbers."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif pa.types.is_date32(column.type):

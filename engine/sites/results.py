@@ -1,5 +1,5 @@
-"""What of a query set is joined across sites, and its results: from combinations of rows to the rows of
-SELECT, by the code that completes those of a device.
+"""Divides a query set into joins across sites and the rest, and turns combinations of rows into the
+rows of SELECT, by the code that completes those of a device.
 
     across = plan_across(program, {"r", "s"})       # streams that live at sites, folded
     across.joins, across.rest                       # joined between sites; the others, and why not

@@ -2,7 +2,7 @@
 
 Queries over the same streams, equal in the same columns, are one join with several members: they
 share filter, order and probes. Others are planned separately, by centres at the same node; whatever
-one node has to tell another about a block goes as one message, and keys that several of them count,
+one node has for another about a block goes as one message, and keys that several of them count,
 plan or delete are in it once:
 
     R joined with S by a  ┐  one Delta of R's keys a      one Plan: keep these for the first,
@@ -89,7 +89,7 @@ def _group(some: list[tuple[int, Join, tuple[int, ...]]], number: dict[str, int]
 
 
 def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
-    """How long rows are stored, for all that are joined by the same columns."""
+    """The time for which rows are stored, for all that are joined by the same columns."""
     horizons = tuple(
         max(
             member[j]
@@ -105,7 +105,7 @@ def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What one node sends another at a time, by group."""
+    """The messages one node sends another at a time, by group."""
 
     parts: tuple[tuple[int, m.Message], ...]
 
@@ -139,7 +139,7 @@ class SharedLayout:
 
     @property
     def centre(self) -> int:
-        """Where the centres of all groups begin."""
+        """The node where the centres of all groups begin."""
         return self.costs.centre(range(len(self.sites)))
 
     def numbers(self, group: Group) -> tuple[int, ...]:
@@ -186,7 +186,7 @@ class SharedLayout:
             ledger.charge(sender, to, message, costs, g, less)
 
     def without_centre(self, bundle: Bundle) -> Bundle:
-        """What of a bundle reaches a node whose centres are dead."""
+        """The part of a bundle that reaches a node whose centres are dead."""
         return Bundle(tuple(part for part in bundle.parts if not part[1].CENTRE))
 
 

@@ -1,7 +1,7 @@
 """A site: keeps its stream's rows, asks the centre about each new block, probes for others.
 
 A block is PENDING until its plan arrives, PLANNED while its rows are on their way, then DONE and
-forgotten. Every row is stored at once, whatever the filter says: it may match later. The site
+forgotten. Every row is stored at once, whatever the filter keeps: it may match later. The site
 sends a block's surviving rows to the first site of the order; each joins what arrives with its own
 rows up to the number the plan names (`visible`), so that a combination is found exactly once.
 
@@ -108,7 +108,7 @@ class Site:
 
     @property
     def ready(self) -> bool:
-        """Whether another block may come."""
+        """True if another block may come."""
         return len(self.open) < self.max_pending
 
     @property
@@ -203,7 +203,7 @@ class Site:
         parts = [start(self.join, row) for row in block.rows]
         self._send_results((self.stream, no), block.tau, parts)
 
-    # --- what the centre says -------------------------------------------------
+    # --- what the centre sends -------------------------------------------------
 
     def take(self, plan: m.Plan) -> list[Stored] | None:
         """The rows of a block whose plan came; None if no plan is awaited for it."""
@@ -277,7 +277,7 @@ class Site:
         numbers = (tuple(pending), self.next, self.planned, self.low, self.first_open)
         return m.Standing(self.epoch, self.attempt, self.stream, held, *numbers, self.next_expire)
 
-    # --- what other sites say -------------------------------------------------
+    # --- what other sites send -------------------------------------------------
 
     def on_probe(self, sender: int, probe: m.Probe) -> None:
         self.outbox.ack(sender, probe)
@@ -349,13 +349,13 @@ class Site:
             self.outbox.repeat(message.epoch[1], m.Takeover(message.epoch))
 
     def _resume(self, no: int) -> None:
-        """The first block after a start without memory says where the numbers are."""
+        """The first block after a start without memory shows where the numbers are."""
         self.forgot, self.next = False, no
         if no:
             self.lose_store()
 
     def lose_store(self) -> None:
-        """The rows are gone, and what was under way with them; tells everyone concerned."""
+        """The rows are gone, and what was under way with them; informs everyone concerned."""
         self.store.clear()
         self.open.clear()
         self.planned = self.next - 1

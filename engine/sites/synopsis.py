@@ -28,7 +28,7 @@ from engine.sites.keys import Key, hashed
 from engine.sites.model import Counts, Entry, Join
 
 SATURATED = 15
-"""Where a counter of a counting Bloom filter stops counting, for good."""
+"""The count at which a counter of a counting Bloom filter stops, for good."""
 
 
 class Synopsis(Protocol):
@@ -40,17 +40,17 @@ class Synopsis(Protocol):
         """At least the number of rows with this entry."""
 
     def has(self, entry: Key) -> bool:
-        """Whether there may be a row with this entry."""
+        """True if there may be a row with this entry."""
 
     def cells(self) -> Iterator[Sequence[tuple[Key, int]]]:
-        """What it counted, once per independent table: the non-zero cells."""
+        """The non-zero cells, once per independent table."""
 
 
 class Kind(Protocol):
     """A way to keep synopses; sites and centre agree on one."""
 
     def entry(self, key: Key) -> Key:
-        """What of a key goes over the wire."""
+        """The part of a key that goes over the wire."""
 
     def new(self) -> Synopsis: ...
 
@@ -187,7 +187,7 @@ class _BloomTable:
 
 @dataclass(frozen=True, slots=True)
 class CountingBloom:
-    """k hash functions into m counters of four bits; tells presence, not numbers."""
+    """k hash functions into m counters of four bits; they record presence, not numbers."""
 
     k: int
     m: int
@@ -235,7 +235,7 @@ Size: TypeAlias = Callable[[int], float]
 
 
 class SiteSynopsis:
-    """What is known of one site: a synopsis for each class of its stream, and its rows."""
+    """The synopses of one site: one for each class of its stream, and its rows."""
 
     def __init__(self, join: Join, stream: int, kind: Kind) -> None:
         self.classes = join.classes_of(stream)
@@ -266,7 +266,7 @@ class Synopses:
         self.sites = [SiteSynopsis(join, k, self.kind) for k in range(len(join))]
 
     def filter(self, source: int, block: Counts) -> dict[Entry, int]:
-        """What of a block can join: every other site with one of its classes has its value."""
+        """The part of a block that can join: every other site with one of its classes has its value."""
         classes = self.join.classes_of(source)
         others = [
             (place, self.sites[k].by_class[c])

@@ -290,6 +290,8 @@ def _bridge(
         raise UserError([f"{folder}: {error.strerror}"]) from None
     except BridgeError as error:
         hint = "serve the device the journal was begun with, or give another folder"
+        if error.kind == "storage":
+            hint = "is there room, and may this user write there?"
         raise UserError([f"{folder}: {error}"], hint=hint) from None
     for note in bridge.journal.notes:
         print(f"journal: made good: {note}", file=sys.stderr)

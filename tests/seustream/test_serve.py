@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import threading
 import time
 from pathlib import Path
@@ -130,6 +132,23 @@ def test_a_journal_is_no_place_for_other_files(
     assert f"{folder}: no journal puts there photos/, thesis.txt" in said
     assert "hint: give a folder that is empty" in said
     assert sorted(path.name for path in folder.rglob("*")) == ["1.jpg", "photos", "thesis.txt"]
+
+
+def test_a_journal_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    assert main(["serve", "--journal", str(tmp_path / "j")]) == 2
+    monkeypatch.undo()
+    said = capfd.readouterr().err
+    assert "the journal cannot be written: No space left on device" in said
+    assert "hint: is there room" in said
+    (tmp_path / "file").write_text("x")
+    assert main(["serve", "--journal", str(tmp_path / "file")]) == 2
+    assert str(tmp_path / "file") in capfd.readouterr().err
 
 
 def test_a_damaged_journal_is_named_or_made_good(

@@ -48,7 +48,7 @@ def test_keys_are_numbers_or_texts() -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        "R.b % 3 <> S.e + 1",
+        "mod(R.b, 3) <> S.e + 1",
         "NOT (R.b IS NOT NULL AND S.e = 2)",
         "R.when < DATE '2026-01-02'",
         "R.ts <= S.ts",
