@@ -500,7 +500,8 @@ class Binder:
                 )
             return x.Aggregate("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
         fewest = len(entry.parameters) - entry.optional
-        if not fewest <= len(e.arguments) <= len(entry.parameters):
+        # Without any, count is written count(*).
+        if not max(fewest, 1) <= len(e.arguments) <= len(entry.parameters):
             forms = "count(*) or count(column)" if name == "count" else entry.example
             many = "one argument" if len(entry.parameters) == 1 else f"{fewest} arguments"
             return self.fail("type-mismatch", f"{name} wants {many}", e.span, f"write {forms}")
