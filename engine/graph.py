@@ -22,18 +22,19 @@ import pyarrow as pa
 
 from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
+from compiler.language.faults import FaultError
 from compiler.pattern import ir
 from compiler.plan.levels import Node, definitions, level, levels, nodes, reads
 from compiler.plan.logical import Program, Query
 from compiler.plan.pipeline import Compilation
 from engine.host.complete import result_schema
 from engine.host.driver import DEVICE_JOIN, Counts, HostDriver
-from engine.host.errors import HostError, RowsRefused
+from engine.host.errors import EvaluationError, HostError, RowsRefused
 from engine.host.stages import SoftwareJoin
 from engine.pattern import output
 from engine.pattern.stream import PatternNode
 from engine.stream.evaluate import real_only
-from engine.stream.faults import Lines, QueryFaults, told
+from engine.stream.faults import Lines, QueryFaults, located, told
 from engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from engine.stream.schema import stream_schema
 from engine.stream.snapshot import unpack
@@ -179,8 +180,12 @@ class GraphRun:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
         for own, operator in self.operators.items():
-            for query, rows in operator.outputs():
-                yield from self._pass_on(query, rows)
+            try:
+                for query, rows in operator.outputs():
+                    yield from self._pass_on(query, rows)
+            except FaultError as error:
+                where = located(error.place, self.compilation.source)
+                raise EvaluationError(f"{own}: {where}, {error.row}") from None
             for stream in self._defines[own]:
                 self._advance(stream, operator.watermark)
 
@@ -235,7 +240,7 @@ class GraphRun:
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
-            report.faults |= told(getattr(operator, "faults", {}))
+            report.faults |= told(_faults_of(operator))
             if isinstance(operator, HostDriver):
                 report.join = operator.counts
             elif isinstance(operator, PatternNode):
@@ -285,6 +290,13 @@ class GraphRun:
             self._results[query] = state.results.get(query, 0)
 
 
+def _faults_of(operator: Operator) -> Mapping[str, QueryFaults]:
+    found = getattr(operator, "faults", {})
+    if isinstance(operator, PatternNode):
+        return {operator.query.name: found} if isinstance(found, QueryFaults) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
 def _operator_of(node: Node, at: Mapping[str, int]) -> str:
     """The name of the operator that answers a query."""
     if isinstance(node, Query):
@@ -313,7 +325,7 @@ def _operators(
             join = HostDriver(c, device, overflow, slice_rows, strict)
         found.append((number, _operator_of(queries[0], at), join))
     for pattern in program.patterns:
-        node = PatternNode(pattern, engine)
+        node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _operator_of(pattern, at), node))
     for compiled in program.apas.values():
         temporal = TemporalNode(compiled, known)

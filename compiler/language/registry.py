@@ -68,8 +68,6 @@ ANY = Parameter("a value", lambda of: of.kind is not Kind.LIST, None)
 ANYTHING = Parameter("a value", lambda of: of.kind is not Kind.LIST, NULL)
 """Taken as it is, converted to nothing."""
 
-_NUMBERS = {INTEGER.name, NUMBER.name}
-
 Result = Type | Callable[[Sequence[Type]], "Type | None"]
 """The type of the result, or what makes it of the types the arguments were converted to; None
 where they do not fit."""
@@ -121,7 +119,10 @@ class Function:
         ]
         if self.variadic and list(places[-1]) == [ANY.name] and self.parameters[-1].takes is None:
             return "values of one type"
-        parts = ["a number" if set(of) == _NUMBERS else " or ".join(of) for of in places]
+        for of in places:
+            if NUMBER.name in of:
+                of.pop(INTEGER.name, None)  # which is one
+        parts = [" or ".join(of) for of in places]
         return ", ".join(parts) or "no arguments"
 
 

@@ -38,7 +38,7 @@ from compiler.xsql import tree
 from compiler.xsql.mistakes import FORMS, MISTAKES
 
 _PIECE = re.compile(
-    r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-'\";()$]+|-|\$"
+    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-/'\";()$]+|-|/|\$"
 )
 
 
@@ -88,7 +88,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue
-        if not piece.startswith(("--", "'", '"', "$$")):
+        if not piece.startswith(("--", "/*", "'", '"', "$$")):
             code += piece
         if piece == ";":
             code = ""
@@ -118,7 +118,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
                 )
         elif piece == ")":
             depth -= 1
-        if not piece.startswith("--") and not piece.isspace():
+        if not piece.startswith(("--", "/*")) and not piece.isspace():
             blank = False
     if not (blank or too_deep):
         yield Span(start, len(text))
@@ -166,7 +166,10 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
-        hint = "strings stand in single quotes, names in double quotes" if char in "`[" else hint
+        if char in "`[":
+            hint = "strings stand in single quotes, names in double quotes"
+        elif char in _INSTEAD:
+            hint = f"write {_INSTEAD[char]}"
         problems.add("syntax", f"{char!r} has no meaning here", Span(at, at + 1), hint)
         return
     if not isinstance(error, UnexpectedToken):
@@ -198,6 +201,9 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
     )
 
 
+_INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}
+
+
 def _read_example(text: str) -> Tree[Any]:
     read = _example(text)
     if isinstance(read, UnexpectedInput):
@@ -223,7 +229,7 @@ def _end_of(source: Source, span: Span) -> Span:
 def _written(source: Source, span: Span) -> Iterator[re.Match[str]]:
     """The pieces of a statement that are neither space nor comments."""
     for match in _PIECE.finditer(source.text, span.start, span.end):
-        if not match.group().isspace() and not match.group().startswith("--"):
+        if not match.group().isspace() and not match.group().startswith(("--", "/*")):
             yield match
 
 
