@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.stream.errors import EngineError
 
+
 class SitesError(EngineError):
     """Base of all."""
 
