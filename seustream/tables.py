@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.language.types import BIGINT, Kind, Type, integer_range
-from engine.host.schema import arrow_type
+from engine.stream.schema import arrow_type
 
 TIME_NAME = "ts"
 FAULTS_LISTED = 20

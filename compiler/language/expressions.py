@@ -1,49 +1,77 @@
-"""Bound, typed expressions: what every front end makes of its conditions.
+"""Bound, typed expressions: what the binder makes of every condition and value of all languages.
 
-Equal expressions compare equal wherever they were written: spans do not count.
-`Column.source` is the position of its stream in the query's FROM list.
+Equal expressions compare equal wherever they were written: places do not count. A leaf is whatever a
+language's scope resolves a name to: a stream's column, an element of a match, a leaf of an attribute
+tree. Everything above leaves is shared.
+
+**NULL and faults.** A strict operation has no value where an operand has none. A strict operation
+that has no value although all its operands have one is a *fault*: its value is NULL, and the place
+`at` is counted (`compiler.language.faults`).
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 
+from compiler.errors import Span
 from compiler.language.types import BOOLEAN, Kind, Type
 from hdl.isa import Condition
 
-Value = int | float | str | bool | datetime.date | datetime.time | datetime.datetime | None
+Value = (
+    int
+    | float
+    | Decimal
+    | str
+    | bool
+    | datetime.date
+    | datetime.time
+    | datetime.datetime
+    | datetime.timedelta
+    | None
+)
+
+
+class Leaf:
+    """A name that a scope resolved. Each language has frozen dataclasses of its own."""
+
+    __slots__ = ()
+    type: Type
+
+    def show(self) -> str:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Leaf):
+    """A stream's column; `source` is the position of its stream in the query's FROM list."""
+
     source: int
     name: str
     type: Type
     nullable: bool
     alias: str  # of its stream in this query, for showing
 
+    def show(self) -> str:
+        return f"{self.alias}.{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
+    """A constant. `exact` is the value before it was rounded to a double, where it was; an
+    operation of such constants alone is computed with it."""
+
     value: Value
     type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """+ - * / % on numbers, || on texts; operands are of the result's type."""
-
-    operator: str
-    left: Expression
-    right: Expression
-    type: Type
+    exact: Fraction | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left condition right`, both of type `of`."""
+    """`left condition right`, both converted to the type `of`."""
 
     condition: Condition
     left: Expression
@@ -78,49 +106,55 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
-    term: Expression
-    pattern: str
-    negated: bool
-    type: Type = BOOLEAN
+class Case:
+    """The value of the first branch whose condition is true, all values converted to `type`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression
+    type: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """A function or operator of the registry; argument i is converted to `takes[i]`."""
+
     function: str
     arguments: tuple[Expression, ...]
+    takes: tuple[Type, ...]
     type: Type
+    overload: int = 0  # 0 is the entry itself, i its `overloads[i - 1]`
+    at: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
+    """CAST, or with `quiet` TRY_CAST, whose failure is no fault."""
+
     term: Expression
     type: Type
+    quiet: bool = False
+    at: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """count, sum, avg, min or max; no argument for count(*)."""
+    """An aggregate of the registry over rows for which `where` holds; no argument for count(*).
+    Argument i is converted to `takes[i]`."""
 
     function: str
-    argument: Expression | None
+    arguments: tuple[Expression, ...]
+    takes: tuple[Type, ...]
     type: Type
+    distinct: bool = False
+    where: Expression | None = None
+    at: Span | None = field(default=None, compare=False)
+
+    @property
+    def argument(self) -> Expression | None:
+        return self.arguments[0] if self.arguments else None
 
 
-Expression = (
-    Column
-    | Literal
-    | Arithmetic
-    | Compare
-    | And
-    | Or
-    | Not
-    | IsNull
-    | Like
-    | Call
-    | Cast
-    | Aggregate
-)
+Expression = Leaf | Literal | Compare | And | Or | Not | IsNull | Case | Call | Cast | Aggregate
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
@@ -128,18 +162,41 @@ FALSE = Literal(False, BOOLEAN)
 
 def children(e: Expression) -> tuple[Expression, ...]:
     match e:
-        case Arithmetic() | Compare():
+        case Compare():
             return (e.left, e.right)
         case And() | Or():
             return e.terms
-        case Not() | IsNull() | Like() | Cast():
+        case Not() | IsNull() | Cast():
             return (e.term,)
+        case Case():
+            return (*(part for branch in e.branches for part in branch), e.otherwise)
         case Call():
             return e.arguments
         case Aggregate():
-            return () if e.argument is None else (e.argument,)
-        case Column() | Literal():
+            return e.arguments if e.where is None else (*e.arguments, e.where)
+        case _:
             return ()
+
+
+def rebuild(e: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The same node over changed children; of a leaf or a literal, itself."""
+    match e:
+        case Compare():
+            return replace(e, left=change(e.left), right=change(e.right))
+        case And() | Or():
+            return replace(e, terms=tuple(change(term) for term in e.terms))
+        case Not() | IsNull() | Cast():
+            return replace(e, term=change(e.term))
+        case Case():
+            branches = tuple((change(when), change(then)) for when, then in e.branches)
+            return replace(e, branches=branches, otherwise=change(e.otherwise))
+        case Call():
+            return replace(e, arguments=tuple(change(a) for a in e.arguments))
+        case Aggregate():
+            where = None if e.where is None else change(e.where)
+            return replace(e, arguments=tuple(change(a) for a in e.arguments), where=where)
+        case _:
+            return e
 
 
 def walk(e: Expression) -> Iterator[Expression]:
@@ -149,6 +206,10 @@ def walk(e: Expression) -> Iterator[Expression]:
         top = stack.pop()
         yield top
         stack.extend(reversed(children(top)))
+
+
+def leaves(e: Expression) -> Iterator[Leaf]:
+    return (part for part in walk(e) if isinstance(part, Leaf))
 
 
 def columns(e: Expression) -> set[Column]:
@@ -186,59 +247,114 @@ def map_predicate(e: Expression, leaf: Callable[[Expression], Expression]) -> Ex
             return leaf(e)
 
 
-_PRECEDENCE = {Or: 1, And: 2, Not: 3, Compare: 4, IsNull: 4, Like: 4, Arithmetic: 5}
+def condition(e: Expression) -> Expression:
+    """A condition in the form the passes know: a boolean value b stands for b = TRUE."""
+    if isinstance(e, (Compare, And, Or, Not, IsNull)):
+        return e
+    if isinstance(e, Literal) and e.value is not None:
+        return e
+    return Compare(Condition.EQ, e, TRUE, BOOLEAN)
+
+
+# --- as text ------------------------------------------------------------------
+
+_OR, _XOR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
+_STRENGTH = {"+": _SUM, "-": _SUM, "||": _SUM, "*": _PRODUCT, "/": _PRODUCT, "DIV": _PRODUCT}
 
 
 def show(e: Expression) -> str:
     """The expression as X-SQL text."""
+    return _shown(e)[0]
+
+
+def _shown(e: Expression) -> tuple[str, int]:
+    """The text, and how strongly its outermost operator binds."""
     match e:
-        case Column():
-            return f"{e.alias}.{e.name}"
         case Literal():
-            return _show_literal(e)
-        case Arithmetic():
-            return f"{_inner(e.left, e)} {e.operator} {_inner(e.right, e, right=True)}"
+            return _literal(e), _ATOM
+        case Compare(condition=how, right=Literal(value=True, type=Type(kind=Kind.BOOLEAN))):
+            if how is Condition.EQ:
+                return _shown(e.left)
+            if how is Condition.NE:
+                return f"NOT {_within(e.left, _NOT)}", _NOT
+            return _infix(how.symbol, (e.left, e.right), _COMPARE, chains=False)
         case Compare():
-            return f"{_inner(e.left, e)} {e.condition.symbol} {_inner(e.right, e)}"
+            return _infix(e.condition.symbol, (e.left, e.right), _COMPARE, chains=False)
         case And():
-            return " AND ".join(_inner(term, e) for term in e.terms)
+            return " AND ".join(_within(term, _AND) for term in e.terms), _AND
         case Or():
-            return " OR ".join(_inner(term, e) for term in e.terms)
+            return " OR ".join(_within(term, _OR) for term in e.terms), _OR
         case Not():
-            return f"NOT {_inner(e.term, e)}"
+            return f"NOT {_within(e.term, _NOT)}", _NOT
         case IsNull():
-            return f"{_inner(e.term, e)} IS {'NOT ' if e.negated else ''}NULL"
-        case Like():
-            pattern = e.pattern.replace("'", "''")
-            return f"{_inner(e.term, e)} {'NOT ' if e.negated else ''}LIKE '{pattern}'"
+            return f"{_within(e.term, _SUM)} IS {'NOT ' if e.negated else ''}NULL", _COMPARE
+        case Case():
+            return _case(e), _ATOM
         case Call():
-            return f"{e.function}({', '.join(show(argument) for argument in e.arguments)})"
+            return _call(e)
         case Cast():
-            return f"CAST({show(e.term)} AS {e.type})"
+            return f"{'TRY_' if e.quiet else ''}CAST({show(e.term)} AS {e.type})", _ATOM
         case Aggregate():
-            return f"{e.function}({'*' if e.argument is None else show(e.argument)})"
+            inside = ", ".join(map(show, e.arguments)) or "*"
+            where = f" FILTER (WHERE {show(e.where)})" if e.where is not None else ""
+            return f"{e.function}({'DISTINCT ' * e.distinct}{inside}){where}", _ATOM
+        case _:
+            return e.show(), _ATOM
 
 
-def _inner(e: Expression, outer: Expression, right: bool = False) -> str:
-    mine, around = _PRECEDENCE.get(type(e), 9), _PRECEDENCE[type(outer)]
-    # Arithmetic leans left, comparisons do not chain; AND in AND needs no parentheses.
-    flat = mine == around and not isinstance(outer, (And, Or, Not))
-    if mine < around or (flat and (right or not isinstance(outer, Arithmetic))):
-        return f"({show(e)})"
-    if isinstance(e, Arithmetic) and isinstance(outer, Arithmetic) and e.operator != outer.operator:
-        return f"({show(e)})"
-    return show(e)
+def _within(e: Expression, around: int) -> str:
+    text, strength = _shown(e)
+    return text if strength >= around else f"({text})"
 
 
-def _show_literal(e: Literal) -> str:
+def _infix(
+    name: str, sides: tuple[Expression, ...], strength: int, chains: bool
+) -> tuple[str, int]:
+    """Operators lean left; comparisons do not chain."""
+    left = _within(sides[0], strength if chains else strength + 1)
+    return f"{left} {name} {_within(sides[1], strength + 1)}", strength
+
+
+def _call(e: Call) -> tuple[str, int]:
+    name = e.function
+    if name == "negate":
+        return f"-{_within(e.arguments[0], _SIGN + 1)}", _SIGN
+    if name in _STRENGTH:
+        text, strength = _infix(name, e.arguments, _STRENGTH[name], chains=True)
+        inner = e.arguments[0]
+        mixed = isinstance(inner, Call) and inner.function != name
+        if mixed and isinstance(inner, Call) and _STRENGTH.get(inner.function) == strength:
+            return f"({show(inner)}) {text[len(show(inner)) + 1 :]}", strength
+        return text, strength
+    if name == "xor":
+        return _infix("XOR", e.arguments, _XOR, chains=True)
+    if name == "is_distinct":
+        return _infix("IS DISTINCT FROM", e.arguments, _COMPARE, chains=False)
+    if name in ("like", "ilike"):
+        text, strength = _infix(name.upper(), e.arguments[:2], _COMPARE, chains=False)
+        escape = f" ESCAPE {show(e.arguments[2])}" if len(e.arguments) > 2 else ""
+        return text + escape, strength
+    return f"{name}({', '.join(map(show, e.arguments))})", _ATOM
+
+
+def _case(e: Case) -> str:
+    parts = [f"WHEN {show(when)} THEN {show(then)}" for when, then in e.branches]
+    if not (isinstance(e.otherwise, Literal) and e.otherwise.value is None):
+        parts.append(f"ELSE {show(e.otherwise)}")
+    return f"CASE {' '.join(parts)} END"
+
+
+def _literal(e: Literal) -> str:
     value = e.value
     if value is None:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.timedelta):
+        return f"INTERVAL '{value // datetime.timedelta(milliseconds=1)} ms'"
     if isinstance(value, (datetime.date, datetime.time)):
         name = e.type.kind.name if e.type.kind in (Kind.DATE, Kind.TIME) else "TIMESTAMP"
         return f"{name} '{value.isoformat(' ') if isinstance(value, datetime.datetime) else value}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    return repr(value)
+    return str(value) if isinstance(value, Decimal) else repr(value)

@@ -1,10 +1,21 @@
-"""X-SQL types and how they combine."""
+"""Types of all three languages, and how they combine.
+
+One lattice: `boolean`; `smallint < int < bigint`; `real < double precision`; `decimal(p,s)`, which
+integers join; `char` and `varchar`; `date < timestamp`; `time`; `interval`, in milliseconds, which
+beside an integer is that many of them. What is inexact makes the result inexact.
+"""
 
 from __future__ import annotations
 
 import datetime
 import enum
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
+
+MAX_PRECISION = 38
+"""Digits of a decimal: what 128 bits hold."""
 
 
 class Kind(enum.Enum):
@@ -13,24 +24,34 @@ class Kind(enum.Enum):
     BIGINT = "bigint"
     REAL = "real"
     DOUBLE = "double precision"
+    DECIMAL = "decimal"
     CHAR = "char"
     VARCHAR = "varchar"
     DATE = "date"
     TIME = "time"
     TIMESTAMP = "timestamp"
+    INTERVAL = "interval"
     BOOLEAN = "boolean"
+    LIST = "list"  # a column of results only: no expression takes one
     NULL = "null"  # the type of a bare NULL, which fits every other
     ERROR = "error"  # of an expression already reported; silences what follows from it
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A column's or expression's type; `length` only for char(n) and varchar(n)."""
+    """A column's or expression's type. `length` is that of char(n) and varchar(n), and the
+    precision of decimal(p,s); `scale` is the s; `element` is what a list holds."""
 
     kind: Kind
     length: int | None = None
+    scale: int | None = None
+    element: Type | None = None
 
     def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"decimal({self.length},{self.scale})"
+        if self.element is not None:
+            return f"list({self.element})"
         return self.kind.value + (f"({self.length})" if self.length is not None else "")
 
     @property
@@ -38,12 +59,25 @@ class Type:
         return self.kind in (Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 
     @property
+    def is_inexact(self) -> bool:
+        return self.kind in (Kind.REAL, Kind.DOUBLE)
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.kind is Kind.DECIMAL
+
+    @property
     def is_numeric(self) -> bool:
-        return self.is_integer or self.kind in (Kind.REAL, Kind.DOUBLE)
+        return self.is_integer or self.is_inexact or self.is_decimal
 
     @property
     def is_text(self) -> bool:
         return self.kind in (Kind.CHAR, Kind.VARCHAR)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether a text constant beside it is read as one."""
+        return self.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.INTERVAL)
 
     @property
     def is_unknown(self) -> bool:
@@ -59,12 +93,22 @@ VARCHAR = Type(Kind.VARCHAR)
 DATE = Type(Kind.DATE)
 TIME = Type(Kind.TIME)
 TIMESTAMP = Type(Kind.TIMESTAMP)
+INTERVAL = Type(Kind.INTERVAL)
 BOOLEAN = Type(Kind.BOOLEAN)
 NULL = Type(Kind.NULL)
 ERROR = Type(Kind.ERROR)
 
 _INTEGERS = (Kind.SMALLINT, Kind.INT, Kind.BIGINT)
 _INTEGER_RANGE = {Kind.SMALLINT: 15, Kind.INT: 31, Kind.BIGINT: 63}
+_DIGITS = {Kind.SMALLINT: 5, Kind.INT: 10, Kind.BIGINT: 19}
+
+
+def decimal(precision: int, scale: int) -> Type:
+    return Type(Kind.DECIMAL, precision, scale)
+
+
+def list_of(element: Type) -> Type:
+    return Type(Kind.LIST, element=element)
 
 
 def integer_range(kind: Kind) -> tuple[int, int]:
@@ -72,9 +116,26 @@ def integer_range(kind: Kind) -> tuple[int, int]:
     return -(1 << bits), (1 << bits) - 1
 
 
+def digits(of: Type) -> tuple[int, int]:
+    """Precision and scale of a decimal, or of the decimal that holds every such integer."""
+    if of.is_decimal:
+        assert of.length is not None
+        assert of.scale is not None
+        return of.length, of.scale
+    return _DIGITS[of.kind], 0
+
+
+def decimal_of(value: Decimal) -> Type | None:
+    """The narrowest decimal that holds a value, None where 38 digits do not."""
+    _, figures, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = max(len(figures) + max(exponent, 0), scale, 1)
+    return decimal(precision, scale) if precision <= MAX_PRECISION else None
+
+
 def common(a: Type, b: Type) -> Type | None:
-    """The type two operands meet in, or None where they do not: integers in the wider one,
-    anything real in double precision, texts in varchar, all else only with itself."""
+    """The type two operands meet in, or None where they do not."""
     if Kind.ERROR in (a.kind, b.kind):
         return ERROR
     if a.kind is Kind.NULL:
@@ -84,14 +145,117 @@ def common(a: Type, b: Type) -> Type | None:
     if a.is_integer and b.is_integer:
         return Type(max(a.kind, b.kind, key=_INTEGERS.index))
     if a.is_numeric and b.is_numeric:
-        return a if a.kind is b.kind is Kind.REAL else DOUBLE
+        if a.is_inexact or b.is_inexact:
+            return a if a.kind is b.kind is Kind.REAL else DOUBLE
+        (p, s), (q, r) = digits(a), digits(b)
+        scale = max(s, r)
+        return decimal(min(max(p - s, q - r) + scale, MAX_PRECISION), scale)
     if a.is_text and b.is_text:
         return VARCHAR
+    if {a.kind, b.kind} == {Kind.DATE, Kind.TIMESTAMP}:
+        return TIMESTAMP
+    if Kind.INTERVAL in (a.kind, b.kind) and (a.is_integer or b.is_integer):
+        return BIGINT
+    if a.kind is Kind.LIST:
+        return a if a == b else None
     return a if a.kind is b.kind else None
 
 
-def read_time(text: str, kind: Kind) -> datetime.date | datetime.time | datetime.datetime | None:
-    """A date, time or timestamp from its ISO text, None if it is none."""
+def meet(types: Iterable[Type]) -> Type | None:
+    """The type all operands meet in, or None."""
+    met: Type | None = NULL
+    for each in types:
+        met = None if met is None else common(met, each)
+    return met
+
+
+def castable(of: Type, to: Type) -> bool:
+    """Whether CAST takes one type to the other; a value may still have none there."""
+    if Kind.LIST in (of.kind, to.kind):
+        return of == to
+    if of.is_unknown or of.kind is to.kind or to.is_text or of.is_text:
+        return True
+    if of.is_numeric and to.is_numeric:
+        return True
+    if Kind.BOOLEAN in (of.kind, to.kind):
+        return of.is_numeric or to.is_numeric
+    if Kind.INTERVAL in (of.kind, to.kind):
+        return of.is_integer or to.is_integer
+    return {of.kind, to.kind} in ({Kind.DATE, Kind.TIMESTAMP}, {Kind.TIMESTAMP, Kind.TIME})
+
+
+# --- names --------------------------------------------------------------------
+
+NAMES: dict[str, Type] = {
+    "boolean": BOOLEAN,
+    "bool": BOOLEAN,
+    "smallint": SMALLINT,
+    "int": INT,
+    "integer": INT,
+    "bigint": BIGINT,
+    "long": BIGINT,
+    "real": REAL,
+    "float": REAL,
+    "double precision": DOUBLE,
+    "double": DOUBLE,
+    "decimal": decimal(10, 0),
+    "numeric": decimal(10, 0),
+    "char": Type(Kind.CHAR, 1),
+    "varchar": VARCHAR,
+    "string": VARCHAR,
+    "text": VARCHAR,
+    "date": DATE,
+    "time": TIME,
+    "timestamp": TIMESTAMP,
+    "datetime": TIMESTAMP,
+    "interval": INTERVAL,
+}
+
+MILLISECONDS: dict[str, int] = {
+    name: size
+    for size, names in {
+        1: "ms millisecond milliseconds",
+        1_000: "s sec secs second seconds",
+        60_000: "m min mins minute minutes",
+        3_600_000: "h hour hours",
+        86_400_000: "d day days",
+        604_800_000: "w week weeks",
+    }.items()
+    for name in names.split()
+}
+"""Units of time in all three languages."""
+
+# --- constants ----------------------------------------------------------------
+
+Time = datetime.date | datetime.time | datetime.datetime | datetime.timedelta
+
+_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
+_DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?=$|[ T])", re.ASCII)
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def read_interval(text: str) -> datetime.timedelta | None:
+    """An interval from `1 hour 30 min`, None if it is none or no whole milliseconds."""
+    total, at = Decimal(0), 0
+    while at < len(text):
+        found = _QUANTITY.match(text, at)
+        if found is None or found[2].lower() not in MILLISECONDS:
+            return None
+        total += Decimal(found[1]) * MILLISECONDS[found[2].lower()]
+        at = found.end()
+    if not text.strip() or total != int(total) or abs(total) >= 1 << 63:
+        return None
+    try:
+        return datetime.timedelta(milliseconds=int(total))
+    except OverflowError:
+        return None
+
+
+def read_time(text: str, kind: Kind) -> Time | None:
+    """A date, time, timestamp or interval from its text, None if it is none."""
+    if kind is Kind.INTERVAL:
+        return read_interval(text)
+    text = _DAY.sub(lambda day: f"{day[1]}-{day[2]:0>2}-{day[3]:0>2}", text.strip(), count=1)
     try:
         if kind is Kind.DATE:
             return datetime.date.fromisoformat(text)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from compiler.language import expressions as x
 from compiler.plan.logical import RESULT_TIMES, Query
 from engine.host.evaluate import Rows, evaluate, survivors
-from engine.host.schema import arrow_type
 from engine.host.software import Side
+from engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from compiler.language import expressions as x
 from compiler.language.types import Kind, Type, read_time
 from engine.host.errors import EvaluationError
-from engine.host.schema import arrow_type
+from engine.stream.schema import arrow_type
 from hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]

@@ -22,9 +22,9 @@ from compiler.plan.logical import Query, Source
 from engine.host.complete import rows_of, selected
 from engine.host.errors import EvaluationError
 from engine.host.evaluate import Rows, evaluate, holds
-from engine.host.schema import arrow_type
 from engine.host.software import Side
 from engine.host.stores import Stores
+from engine.stream.schema import arrow_type
 from engine.temporal.columnar import spans
 from hdl.device import Window, WindowKind
 

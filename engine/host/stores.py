@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from compiler.catalogue import Stream
 from engine.host.rows import RowStore
-from engine.host.schema import arrow_type
+from engine.stream.schema import arrow_type
 from engine.temporal.merge import Slice, timestamps
 from hdl.device import Retention
 

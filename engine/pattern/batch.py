@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from compiler.catalogue import Stream
 from compiler.language.types import Kind, Type
 from compiler.pattern import ir
-from engine.host.schema import arrow_type
 from engine.pattern.columns import Array, Column, Ints, column_of, without_nan
 from engine.pattern.event import Event
+from engine.stream.schema import arrow_type
 
 
 @dataclass(slots=True)

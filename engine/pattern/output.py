@@ -16,12 +16,12 @@ from compiler.language.types import Type
 from compiler.pattern import ir
 from compiler.pattern.evaluate import evaluator
 from compiler.pattern.fields import fields
-from engine.host.schema import arrow_type
 from engine.pattern.batch import Batch, to_arrow
 from engine.pattern.columns import Column, column_of, evaluate
 from engine.pattern.event import Match
 from engine.pattern.found import Found
 from engine.pattern.lists import Bindings
+from engine.stream.schema import arrow_type
 
 
 def schema(query: ir.Query) -> pa.Schema:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from compiler.catalogue import TIME_COLUMN
 from compiler.language import expressions as x
 from engine.host.evaluate import holds
-from engine.host.schema import arrow_type
 from engine.sites.model import Join
+from engine.stream.schema import arrow_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from compiler.language.types import (
     Kind,
     Type,
 )
-from engine.host.schema import arrow_type
+from engine.stream.schema import arrow_type
 from seustream import tables
 from seustream.tables import Faults, Field, Wrong, fields, from_cells, from_column, from_text
 

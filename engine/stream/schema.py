@@ -1,4 +1,4 @@
-"""X-SQL types as Arrow types."""
+"""Types of the languages as Arrow types."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ _ARROW: dict[Kind, pa.DataType] = {
     Kind.DATE: pa.date32(),
     Kind.TIME: pa.time32("ms"),
     Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.INTERVAL: pa.duration("ms"),
     Kind.BOOLEAN: pa.bool_(),
     Kind.NULL: pa.null(),
 }
 
 
 def arrow_type(of: Type) -> pa.DataType:
+    """The type of a column of such values."""
+    if of.kind is Kind.DECIMAL:
+        return pa.decimal128(of.length, of.scale)
+    if of.element is not None:
+        return pa.list_(arrow_type(of.element))
     return _ARROW[of.kind]

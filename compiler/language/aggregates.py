@@ -1,0 +1,454 @@
+"""All aggregates: one entry each.
+
+States are plain lists, so that they can be written down. Sums are exact, of reals too: a state keeps the
+sum in units of the smallest double, and only the result is rounded. What was inserted can therefore be
+removed without a trace, and the order of rows and of merges does not matter.
+"""
+
+from __future__ import annotations
+
+import bisect
+import datetime
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from compiler.language.exact import WIDE, bounded, fitted, interval, milliseconds
+from compiler.language.registry import (
+    ANY,
+    ANYTHING,
+    CONDITION,
+    FAULT,
+    TEXT,
+    Aggregate,
+    Fault,
+    Parameter,
+)
+from compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    MAX_PRECISION,
+    VARCHAR,
+    Kind,
+    Type,
+    decimal,
+    list_of,
+)
+
+SUMMED = Parameter("a number", lambda of: of.is_numeric or of.kind is Kind.INTERVAL, None)
+
+State = list[Any]
+Result = Any
+
+# --- result types -------------------------------------------------------------
+
+
+def _sum_type(types: Sequence[Type]) -> Type:
+    of = types[0]
+    if of.is_decimal:
+        assert of.length is not None
+        return decimal(min(of.length + 10, MAX_PRECISION), of.scale or 0)
+    if of.kind is Kind.INTERVAL:
+        return INTERVAL
+    return BIGINT if of.is_integer or of.is_unknown else DOUBLE
+
+
+def _mean_type(types: Sequence[Type]) -> Type:
+    of = types[0]
+    if of.is_decimal:
+        assert of.length is not None
+        scale = min((of.scale or 0) + 4, MAX_PRECISION)
+        return decimal(min(of.length + 4, MAX_PRECISION), scale)
+    return INTERVAL if of.kind is Kind.INTERVAL else DOUBLE
+
+
+def _first_type(types: Sequence[Type]) -> Type:
+    return types[0]
+
+
+def _list_type(types: Sequence[Type]) -> Type:
+    return list_of(types[0])
+
+
+# --- exact sums ---------------------------------------------------------------
+
+_UNIT = 1074
+"""The smallest double is 2 to the power of minus this."""
+
+
+def _units(value: float) -> int:
+    """A finite real as a multiple of the smallest one."""
+    top, bottom = value.as_integer_ratio()
+    return top << _UNIT + 1 - bottom.bit_length()
+
+
+def _real(value: Fraction) -> float:
+    """The nearest real."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+_COUNT, _EXACT, _UNITS, _ABOVE, _BELOW = range(5)
+"""Parts of a sum: rows; the sum of integers, decimals and milliseconds; the sum of reals in units;
+rows that are infinite, and minus infinite."""
+
+
+def _empty_sum() -> State:
+    return [0, 0, 0, 0, 0]
+
+
+def _added(sign: int) -> Callable[[State, Any], State]:
+    def step(state: State, value: Any) -> State:
+        state[_COUNT] += sign
+        if isinstance(value, float):
+            if math.isfinite(value):
+                state[_UNITS] += sign * _units(value)
+            else:
+                state[_ABOVE if value > 0 else _BELOW] += sign
+        elif isinstance(value, Decimal):
+            state[_EXACT] = WIDE.add(Decimal(state[_EXACT]), value * sign)
+        else:
+            size = milliseconds(value) if isinstance(value, datetime.timedelta) else value
+            state[_EXACT] += sign * size
+        return state
+
+    return step
+
+
+def _sums_merged(a: State, b: State) -> State:
+    exact = a[_EXACT], b[_EXACT]
+    if isinstance(exact[0], Decimal) or isinstance(exact[1], Decimal):
+        total: Any = WIDE.add(Decimal(exact[0]), Decimal(exact[1]))
+    else:
+        total = exact[0] + exact[1]
+    return [x + y if i != _EXACT else total for i, (x, y) in enumerate(zip(a, b, strict=True))]
+
+
+def _infinite(state: State) -> float | Fault | None:
+    """The sum if rows are infinite, None if none is; of both signs there is no sum."""
+    if state[_ABOVE] and state[_BELOW]:
+        return FAULT
+    if state[_ABOVE] or state[_BELOW]:
+        return math.inf if state[_ABOVE] else -math.inf
+    return None
+
+
+def _or_fault(value: Any) -> Any:
+    return FAULT if value is None else value
+
+
+def _sum(to: Type, state: State) -> Result:
+    if not state[_COUNT]:
+        return None
+    match to.kind:
+        case Kind.DECIMAL:
+            return _or_fault(fitted(state[_EXACT], to))
+        case Kind.BIGINT:
+            return _or_fault(bounded(state[_EXACT]))
+        case Kind.INTERVAL:
+            return _or_fault(interval(state[_EXACT]))
+    infinite = _infinite(state)
+    return _real(Fraction(state[_UNITS], 1 << _UNIT)) if infinite is None else infinite
+
+
+def _mean(to: Type, state: State) -> Result:
+    count = state[_COUNT]
+    if not count:
+        return None
+    match to.kind:
+        case Kind.DECIMAL:
+            total = Decimal(state[_EXACT])
+            if total.adjusted() >= MAX_PRECISION + (to.scale or 0):
+                return FAULT
+            return _or_fault(fitted(WIDE.divide(total, Decimal(count)), to))
+        case Kind.INTERVAL:
+            return _or_fault(interval(int(Fraction(state[_EXACT], count))))
+    if bounded(int(state[_EXACT])) is None:
+        return FAULT
+    infinite = _infinite(state)
+    if infinite is not None:
+        return infinite
+    return _real((Fraction(state[_EXACT]) + Fraction(state[_UNITS], 1 << _UNIT)) / count)
+
+
+# --- exact variance -----------------------------------------------------------
+
+_SUM, _SQUARES, _INFINITE = 1, 2, 3
+"""Parts of a variance, after the count: the sum and the sum of squares, in units of the smallest
+double and of its square; rows that are infinite."""
+
+
+def _spread(sign: int) -> Callable[[State, float], State]:
+    def step(state: State, value: float) -> State:
+        state[_COUNT] += sign
+        if math.isfinite(value):
+            units = _units(value)
+            state[_SUM] += sign * units
+            state[_SQUARES] += sign * units * units
+        else:
+            state[_INFINITE] += sign
+        return state
+
+    return step
+
+
+def _parts_added(a: State, b: State) -> State:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _variance(sample: int, root: bool) -> Callable[[State], Result]:
+    """Over n - `sample` of n rows; with `root` the deviation."""
+
+    def result(state: State) -> Result:
+        count = state[_COUNT]
+        if count <= sample:
+            return None
+        if state[_INFINITE]:
+            return FAULT
+        top = count * state[_SQUARES] - state[_SUM] ** 2
+        value = _real(Fraction(top, (count * (count - sample)) << 2 * _UNIT))
+        return math.sqrt(value) if root else value
+
+    return result
+
+
+def _variance_entry(name: str, sample: int, root: bool, doc: str, *aliases: str) -> Aggregate:
+    return Aggregate(
+        name, (_REAL,), DOUBLE, lambda: [0, 0, 0, 0], _spread(1), _variance(sample, root), doc,
+        f"{name}(x)", merge=_parts_added, remove=_spread(-1), aliases=aliases,
+    )  # fmt: skip
+
+
+_REAL = Parameter("a number", lambda of: of.is_numeric, DOUBLE)
+
+# --- counts -------------------------------------------------------------------
+
+
+def _counted(sign: int) -> Callable[..., State]:
+    def step(state: State, *values: Any) -> State:
+        state[0] += sign
+        return state
+
+    return step
+
+
+def _judged(sign: int) -> Callable[[State, bool], State]:
+    """Counts the rows that are false and those that are true."""
+
+    def step(state: State, value: bool) -> State:
+        state[value] += sign
+        return state
+
+    return step
+
+
+def _all(state: State) -> bool | None:
+    return None if not any(state) else not state[False]
+
+
+def _any(state: State) -> bool | None:
+    return None if not any(state) else bool(state[True])
+
+
+# --- one of the rows ----------------------------------------------------------
+
+
+def _kept(better: Callable[[Any, Any], bool]) -> Callable[..., State]:
+    """Keeps the first of the best rows: `[value, key]`, of which the key is compared."""
+
+    def step(state: State, *values: Any) -> State:
+        return list(values) if not state or better(values[-1], state[-1]) else state
+
+    return step
+
+
+def _best_merged(better: Callable[[Any, Any], bool]) -> Callable[[State, State], State]:
+    def merge(a: State, b: State) -> State:
+        return b if not a or (b and better(b[-1], a[-1])) else a
+
+    return merge
+
+
+def _value(state: State) -> Any:
+    return state[0] if state else None
+
+
+def _less(a: Any, b: Any) -> bool:
+    return bool(a < b)
+
+
+def _greater(a: Any, b: Any) -> bool:
+    return bool(a > b)
+
+
+def _never(a: Any, b: Any) -> bool:
+    return False
+
+
+def _always(a: Any, b: Any) -> bool:
+    return True
+
+
+def _best_entry(
+    name: str, better: Callable[[Any, Any], bool], doc: str, keyed: bool = False,
+    ordered: bool = False, aliases: tuple[str, ...] = (),
+) -> Aggregate:  # fmt: skip
+    return Aggregate(
+        name, (ANYTHING, ANY) if keyed else (ANY,), _first_type, list, _kept(better), _value, doc,
+        f"{name}(x, y)" if keyed else f"{name}(x)", merge=_best_merged(better),
+        ordered=ordered or keyed, aliases=aliases,
+    )  # fmt: skip
+
+
+# --- all of the rows ----------------------------------------------------------
+
+
+def _appended(state: State, *values: Any) -> State:
+    state.append(list(values))
+    return state
+
+
+def _texts_joined(state: State) -> str | None:
+    """Every text but the first after the separator of its row."""
+    if not state:
+        return None
+    parts = [state[0][0]]
+    for text, *separator in state[1:]:
+        parts += [*separator, text]
+    return "".join(parts)
+
+
+def _listed(state: State) -> list[Any] | None:
+    return [value for (value,) in state] or None
+
+
+def _sorted_in(state: State, value: float) -> State:
+    bisect.insort(state, value)
+    return state
+
+
+def _sorted_out(state: State, value: float) -> State:
+    del state[bisect.bisect_left(state, value)]
+    return state
+
+
+def _median(state: State) -> Result:
+    if not state:
+        return None
+    low, high = state[(len(state) - 1) // 2], state[len(state) // 2]
+    if low == high:
+        return low
+    if math.isfinite(low) and math.isfinite(high):
+        return _real((Fraction(low) + Fraction(high)) / 2)
+    return FAULT if math.isinf(low) and math.isinf(high) else low + high
+
+
+# --- how many distinct --------------------------------------------------------
+
+_BUCKETS_LOG = 12
+_BUCKETS = 1 << _BUCKETS_LOG
+
+
+def _sketched(state: dict[int, int], value: Any) -> dict[int, int]:
+    """HyperLogLog: of each bucket of hashes, the longest run of zeros that a hash starts with."""
+    number = value == value and isinstance(value, (int, float, Decimal))
+    text = str(Fraction(value)) if number and math.isfinite(value) else repr(value)
+    hashed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    bucket, rest = hashed >> 64 - _BUCKETS_LOG, hashed & (1 << 64 - _BUCKETS_LOG) - 1
+    rank = 65 - _BUCKETS_LOG - rest.bit_length()
+    if rank > state.get(bucket, 0):
+        state[bucket] = rank
+    return state
+
+
+def _sketches_merged(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
+    return {bucket: max(a.get(bucket, 0), b.get(bucket, 0)) for bucket in (*a, *b)}
+
+
+def _estimated(state: dict[int, int]) -> int:
+    empty = _BUCKETS - len(state)
+    mean = _BUCKETS**2 / (empty + sum(2.0**-rank for rank in state.values()))
+    estimate = 0.7213 / (1 + 1.079 / _BUCKETS) * mean
+    if estimate <= 2.5 * _BUCKETS and empty:
+        estimate = _BUCKETS * math.log(_BUCKETS / empty)
+    return round(estimate)
+
+
+# --- entries ------------------------------------------------------------------
+
+_SUM_STATE: dict[str, Any] = {
+    "init": _empty_sum, "insert": _added(1), "remove": _added(-1), "merge": _sums_merged,
+    "typed": True, "fault": "sum overflow",
+}  # fmt: skip
+
+_ENTRIES: tuple[Aggregate, ...] = (
+    Aggregate(
+        "count", (ANYTHING,), BIGINT, lambda: [0], _counted(1), _value,
+        "The number of rows, or of those in which a value is not NULL.", "count(x)",
+        merge=_parts_added, remove=_counted(-1), optional=1,
+    ),
+    Aggregate(
+        "sum", (SUMMED,), _sum_type, result=_sum,
+        doc="The sum: of integers a bigint, of reals the exact sum rounded once.",
+        example="sum(x)", **_SUM_STATE,
+    ),
+    Aggregate(
+        "avg", (SUMMED,), _mean_type, result=_mean,
+        doc="The mean: of decimals with four more digits after the point, else a double.",
+        example="avg(x)", aliases=("mean",), **_SUM_STATE,
+    ),
+    _best_entry("min", _less, "The least value."),
+    _best_entry("max", _greater, "The greatest value."),
+    _variance_entry("var_samp", 1, False, "The variance of a sample.", "variance"),
+    _variance_entry("var_pop", 0, False, "The variance of all."),
+    _variance_entry("stddev_samp", 1, True, "The standard deviation of a sample.", "stddev"),
+    _variance_entry("stddev_pop", 0, True, "The standard deviation of all."),
+    Aggregate(
+        "bool_and", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _all,
+        "Whether a condition holds in every row.", "bool_and(x > 0)",
+        merge=_parts_added, remove=_judged(-1), aliases=("every",),
+    ),
+    Aggregate(
+        "bool_or", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _any,
+        "Whether a condition holds in some row.", "bool_or(x > 0)",
+        merge=_parts_added, remove=_judged(-1),
+    ),
+    _best_entry("first", _never, "The value of the row that came first.", ordered=True,
+                aliases=("first_value",)),
+    _best_entry("last", _always, "The value of the row that came last.", ordered=True,
+                aliases=("last_value",)),
+    _best_entry("min_by", _less, "The value of the first row whose second value is the least.",
+                keyed=True, aliases=("arg_min",)),
+    _best_entry("max_by", _greater, "The value of the first row whose second value is the "
+                "greatest.", keyed=True, aliases=("arg_max",)),
+    Aggregate(
+        "string_agg", (TEXT, TEXT), VARCHAR, list, _appended, _texts_joined,
+        "The texts in the order of the rows, with the second argument between them.",
+        "string_agg(name, ',')", merge=lambda a, b: a + b, ordered=True, collects=True, optional=1,
+        aliases=("listagg",),
+    ),
+    Aggregate(
+        "array_agg", (ANY,), _list_type, list, _appended, _listed,
+        "The values that are not NULL as a list, in the order of the rows.", "array_agg(x)",
+        merge=lambda a, b: a + b, ordered=True, collects=True, aliases=("collect_list",),
+    ),
+    Aggregate(
+        "median", (_REAL,), DOUBLE, list, _sorted_in, _median,
+        "The value in the middle, or the mean of the two there.", "median(x)",
+        merge=lambda a, b: sorted(a + b), remove=_sorted_out,
+    ),
+    Aggregate(
+        "approx_count_distinct", (ANY,), BIGINT, dict, _sketched, _estimated,
+        "About how many different values there are, usually within two per cent.",
+        "approx_count_distinct(x)", merge=_sketches_merged,
+    ),
+)  # fmt: skip
+
+AGGREGATES: dict[str, Aggregate] = {entry.name: entry for entry in _ENTRIES}

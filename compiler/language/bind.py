@@ -1,0 +1,697 @@
+"""The binder: from what was written to bound, typed expressions, in all languages.
+
+A language says what a name means, in a `Scope`; everything above names is here. Types are inferred
+from the leaves up. A text constant beside a date, time, timestamp or interval is read as one; a
+constant with a point is exact until it meets something inexact, and operations of constants alone are
+computed exactly and rounded once.
+
+    before  syntax   price * (1 + 5%) > :limit
+    after   bound    Compare(GT, Call("*", (Value(price), Literal(1.05))), Literal(100.0))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Protocol
+
+from compiler.errors import Problems, Span, suggest
+from compiler.language import expressions as x
+from compiler.language import syntax as s
+from compiler.language import types as t
+from compiler.language.aggregates import AGGREGATES
+from compiler.language.functions import FUNCTIONS
+from compiler.language.registry import Aggregate, Chosen, Function, Parameter, Result, choose
+from compiler.language.types import Kind, Type
+from hdl.isa import Condition
+
+MAX_DEPTH = 150
+"""Operators within each other; every pass recurses into them."""
+
+FAILED = x.Literal(None, t.ERROR)
+"""Stands for what was reported; silences what follows from it."""
+
+ParameterValue = int | float | Decimal | str | bool | None
+
+_CONVERT = "convert with CAST(... AS ...)"
+_CONDITIONS = {c.symbol: c for c in Condition}
+_NAMES = {name: entry.name for entry in FUNCTIONS.values() for name in (entry.name, *entry.aliases)}
+_AGGREGATE_NAMES = {
+    name: entry.name for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)
+}
+_SHAPES = {
+    Kind.DATE: "2006-03-01",
+    Kind.TIME: "12:30:00",
+    Kind.TIMESTAMP: "2006-03-01 12:30:00",
+    Kind.INTERVAL: "1 hour 30 min",
+}
+
+
+class Scope(Protocol):
+    """What names mean at one place of one language. `within` names the place in messages;
+    `aggregates` says whether an aggregate may stand here, or else what to do instead;
+    `codes` gives the language's own spelling of a kind of problem."""
+
+    parameters: Mapping[str, ParameterValue]
+    codes: Mapping[str, str]
+    within: str
+    aggregates: bool | str
+
+    def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
+        """The leaf a name means; reports a name it does not know, and gives `FAILED`."""
+
+    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+        """What a call means in this language alone, None of one that means the same in all."""
+
+    def special(self, e: s.Expression, binder: Binder) -> x.Expression:
+        """What a node means that only this language has."""
+
+    @property
+    def functions(self) -> Iterable[str]:
+        """Names of functions that only this language has, for suggestions."""
+
+
+@dataclass
+class Binder:
+    """Binds the expressions of one place; every problem is reported, none is raised."""
+
+    scope: Scope
+    problems: Problems
+    depth: int = field(default=0, init=False)
+    too_deep: bool = field(default=False, init=False)
+    aggregating: str | None = field(default=None, init=False)  # whose argument is being bound
+
+    # --- entry points ---------------------------------------------------------
+
+    def value(self, e: s.Expression) -> x.Expression:
+        """Any value."""
+        if self.depth >= MAX_DEPTH and not isinstance(e, (s.Reference, s.Literal)):
+            if self.too_deep:
+                return FAILED  # the first says it all
+            self.too_deep = True
+            return self.fail(
+                "too-deep",
+                f"more than {MAX_DEPTH} operators stand within each other here",
+                e.span,
+                "write the condition flatter",
+            )
+        self.depth += 1
+        try:
+            return self._value(e)
+        finally:
+            self.depth -= 1
+
+    def condition(self, e: s.Expression) -> x.Expression:
+        """A condition."""
+        bound = self.value(e)
+        if bound.type.kind is Kind.ERROR:
+            return bound
+        if bound.type.kind not in (Kind.BOOLEAN, Kind.NULL):
+            return self.fail(
+                "type-mismatch",
+                f"a condition is wanted here, this is {bound.type}",
+                e.span,
+                "compare it with something",
+            )
+        return x.condition(bound)
+
+    def fail(self, kind: str, message: str, span: Span, hint: str | None) -> x.Expression:
+        """Reports a problem under the language's code for its kind."""
+        code = self.scope.codes.get(kind, kind)
+        if code != kind and code[1:].isdigit():
+            message = f"{code} {message}"
+        self.problems.add(code, message, span, hint)
+        return FAILED
+
+    def _value(self, e: s.Expression) -> x.Expression:
+        match e:
+            case s.Reference():
+                return self.scope.reference(e, self)
+            case s.Literal():
+                return self._literal(e.value, e.span)
+            case s.Typed():
+                return self._typed(e)
+            case s.Quantity():
+                return self._interval(f"{float(e.number):f} {e.unit.text}", e.span)
+            case s.Parameter():
+                return self._parameter(e)
+            case s.Operation():
+                return self._operation(e)
+            case s.Comparison():
+                return self._comparison(e)
+            case s.Connective(operator="XOR"):
+                terms = [self.condition(operand) for operand in e.operands]
+                bound = terms[0]
+                for term in terms[1:]:
+                    bound = self._choose("xor", (bound, term), e.span, e.span)
+                return bound
+            case s.Connective():
+                connected = tuple(self.condition(operand) for operand in e.operands)
+                return x.And(connected) if e.operator == "AND" else x.Or(connected)
+            case s.Negation():
+                return x.Not(self.condition(e.operand))
+            case s.Between():
+                return self._between(e)
+            case s.InList():
+                return self._in_list(e)
+            case s.IsNull():
+                return x.IsNull(self.value(e.operand), e.negated)
+            case s.IsDistinct():
+                sides = (self.value(e.left), self.value(e.right))
+                found = self._choose("is_distinct", sides, e.span, e.span)
+                return x.Not(x.condition(found)) if e.negated else found
+            case s.Like():
+                return self._like(e)
+            case s.Case():
+                return self._case(e)
+            case s.Call():
+                found_here = self.scope.call(e, self)
+                return self._call(e) if found_here is None else found_here
+            case s.Cast():
+                return self._cast(e)
+            case _:
+                return self.scope.special(e, self)
+
+    # --- constants ------------------------------------------------------------
+
+    def _literal(self, value: int | Fraction | str | bool | None, span: Span) -> x.Expression:
+        if isinstance(value, bool):
+            return x.Literal(value, t.BOOLEAN)
+        if isinstance(value, str):
+            return x.Literal(value, t.VARCHAR)
+        if value is None:
+            return x.Literal(None, t.NULL)
+        found = number(Fraction(value), isinstance(value, int))
+        if found is not None:
+            return found
+        return self.fail(
+            "constant-range",
+            "this number fits no type",
+            span,
+            "a decimal has up to 38 digits, a double precision goes to about 1.8e308",
+        )
+
+    def _typed(self, e: s.Typed) -> x.Expression:
+        to = t.NAMES.get(e.type.text.lower())
+        if to is None or not to.is_time:
+            known = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
+            return self.fail(
+                "unknown-type",
+                f"{e.type.text} '...' is no constant",
+                e.type.span,
+                suggest(e.type.text, known, "types of constants"),
+            )
+        if e.unit is not None and to.kind is not Kind.INTERVAL:
+            return self.fail(
+                "constant-range", f"{to} takes no unit", e.unit.span, "only an INTERVAL has one"
+            )
+        return self._read(e.text + (f" {e.unit.text}" if e.unit is not None else ""), to, e.span)
+
+    def _interval(self, text: str, span: Span) -> x.Expression:
+        return self._read(text, t.INTERVAL, span)
+
+    def _read(self, text: str, to: Type, span: Span) -> x.Expression:
+        value = t.read_time(text, to.kind)
+        if value is None:
+            hint = f"write it as '{_SHAPES[to.kind]}'"
+            return self.fail("constant-range", f"'{text}' is not a {to}", span, hint)
+        return x.Literal(value, to)
+
+    def _parameter(self, e: s.Parameter) -> x.Expression:
+        if e.name not in self.scope.parameters:
+            hint = f"--param {e.name}=VALUE gives it one"
+            return self.fail("no-parameter", f"parameter :{e.name} has no value", e.span, hint)
+        value = self.scope.parameters[e.name]
+        if isinstance(value, float):
+            if value != value:
+                return x.Literal(None, t.NULL)
+            if value in (float("inf"), float("-inf")):
+                return x.Literal(value, t.DOUBLE)
+            value = Decimal(repr(value))
+        exact = Fraction(value) if isinstance(value, Decimal) else value
+        if not e.percent:
+            return self._literal(exact, e.span)
+        if isinstance(exact, (str, bool)) or exact is None:
+            return self.fail("percent", f"% after :{e.name}, which is no number", e.span, None)
+        return self._literal(Fraction(exact) / 100, e.span)
+
+    # --- operators ------------------------------------------------------------
+
+    def _operation(self, e: s.Operation) -> x.Expression:
+        operands = tuple(self.value(operand) for operand in e.operands)
+        if e.operator == "%":
+            hint = "38% is 0.38, with the digits touching the sign; a remainder is mod(x, y)"
+            return self.fail("percent", "% stands after a number or a parameter", e.at, hint)
+        if any(operand.type.kind is Kind.ERROR for operand in operands):
+            return FAILED
+        folded = _folded(e.operator, operands)
+        if folded is not None:
+            return folded
+        if len(operands) == 1 and e.operator == "+":
+            return self.plus(operands[0], e)
+        name = "negate" if len(operands) == 1 else e.operator
+        return self._choose(name, operands, e.at, e.span, shown=e.operator)
+
+    def plus(self, operand: x.Expression, e: s.Operation) -> x.Expression:
+        """The sign +, which changes nothing but wants what - wants."""
+        signed = self._choose("negate", (operand,), e.at, e.span, shown="+")
+        return operand if signed is not FAILED else FAILED
+
+    def _comparison(self, e: s.Comparison) -> x.Expression:
+        if len(e.operators) > 1:
+            if any(isinstance(o, s.Operation) and o.operator == "||" for o in e.operands):
+                hint = "|| makes one text of two, and binds before a comparison; write OR"
+                return self.fail("type-mismatch", "comparisons do not chain", e.span, hint)
+            a, b, c = (_text(operand) for operand in e.operands[:3])
+            first, second = e.operators[:2]
+            return self.fail(
+                "type-mismatch",
+                "comparisons do not chain",
+                e.span,
+                f"write {a} {first} {b} AND {b} {second} {c}",
+            )
+        left, right = (self.value(operand) for operand in e.operands)
+        return self.compare(_CONDITIONS[e.operators[0]], left, right, e.span)
+
+    def compare(
+        self, condition: Condition, left: x.Expression, right: x.Expression, span: Span
+    ) -> x.Expression:
+        """A comparison of two bound values."""
+        if Kind.ERROR in (left.type.kind, right.type.kind):
+            return FAILED
+        left, right = self._beside(left, right.type, span), self._beside(right, left.type, span)
+        left, right = _exact((left, right))
+        met = t.common(left.type, right.type)
+        if met is None:
+            return self.fail(
+                "type-mismatch",
+                f"{left.type} cannot be compared with {right.type}",
+                span,
+                _CONVERT,
+            )
+        return x.Compare(condition, left, right, met) if met.kind is not Kind.ERROR else FAILED
+
+    def _beside(self, e: x.Expression, other: Type, span: Span) -> x.Expression:
+        """A text constant beside a date, time, timestamp or interval is one."""
+        if isinstance(e, x.Literal) and isinstance(e.value, str) and other.is_time:
+            return self._read(e.value, other, span)
+        return e
+
+    def _between(self, e: s.Between) -> x.Expression:
+        operand, low, high = self.value(e.operand), self.value(e.low), self.value(e.high)
+        first, second = (Condition.LT, Condition.GT) if e.negated else (Condition.GE, Condition.LE)
+        terms = (
+            self.compare(first, operand, low, e.low.span),
+            self.compare(second, operand, high, e.high.span),
+        )
+        if FAILED in terms:
+            return FAILED
+        return x.Or(terms) if e.negated else x.And(terms)
+
+    def _in_list(self, e: s.InList) -> x.Expression:
+        operand = self.value(e.operand)
+        condition = Condition.NE if e.negated else Condition.EQ
+        terms = tuple(
+            self.compare(condition, operand, self.value(item), item.span) for item in e.items
+        )
+        if FAILED in terms:
+            return FAILED
+        if len(terms) == 1:
+            return terms[0]
+        return x.And(terms) if e.negated else x.Or(terms)
+
+    def _like(self, e: s.Like) -> x.Expression:
+        written = (e.operand, e.pattern, *(() if e.escape is None else (e.escape,)))
+        operands = tuple(self.value(operand) for operand in written)
+        if not (operands[0].type.is_text or operands[0].type.is_unknown):
+            return self.fail(
+                "type-mismatch",
+                f"{e.function.upper()} wants a text, not {operands[0].type}",
+                e.operand.span,
+                "convert it with CAST(... AS varchar)",
+            )
+        if len(operands) > 2 and not _single(operands[2]):
+            return self.fail(
+                "type-mismatch", "ESCAPE takes one character", written[2].span, "such as ESCAPE '!'"
+            )
+        found = self._choose(e.function, operands, e.span, e.span, shown=e.function.upper())
+        if found is FAILED:
+            return FAILED
+        return x.Not(x.condition(found)) if e.negated else found
+
+    def _case(self, e: s.Case) -> x.Expression:
+        conditions: list[x.Expression] = []
+        operand = None if e.operand is None else self.value(e.operand)
+        for when, _ in e.branches:
+            if operand is None:
+                conditions.append(self.condition(when))
+            else:
+                conditions.append(self.compare(Condition.EQ, operand, self.value(when), when.span))
+        written = [then for _, then in e.branches]
+        values = [self.value(then) for then in written]
+        values.append(x.Literal(None, t.NULL) if e.otherwise is None else self.value(e.otherwise))
+        return self.case(conditions, values, e.span)
+
+    def case(
+        self, conditions: Sequence[x.Expression], values: Sequence[x.Expression], span: Span
+    ) -> x.Expression:
+        """CASE over bound conditions; the last value is that of ELSE."""
+        if FAILED in (*conditions, *values):
+            return FAILED
+        values = _exact(values)
+        time = next((value.type for value in values if value.type.is_time), t.NULL)
+        values = tuple(self._beside(value, time, span) for value in values)
+        if FAILED in values:
+            return FAILED
+        met = t.meet(value.type for value in values)
+        if met is None:
+            kinds = " and ".join(dict.fromkeys(str(v.type) for v in values if v.type != t.NULL))
+            return self.fail("type-mismatch", f"the branches of CASE are {kinds}", span, _CONVERT)
+        return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
+
+    def _cast(self, e: s.Cast) -> x.Expression:
+        operand, to = self.value(e.operand), bind_type(e.to, self.problems, self.scope.codes)
+        if Kind.ERROR in (operand.type.kind, to.kind):
+            return FAILED
+        if not t.castable(operand.type, to):
+            can = [str(other) for other in _CAST_TARGETS if t.castable(operand.type, other)]
+            return self.fail(
+                "type-mismatch",
+                f"{operand.type} cannot become {to}",
+                e.span,
+                f"it can become {', '.join(can)}",
+            )
+        return x.Cast(operand, to, e.quiet, e.span)
+
+    # --- functions ------------------------------------------------------------
+
+    def _call(self, e: s.Call) -> x.Expression:
+        name = e.name.lower()
+        if name in _AGGREGATE_NAMES:
+            return self.aggregate(e, AGGREGATES[_AGGREGATE_NAMES[name]])
+        if e.distinct or e.where is not None:
+            what = "DISTINCT" if e.distinct else "FILTER"
+            return self.fail(
+                "type-mismatch", f"{name} is no aggregate, it takes no {what}", e.at,
+                f"aggregates are {', '.join(AGGREGATES)}",
+            )  # fmt: skip
+        if e.attribute is not None:
+            return self.fail(
+                "type-mismatch", f"{e.name}(...) has no attributes", e.attribute.span, None
+            )
+        if e.extracts and name != "extract":
+            return self.fail(
+                "syntax", f"{name} takes no FROM", e.at, "only extract does: extract(year FROM t)"
+            )
+        arguments = [self.value(argument) for argument in e.arguments]
+        if name == "if" and len(arguments) == 3:
+            condition = self.condition(e.arguments[0])
+            return self.case([condition], arguments[1:], e.span)
+        entry = FUNCTIONS.get(_NAMES.get(name, ""))
+        if entry is None or (entry.hidden and name == entry.name.lower()):
+            known = [n for n, of in _NAMES.items() if not FUNCTIONS[of].hidden or n != of]
+            known += [*_AGGREGATE_NAMES, *self.scope.functions]
+            return self.fail(
+                "unknown-function",
+                f"there is no function {e.name}",
+                e.at,
+                suggest(name, known, "functions"),
+            )
+        if any(argument.type.kind is Kind.ERROR for argument in arguments):
+            return FAILED
+        counts = [len(overload.parameters) for overload in entry.overloads]
+        fewest = min([entry.fewest, *counts])
+        most = max([_ANY_NUMBER if entry.most is None else entry.most, *counts])
+        if not fewest <= len(arguments) <= most or e.star:
+            many = str(fewest) if fewest == most else f"{fewest} or more"
+            many = f"{fewest} to {most}" if fewest < most < _ANY_NUMBER else many
+            return self.fail(
+                "type-mismatch",
+                f"{name} wants {entry.wants}, got {'*' if e.star else len(arguments)}",
+                e.span,
+                f"give it {many} argument{'s' * (most > 1)}",
+            )
+        return self._choose(entry.name, tuple(arguments), e.at, e.span, shown=name)
+
+    def _choose(
+        self,
+        name: str,
+        arguments: tuple[x.Expression, ...],
+        at: Span,
+        span: Span,
+        shown: str | None = None,
+    ) -> x.Expression:
+        """A function or operator over bound arguments, by the first signature that fits."""
+        if any(argument.type.kind is Kind.ERROR for argument in arguments):
+            return FAILED
+        entry = FUNCTIONS[name]
+        for given in (_exact(arguments), _as_times(arguments)):
+            types = [argument.type for argument in given]
+            for number, (parameters, result) in enumerate(_signatures(entry)):
+                expanded = _expanded(entry, parameters, len(given))
+                chosen = None if expanded is None else choose(expanded, result, types)
+                if chosen is not None:
+                    call = x.Call(name, tuple(given), chosen.takes, chosen.type, number, at)
+                    return self._checked(call, shown or name, span)
+        wants = "numbers" if name in "+-*/DIV" else "texts" if name == "||" else entry.wants
+        kinds = " and ".join(str(argument.type) for argument in arguments)
+        listed = ", ".join(str(argument.type) for argument in arguments)
+        infix = len(arguments) == 2 and entry.hidden
+        got = f"these are {kinds}" if infix else f"not {listed}"
+        hint = _instead(name, [argument.type for argument in arguments])
+        return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, hint)
+
+    def _checked(self, e: x.Call, shown: str, span: Span) -> x.Expression:
+        """The call, if its constants may stand there."""
+        entry = FUNCTIONS[e.function]
+        check = entry.overloads[e.overload - 1].check if e.overload else entry.check
+        if check is None:
+            return e
+        constants = [a.value if isinstance(a, x.Literal) else ... for a in e.arguments]
+        wrong = check(*constants)
+        if wrong is None:
+            return e
+        return self.fail("type-mismatch", f"{shown}: {wrong}", span, f"such as {entry.example}")
+
+    def aggregate(self, e: s.Call, entry: Aggregate) -> x.Expression:
+        """An aggregate over rows, if this place has rows."""
+        name = e.name.lower()
+        if self.aggregating is not None or self.scope.aggregates is not True:
+            place = f"the argument of {self.aggregating}" if self.aggregating else self.scope.within
+            hint = self.scope.aggregates if isinstance(self.scope.aggregates, str) else None
+            return self.fail(
+                "aggregate-here",
+                f"{name} cannot stand in {place}",
+                e.span,
+                hint if hint and not self.aggregating else "aggregates do not nest",
+            )
+        if e.star:
+            if name != "count":
+                return self.fail(
+                    "type-mismatch", f"{name} wants one argument", e.span, f"write {name}(column)"
+                )
+            return x.Aggregate("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
+        fewest = len(entry.parameters) - entry.optional
+        if not fewest <= len(e.arguments) <= len(entry.parameters):
+            forms = "count(*) or count(column)" if name == "count" else entry.example
+            many = "one argument" if len(entry.parameters) == 1 else f"{fewest} arguments"
+            return self.fail("type-mismatch", f"{name} wants {many}", e.span, f"write {forms}")
+        self.aggregating = name
+        arguments = tuple(self.value(argument) for argument in e.arguments)
+        self.aggregating = None
+        where = self._filter(e)
+        if FAILED in arguments:
+            return FAILED
+        parameters = entry.parameters[: len(arguments)]
+        chosen = choose(parameters, entry.result_type, [argument.type for argument in arguments])
+        if chosen is None:
+            kinds = ", ".join(str(argument.type) for argument in arguments)
+            wants = ", ".join(parameter.name for parameter in parameters)
+            return self.fail(
+                "type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, _CONVERT
+            )
+        return x.Aggregate(
+            entry.name, arguments, chosen.takes, chosen.type, e.distinct, where, e.at
+        )
+
+    def _filter(self, e: s.Call) -> x.Expression | None:
+        if e.where is None:
+            return None
+        self.aggregating, before = f"FILTER of {e.name}", self.aggregating
+        found = self.condition(e.where)
+        self.aggregating = before
+        return found
+
+
+def _instead(name: str, types: Sequence[Type]) -> str:
+    """What to write instead of an operator that does not take such operands."""
+    if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
+        return "|| makes one text of two; of conditions write OR"
+    if name == "+" and all(of.is_text for of in types):
+        return "texts are joined by ||"
+    moment = any(of.kind in (Kind.DATE, Kind.TIMESTAMP) for of in types)
+    if name in ("+", "-") and moment and any(of.is_numeric for of in types):
+        return "write how long it is, such as INTERVAL '1' DAY"
+    return _CONVERT
+
+
+_ANY_NUMBER = 1_000
+_CAST_TARGETS = tuple(dict.fromkeys(t.NAMES.values()))
+
+
+def bind_type(
+    written: s.TypeName, problems: Problems, codes: Mapping[str, str] | None = None
+) -> Type:
+    """The type of this name; an unknown one is reported."""
+
+    def fail(kind: str, message: str, hint: str) -> Type:
+        problems.add((codes or {}).get(kind, kind), message, written.span, hint)
+        return t.ERROR
+
+    found = t.NAMES.get(written.text)
+    if found is None:
+        hint = suggest(written.text, t.NAMES, "types")
+        return fail("unknown-type", f"there is no type {written.text}", hint)
+    numbers = written.arguments
+    if found.is_decimal:
+        precision, scale = (*numbers, 0, 0)[:2] if numbers else (found.length, found.scale)
+        assert precision is not None
+        assert scale is not None
+        if not 1 <= precision <= t.MAX_PRECISION or not 0 <= scale <= precision or len(numbers) > 2:
+            text = ",".join(map(str, numbers))
+            hint = f"1 to {t.MAX_PRECISION} digits, some of them after the point: decimal(10,2)"
+            return fail("type-length", f"there is no decimal({text})", hint)
+        return t.decimal(precision, scale)
+    if not numbers:
+        return found
+    if not found.is_text or len(numbers) > 1:
+        return fail("type-length", f"{found} takes no length", f"write {found}")
+    if numbers[0] < 1:
+        return fail(
+            "type-length",
+            f"a text of length {numbers[0]} holds nothing",
+            f"write {found.kind.value}(1) or more",
+        )
+    return Type(found.kind, numbers[0])
+
+
+def number(value: Fraction, integer: bool) -> x.Literal | None:
+    """A constant; None where no type holds it."""
+    if integer:
+        whole = int(value)
+        for kind in (Kind.INT, Kind.BIGINT):
+            low, high = t.integer_range(kind)
+            if low <= whole <= high:
+                return x.Literal(whole, Type(kind), value)
+        if abs(whole) >= 10**t.MAX_PRECISION:
+            return None
+        wide = t.decimal_of(Decimal(whole))
+        return None if wide is None else x.Literal(Decimal(whole), wide, value)
+    try:
+        return x.Literal(float(value), t.DOUBLE, value)
+    except OverflowError:
+        return None
+
+
+def _folded(operator: str, operands: Sequence[x.Expression]) -> x.Literal | None:
+    """An operation of exact constants, computed exactly; None where it is none, or where its value
+    is left to the evaluation, which counts the fault."""
+    if not all(isinstance(o, x.Literal) and o.exact is not None for o in operands):
+        return None
+    values = [o.exact for o in operands if isinstance(o, x.Literal) and o.exact is not None]
+    integers = all(o.type.is_integer for o in operands)
+    if len(values) == 1:
+        sign = {"-": -1, "+": 1}.get(operator)
+        # 2^63 is no bigint, but its opposite is.
+        whole = values[0].denominator == 1 and not operands[0].type.is_inexact
+        return None if sign is None else number(sign * values[0], whole)
+    if operator not in _EXACT or (operator == "/" and not values[1]):
+        return None
+    found = _EXACT[operator](*values)
+    if not integers or operator == "/":
+        return number(found, False)
+    bound = number(found, True)
+    return None if bound is None or bound.type.is_decimal else bound
+
+
+_EXACT: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+
+
+def _exact(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
+    """Beside a decimal, and where nothing is inexact, a constant with a point is a decimal."""
+    others = [o.type for o in operands if not _pointed(o)]
+    if not any(of.is_decimal for of in others) or any(of.is_inexact for of in others):
+        return tuple(operands)
+    return tuple(
+        _as_decimal(o) if isinstance(o, x.Literal) and _pointed(o) else o for o in operands
+    )
+
+
+def _pointed(e: x.Expression) -> bool:
+    return isinstance(e, x.Literal) and e.exact is not None and e.type == t.DOUBLE
+
+
+def _as_decimal(e: x.Literal) -> x.Literal:
+    """The constant as a decimal, where 38 digits hold it."""
+    assert e.exact is not None
+    for places in range(t.MAX_PRECISION + 1):
+        scaled = e.exact * 10**places
+        if scaled.denominator == 1:
+            value = Decimal(scaled.numerator).scaleb(-places)
+            of = t.decimal_of(value)
+            return e if of is None else x.Literal(value, of, e.exact)
+    return e
+
+
+def _as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
+    """Text constants read as timestamps or intervals, for a function that takes no texts there."""
+
+    def read(e: x.Expression) -> x.Expression:
+        if isinstance(e, x.Literal) and isinstance(e.value, str):
+            for of in (t.TIMESTAMP, t.INTERVAL):
+                value = t.read_time(e.value, of.kind)
+                if value is not None:
+                    return x.Literal(value, of)
+        return e
+
+    return tuple(map(read, arguments))
+
+
+def _signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Result]]:
+    return [
+        (entry.parameters, entry.result),
+        *((overload.parameters, overload.result) for overload in entry.overloads),
+    ]
+
+
+def _expanded(
+    entry: Function, parameters: tuple[Parameter, ...], count: int
+) -> tuple[Parameter, ...] | None:
+    """One parameter an argument; None where their number does not fit."""
+    own = parameters is entry.parameters
+    fewest = len(parameters) - (entry.optional if own else 0)
+    if count < fewest:
+        return None
+    if count <= len(parameters):
+        return parameters[:count]
+    more = count - len(parameters)
+    return (*parameters, *[parameters[-1]] * more) if entry.variadic else None
+
+
+def _single(e: x.Expression) -> bool:
+    return isinstance(e, x.Literal) and isinstance(e.value, str) and len(e.value) == 1
+
+
+def _text(e: s.Expression) -> str:
+    """A short operand as written, for a hint."""
+    return str(e) if isinstance(e, s.Reference) else str(getattr(e, "value", "..."))
+
+
+__all__ = ["FAILED", "MAX_DEPTH", "Binder", "Chosen", "ParameterValue", "Scope", "bind_type"]

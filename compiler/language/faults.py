@@ -1,0 +1,74 @@
+"""Faults: evaluations without a value, counted at their place.
+
+A fault is a strict operation that has no value although all its operands have one: a division by zero,
+an overflow, a cast that fails, a function outside its domain. Its value is NULL.
+
+**What counts.** Every operation that is reached. In AND and OR, what an operand faults counts only in
+rows that no other operand decides, whichever stands first, since conditions are evaluated in any
+order; so `b <> 0 AND a / b > 2` has no fault where b is 0. Of CASE the branch counts that is taken,
+and the conditions up to it. `coalesce` and its like evaluate all their arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from compiler.errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fault happens: the operation in the query's text, as bound text, and what it is."""
+
+    at: Span | None
+    text: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} in {self.text}"
+
+
+class FaultError(ValueError):
+    """The first fault under `strict`."""
+
+    def __init__(self, place: Place, row: int | str) -> None:
+        super().__init__(f"{place}, row {row}")
+        self.place, self.row = place, row
+
+
+@dataclass
+class Faults:
+    """Counts by place, and for each the first row, by its number in what was evaluated. `strict`
+    makes the first fault an error. `named` are the first rows in words, where the evaluation said
+    how to name them (`naming`)."""
+
+    strict: bool = False
+    count: dict[Place, int] = field(default_factory=dict)
+    first: dict[Place, int] = field(default_factory=dict)
+    named: dict[Place, str] = field(default_factory=dict)
+    _name: Callable[[int], str] | None = field(default=None, init=False, repr=False)
+
+    def add(self, place: Place, rows: int, first: int) -> None:
+        """Counts `rows` faults, the first of them in row `first`."""
+        name = None if self._name is None else self._name(first)
+        if self.strict:
+            raise FaultError(place, first if name is None else name)
+        self.count[place] = self.count.get(place, 0) + rows
+        self.first.setdefault(place, first)
+        if name is not None:
+            self.named.setdefault(place, name)
+
+    @contextlib.contextmanager
+    def naming(self, name: Callable[[int], str]) -> Iterator[None]:
+        """What is evaluated meanwhile has rows of these names."""
+        before, self._name = self._name, name
+        try:
+            yield
+        finally:
+            self._name = before
+
+    @property
+    def total(self) -> int:
+        return sum(self.count.values())

@@ -1,0 +1,284 @@
+"""Functions of texts. Characters are Unicode code points, positions count from 1."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import operator
+import re
+from typing import Any
+
+from compiler.language.functions.columns import all_ascii, constant
+from compiler.language.registry import INTEGER, TEXT, Function, Parameter
+from compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
+
+MAX_TEXT = 1 << 24
+"""Characters of a text that `repeat`, `lpad` and `rpad` make; one more is a fault."""
+
+SHOWN = Parameter("a value", lambda of: of.kind is not Kind.LIST, VARCHAR)
+
+# --- rows ---------------------------------------------------------------------
+
+
+def _substring(text: str, first: int, length: int | None = None) -> str:
+    """From position `first`; a negative one counts from the end, 0 is 1."""
+    start = first - 1 if first > 0 else len(text) + first if first else 0
+    stop = len(text) if length is None else start + length
+    return text[max(start, 0) : max(stop, 0)]
+
+
+def _padded(text: str, length: int, fill: str) -> str | None:
+    """What stands beside a text that is filled to a length."""
+    missing = length - len(text)
+    if length > MAX_TEXT:
+        return None
+    return (fill * (missing // len(fill) + 1))[:missing] if fill and missing > 0 else ""
+
+
+def _left_pad(text: str, length: int, fill: str = " ") -> str | None:
+    beside = _padded(text, length, fill)
+    return None if beside is None else (beside + text)[: max(length, 0)]
+
+
+def _right_pad(text: str, length: int, fill: str = " ") -> str | None:
+    beside = _padded(text, length, fill)
+    return None if beside is None else (text + beside)[: max(length, 0)]
+
+
+def _replace(text: str, old: str, new: str = "") -> str | None:
+    if not old:
+        return text
+    if len(new) > len(old) and len(text) + text.count(old) * (len(new) - len(old)) > MAX_TEXT:
+        return None
+    return text.replace(old, new)
+
+
+def _joined(separator: str | None, *texts: str | None) -> str | None:
+    if separator is None:
+        return None
+    return separator.join(text for text in texts if text is not None)
+
+
+def _left(text: str, count: int) -> str:
+    return text[: max(count, 0)]
+
+
+def _right(text: str, count: int) -> str:
+    return text[-count:] if count > 0 else ""
+
+
+def _part(text: str, delimiter: str, index: int) -> str | None:
+    if index == 0:
+        return None
+    parts = text.split(delimiter) if delimiter else [text]
+    place = index - 1 if index > 0 else len(parts) + index
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+def _repeat(text: str, count: int) -> str | None:
+    return text * max(count, 0) if len(text) * count <= MAX_TEXT else None
+
+
+@functools.lru_cache(maxsize=256)
+def _regex(pattern: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
+def _matches(text: str, pattern: str) -> bool | None:
+    compiled = _regex(pattern)
+    return None if compiled is None else compiled.search(text) is not None
+
+
+def _extracted(text: str, pattern: str, group: int = 1) -> str | None:
+    compiled = _regex(pattern)
+    if compiled is None or not 0 <= group <= compiled.groups:
+        return None
+    found = compiled.search(text)
+    return "" if found is None else found[group] or ""
+
+
+def _check_regex(text: Any, pattern: Any, group: Any = 0) -> str | None:
+    known = isinstance(pattern, str)
+    return f"'{pattern}' is no regular expression" if known and not _regex(pattern) else None
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+# --- columns ------------------------------------------------------------------
+
+
+def _trimmed(name: str) -> Any:
+    def columns(pc: Any, text: Any, letters: Any = None) -> Any:
+        return getattr(pc, name)(text, characters=" " if letters is None else constant(letters))
+
+    return columns
+
+
+def _searched(name: str) -> Any:
+    return lambda pc, text, part: getattr(pc, name)(text, constant(part))
+
+
+def _sliced(pc: Any, text: Any, first: Any, length: Any = None) -> Any:
+    start = constant(first)
+    stop = None if length is None else start - 1 + max(constant(length), 0)
+    if start < 1 or (stop is not None and stop >= 1 << 62) or start >= 1 << 62:
+        raise ValueError("counted from the end")
+    return pc.utf8_slice_codeunits(text, start - 1, stop)
+
+
+def _left_columns(pc: Any, text: Any, count: Any) -> Any:
+    return pc.utf8_slice_codeunits(text, 0, min(max(constant(count), 0), MAX_TEXT))
+
+
+def _replaced(pc: Any, text: Any, old: Any, new: Any = None) -> Any:
+    pattern, by = constant(old), "" if new is None else constant(new)
+    if not pattern or len(by) > len(pattern):
+        raise ValueError("may grow without end")
+    return pc.replace_substring(text, pattern, by)
+
+
+def _found_at(pc: Any, part: Any, text: Any) -> Any:
+    # The byte at which a part starts is its character only in ASCII.
+    at = pc.find_substring(all_ascii(pc, text), constant(part))
+    return pc.cast(pc.add(at, 1), "int64")
+
+
+# --- entries ------------------------------------------------------------------
+
+_TRIMS = (TEXT, TEXT)
+_LONG = "text too long"
+_BAD = "bad regular expression"
+
+TEXTS: tuple[Function, ...] = (
+    Function(
+        "lower", (TEXT,), VARCHAR, row=str.lower,
+        columns=lambda pc, text: pc.ascii_lower(all_ascii(pc, text)),
+        doc="The text in lower case.", example="lower('AbC')", aliases=("lcase",),
+    ),
+    Function(
+        "upper", (TEXT,), VARCHAR, row=str.upper,
+        columns=lambda pc, text: pc.ascii_upper(all_ascii(pc, text)),
+        doc="The text in upper case.", example="upper('AbC')", aliases=("ucase",),
+    ),
+    Function(
+        "length", (TEXT,), BIGINT, row=len,
+        columns=lambda pc, text: pc.cast(pc.utf8_length(text), "int64"),
+        doc="The number of characters.", example="length('abc')",
+        aliases=("char_length", "character_length", "len"),
+    ),
+    Function(
+        "substr", (TEXT, INTEGER, INTEGER), VARCHAR, row=_substring, columns=_sliced, optional=1,
+        doc="The part of a text from a position on, up to a length. A negative position counts "
+        "from the end.",
+        example="substr('abcdef', 2, 3)", aliases=("substring",),
+    ),
+    Function(
+        "trim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.strip(letters),
+        columns=_trimmed("utf8_trim"), optional=1,
+        doc="The text without spaces, or without the given characters, at both ends.",
+        example="trim('  ab ')", aliases=("btrim",),
+    ),
+    Function(
+        "ltrim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.lstrip(letters),
+        columns=_trimmed("utf8_ltrim"), optional=1,
+        doc="The text without spaces, or without the given characters, at its beginning.",
+        example="ltrim('  ab ')",
+    ),
+    Function(
+        "rtrim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.rstrip(letters),
+        columns=_trimmed("utf8_rtrim"), optional=1,
+        doc="The text without spaces, or without the given characters, at its end.",
+        example="rtrim('  ab ')",
+    ),
+    Function(
+        "lpad", (TEXT, INTEGER, TEXT), VARCHAR, row=_left_pad, optional=1,
+        doc="The text filled on the left to a length, or cut to it.",
+        example="lpad('7', 3, '0')", fault=_LONG,
+    ),
+    Function(
+        "rpad", (TEXT, INTEGER, TEXT), VARCHAR, row=_right_pad, optional=1,
+        doc="The text filled on the right to a length, or cut to it.",
+        example="rpad('7', 3, '0')", fault=_LONG,
+    ),
+    Function(
+        "replace", (TEXT, TEXT, TEXT), VARCHAR, row=_replace, columns=_replaced, optional=1,
+        doc="The text with every occurrence of a part replaced.",
+        example="replace('aXbX', 'X', '-')", fault=_LONG,
+    ),
+    Function(
+        "position", (TEXT, TEXT), BIGINT, row=lambda part, text: text.find(part) + 1,
+        columns=_found_at,
+        doc="The position of a part, given first, in a text; 0 where it is not in it.",
+        example="position('c', 'abc')",
+    ),
+    Function(
+        "concat", (SHOWN,), VARCHAR, row=lambda *texts: "".join(texts), variadic=True,
+        columns=lambda pc, *texts: pc.binary_join_element_wise(*texts, ""),
+        doc="The values as one text; NULL if one of them is.", example="concat('a', 1)",
+    ),
+    Function(
+        "concat_ws", (TEXT, SHOWN), VARCHAR, row=_joined, variadic=True, optional=1,
+        strict=False, quiet=True,  # Arrow's own loses rows that are all NULL
+        doc="The values that are not NULL as one text, with the first argument between them.",
+        example="concat_ws('-', 'a', NULL, 'b')",
+    ),
+    Function(
+        "left", (TEXT, INTEGER), VARCHAR, row=_left, columns=_left_columns,
+        doc="So many characters of the beginning.", example="left('abc', 2)",
+    ),
+    Function(
+        "right", (TEXT, INTEGER), VARCHAR, row=_right,
+        doc="So many characters of the end.", example="right('abc', 2)",
+    ),
+    Function(
+        "starts_with", (TEXT, TEXT), BOOLEAN, row=str.startswith,
+        columns=_searched("starts_with"),
+        doc="Whether the text starts with another.", example="starts_with('abc', 'ab')",
+        aliases=("startswith",),
+    ),
+    Function(
+        "ends_with", (TEXT, TEXT), BOOLEAN, row=str.endswith, columns=_searched("ends_with"),
+        doc="Whether the text ends with another.", example="ends_with('abc', 'bc')",
+        aliases=("endswith",),
+    ),
+    Function(
+        "contains", (TEXT, TEXT), BOOLEAN, row=operator.contains,
+        columns=_searched("match_substring"),
+        doc="Whether the text contains another.", example="contains('abc', 'b')",
+    ),
+    Function(
+        "split_part", (TEXT, TEXT, INTEGER), VARCHAR, row=_part,
+        doc="The part with this number of a text cut at a delimiter; a negative number counts "
+        "from the end, and where there is no such part the text is empty.",
+        example="split_part('a,b,c', ',', 2)", fault="part 0",
+    ),
+    Function(
+        "reverse", (TEXT,), VARCHAR, row=lambda text: text[::-1],
+        columns=lambda pc, text: pc.utf8_reverse(text),
+        doc="The text from its end to its beginning.", example="reverse('abc')",
+    ),
+    Function(
+        "repeat", (TEXT, INTEGER), VARCHAR, row=_repeat,
+        doc="The text so many times.", example="repeat('ab', 3)", fault=_LONG,
+    ),
+    Function(
+        "regexp_matches", (TEXT, TEXT), BOOLEAN, row=_matches,
+        doc="Whether a regular expression matches a part of the text.",
+        example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD, check=_check_regex,
+    ),
+    Function(
+        "regexp_extract", (TEXT, TEXT, INTEGER), VARCHAR, row=_extracted, optional=1,
+        doc="What a group of a regular expression matches first, group 1 if not said, 0 for the "
+        "whole; the empty text where nothing matches.",
+        example="regexp_extract('a-12', '([a-z])-([0-9]+)', 2)", fault=_BAD, check=_check_regex,
+    ),
+    Function(
+        "md5", (TEXT,), VARCHAR, row=_md5,
+        doc="The MD5 sum of the text in UTF-8, as 32 hexadecimal digits.", example="md5('abc')",
+    ),
+)  # fmt: skip

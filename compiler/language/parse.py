@@ -1,0 +1,225 @@
+"""From text to the syntax tree of expressions: the grammar that all languages share, and its builder."""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token
+from lark.tree import Meta
+from lark.visitors import Transformer_NonRecursive, v_args
+
+from compiler.errors import Span
+from compiler.language import syntax as s
+
+MAX_NESTING = 200
+"""Parentheses that may be open at once."""
+
+TOKEN_NAMES = {
+    "NAME": "a name",
+    "QUOTED_NAME": "a quoted name",
+    "INTEGER": "a number",
+    "DECIMAL": "a number",
+    "PERCENTAGE": "a percentage",
+    "PARAMETER": "a parameter",
+    "STRING": "a string",
+    "UNIT": "a unit of time",
+    "COMPARISON": "a comparison",
+    "EQUAL": "'='",
+    "SIGN": "'+' or '-'",
+    "CONCAT": "'||'",
+    "STAR": "'*'",
+    "TIMES": "'/'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+    "SEMICOLON": "';'",
+    "DOT": "'.'",
+    "__ANON_0": "'::'",
+    "$END": "the end of the statement",
+}
+"""Tokens as messages name them."""
+
+_OPERATORS = {"!=": "<>", "≠": "<>", "==": "=", "≤": "<=", "≥": ">=", "×": "*"}
+
+
+@functools.cache
+def parser(grammar: Path, start: str = "start") -> Lark:
+    """The parser of a language: its grammar, and the expressions."""
+    shared = Path(__file__).with_name("expressions.lark")
+    text = grammar.read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", start=start, propagate_positions=True)
+
+
+def span_of(meta: Meta) -> Span:
+    return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
+
+
+def token_span(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def token_name(token: Token) -> s.Name:
+    return s.Name(str(token), token_span(token))
+
+
+def whole_number(token: Token) -> int:
+    """Python refuses to convert very long digit strings; the range check wants a number."""
+    return int(token) if len(token) < 400 else 10**400
+
+
+def fraction(token: Token) -> Fraction:
+    """Exact. An exponent beyond all doubles would take for ever to write out."""
+    text = str(token)
+    _, _, exponent = text.lower().partition("e")
+    if exponent and abs(int(exponent)) > 400:
+        return Fraction(0) if exponent.startswith("-") else Fraction(10) ** 400
+    return Fraction(text if not text.endswith(".") else text[:-1])
+
+
+@v_args(meta=True)
+class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
+    """Makes the nodes of `syntax`, one method a rule of the shared grammar. A language's builder
+    adds its own rules, among them `reference` and `function`, and how its strings are quoted."""
+
+    def unquoted(self, token: Token) -> str:
+        return str(token)[1:-1].replace("''", "'")
+
+    def _connective(self, operator: str, meta: Meta, c: list[Any]) -> s.Connective:
+        return s.Connective(operator, tuple(c), span_of(meta))
+
+    def expression(self, meta: Meta, c: list[Any]) -> s.Connective:
+        return self._connective("OR", meta, c)
+
+    def xor_expression(self, meta: Meta, c: list[Any]) -> s.Connective:
+        return self._connective("XOR", meta, c)
+
+    def and_expression(self, meta: Meta, c: list[Any]) -> s.Connective:
+        return self._connective("AND", meta, c)
+
+    def negation(self, meta: Meta, c: list[Any]) -> s.Negation:
+        return s.Negation(c[-1], span_of(meta))
+
+    def comparator(self, meta: Meta, c: list[Token]) -> str:
+        return _OPERATORS.get(str(c[0]), str(c[0]))
+
+    def comparison(self, meta: Meta, c: list[Any]) -> s.Comparison:
+        return s.Comparison(tuple(c[1::2]), tuple(c[::2]), span_of(meta))
+
+    def between(self, meta: Meta, c: list[Any]) -> s.Between:
+        return s.Between(c[0], c[2], c[3], c[1] is not None, span_of(meta))
+
+    def in_list(self, meta: Meta, c: list[Any]) -> s.InList:
+        return s.InList(c[0], tuple(c[2:]), c[1] is not None, span_of(meta))
+
+    def is_null(self, meta: Meta, c: list[Any]) -> s.IsNull:
+        return s.IsNull(c[0], c[1] is not None, span_of(meta))
+
+    def is_truth(self, meta: Meta, c: list[Any]) -> s.IsDistinct:
+        truth = s.Literal(c[2].type == "TRUE", token_span(c[2]))
+        return s.IsDistinct(c[0], truth, c[1] is None, span_of(meta))
+
+    def is_distinct(self, meta: Meta, c: list[Any]) -> s.IsDistinct:
+        return s.IsDistinct(c[0], c[2], c[1] is not None, span_of(meta))
+
+    def like(self, meta: Meta, c: list[Any]) -> s.Like:
+        operand, negated, function, pattern, escape = c
+        name = str(function).lower()
+        return s.Like(name, operand, pattern, escape, negated is not None, span_of(meta))
+
+    def arithmetic(self, meta: Meta, c: list[Any]) -> s.Operation:
+        operator = _OPERATORS.get(str(c[1]), str(c[1]).upper())
+        return s.Operation(operator, (c[0], c[2]), token_span(c[1]), span_of(meta))
+
+    def signed(self, meta: Meta, c: list[Any]) -> s.Operation:
+        return s.Operation(str(c[0]), (c[1],), token_span(c[0]), span_of(meta))
+
+    def cast_postfix(self, meta: Meta, c: list[Any]) -> s.Cast:
+        return s.Cast(c[0], c[1], False, span_of(meta))
+
+    def cast(self, meta: Meta, c: list[Any]) -> s.Cast:
+        return s.Cast(c[1], c[2], c[0].type == "TRY_CAST", span_of(meta))
+
+    def integer(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(whole_number(c[0]), span_of(meta))
+
+    def decimal(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(fraction(c[0]), span_of(meta))
+
+    def quantity(self, meta: Meta, c: list[Token]) -> s.Quantity:
+        return s.Quantity(fraction(c[0]), token_name(c[1]), span_of(meta))
+
+    def percentage(self, meta: Meta, c: list[Token]) -> s.Expression:
+        text = str(c[0])[:-1]
+        if text.startswith(":"):
+            return s.Parameter(text[1:], True, span_of(meta))
+        return s.Literal(Fraction(text) / 100, span_of(meta))
+
+    def parameter(self, meta: Meta, c: list[Token]) -> s.Parameter:
+        return s.Parameter(str(c[0])[1:], False, span_of(meta))
+
+    def string(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(self.unquoted(c[0]), span_of(meta))
+
+    def true(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(True, span_of(meta))
+
+    def false(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(False, span_of(meta))
+
+    def null(self, meta: Meta, c: list[Token]) -> s.Literal:
+        return s.Literal(None, span_of(meta))
+
+    def typed(self, meta: Meta, c: list[Token]) -> s.Typed:
+        name, value, unit = c
+        text = self.unquoted(value) if value.type == "STRING" else str(value)
+        return s.Typed(
+            token_name(name), text, None if unit is None else token_name(unit), span_of(meta)
+        )
+
+    def when(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, s.Expression]:
+        return c[0], c[1]
+
+    def case(self, meta: Meta, c: list[Any]) -> s.Case:
+        return s.Case(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
+
+    def extract(self, meta: Meta, c: list[Any]) -> s.Call:
+        """`extract(year FROM t)`; the binder refuses another function there."""
+        field = s.Literal(str(c[1]).lower(), token_span(c[1]))
+        return s.Call(c[0], (field, c[2]), span_of(meta), extracts=True)
+
+    def filter(self, meta: Meta, c: list[Any]) -> tuple[str, s.Expression]:
+        return "filter", c[0]
+
+    def call(self, meta: Meta, c: list[Any]) -> s.Call:
+        function, distinct, *arguments, where, attribute = c
+        return s.Call(
+            function,
+            tuple(argument for argument in arguments if argument is not None),
+            span_of(meta),
+            distinct=distinct is not None,
+            where=None if where is None else where[1],
+            attribute=None if attribute is None else token_name(attribute),
+        )
+
+    def call_star(self, meta: Meta, c: list[Any]) -> s.Call:
+        where = None if c[2] is None else c[2][1]
+        return s.Call(c[0], (), span_of(meta), star=True, where=where)
+
+    def type(self, meta: Meta, c: list[Any]) -> s.TypeName:
+        first, second, *numbers = c
+        text = str(first) + (f" {second}" if second is not None else "")
+        arguments = tuple(whole_number(number) for number in numbers if number is not None)
+        return s.TypeName(text.lower(), arguments, span_of(meta))
+
+    def parenthesised(self, meta: Meta, c: list[Any]) -> s.Expression:
+        # The parser's children are untyped.
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
+
+    def argument(self, meta: Meta, c: list[Any]) -> s.Expression:
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
+
+    def function(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
+        return tuple(token_name(token) for token in c)

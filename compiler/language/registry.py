@@ -1,0 +1,201 @@
+"""What a function and an aggregate are: one entry each, read by everybody.
+
+    FUNCTIONS["lpad"] = Function(
+        "lpad", (TEXT, INTEGER, TEXT), VARCHAR, optional=1,
+        row=_lpad, doc="The text filled on the left to a length, with spaces or the given text.",
+        example="lpad('7', 3, '0')",
+    )
+
+An entry is all there is to write: the grammar, the binder, EXPLAIN, the reference page, the column
+evaluator, the row reference and the test that compares these two read it here
+(`compiler.language.functions`, `compiler.language.aggregates`).
+
+**Values.** The row reference works on Python values: int, float (never NaN), Decimal, str, bool, date,
+time, datetime without zone, timedelta in whole milliseconds. A strict function (the usual one) is not
+called where an argument is NULL: its value there is NULL. It returns None where it has no value, which
+is a fault, or NULL alone if the entry says `quiet`. A real result that is not a number is no value.
+
+**Columns.** `columns(pc, *arguments)` computes whole columns with `pc`, the module `pyarrow.compute`,
+which is handed in because the compiler needs no data library. An argument is an Arrow array of the
+parameter's type or, where a constant was written, an Arrow scalar; at least one is an array. It must
+have the row reference's value in each row, NULL where that has none. It may raise (`ArrowInvalid`): the
+evaluator then asks the row reference for each row. Without `columns`, the row reference is asked for
+each distinct value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    Type,
+    common,
+    meet,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What an argument may be: `name` for messages, `accepts` by its type, `takes` the type it is
+    converted to; None: to the type in which all arguments of such a parameter meet."""
+
+    name: str
+    accepts: Callable[[Type], bool]
+    takes: Type | None
+
+
+NUMBER = Parameter("a number", lambda of: of.is_numeric, None)
+INTEGER = Parameter("an integer", lambda of: of.is_integer, BIGINT)
+REAL_NUMBER = Parameter("a number", lambda of: of.is_numeric, DOUBLE)
+TEXT = Parameter("a text", lambda of: of.is_text, VARCHAR)
+CONDITION = Parameter("a condition", lambda of: of.kind is Kind.BOOLEAN, BOOLEAN)
+MOMENT = Parameter(
+    "a date or timestamp", lambda of: of.kind in (Kind.DATE, Kind.TIMESTAMP), TIMESTAMP
+)
+SPAN = Parameter("an interval", lambda of: of.kind is Kind.INTERVAL, INTERVAL)
+ANY = Parameter("a value", lambda of: of.kind is not Kind.LIST, None)
+ANYTHING = Parameter("a value", lambda of: of.kind is not Kind.LIST, NULL)
+"""Taken as it is, converted to nothing."""
+
+Result = Type | Callable[[Sequence[Type]], "Type | None"]
+"""The type of the result, or what makes it of the types the arguments were converted to; None
+where they do not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A scalar function or operator. The last `optional` parameters may be left out; `variadic`
+    repeats the last one. Operators (`+`, `like`) are entries too; `hidden` ones cannot be called
+    by name. `overloads` are further lists of parameters with their results, tried in order. With
+    `typed` the implementations take the result's type first: `row(to, *values)`,
+    `columns(pc, to, *arguments)`. `fault` says in a word or two what a fault of it is.
+    `check(*constants)` says what is wrong with arguments that are written out, None if nothing; an
+    argument that differs by row is `...` there."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: Result
+    row: Callable[..., Any]
+    doc: str
+    example: str
+    columns: Callable[..., Any] | None = None
+    optional: int = 0
+    variadic: bool = False
+    strict: bool = True
+    quiet: bool = False
+    hidden: bool = False
+    typed: bool = False
+    fault: str = "no value"
+    check: Callable[..., str | None] | None = None
+    aliases: tuple[str, ...] = ()
+    overloads: tuple[Overload, ...] = ()
+
+    @property
+    def fewest(self) -> int:
+        return len(self.parameters) - self.optional
+
+    @property
+    def most(self) -> int | None:
+        return None if self.variadic else len(self.parameters)
+
+    @property
+    def wants(self) -> str:
+        """What the arguments are, for messages."""
+        return ", ".join(p.name for p in self.parameters) or "no arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """Another list of parameters of a function, with its own result and, where the values are of
+    other Python types, its own implementations."""
+
+    parameters: tuple[Parameter, ...]
+    result: Result
+    row: Callable[..., Any]
+    columns: Callable[..., Any] | None = None
+    typed: bool = False
+    fault: str | None = None  # where another word fits than the function's
+    check: Callable[..., str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate in two phases. A row counts unless one of its arguments is NULL.
+
+    `init()` gives an empty state; `insert(state, *values)` and `remove(state, *values)` give the
+    state with or without one more row, and may change the old one; `merge(a, b)` the state of both,
+    all of `a` before all of `b`; `result(state)` its value, None where there is none. A state of
+    which `result` is `FAULT` counts a fault, such as a sum that does not fit. With `typed` it is
+    `result(to, state)`, `to` the result's type. `remove` is None where it cannot be done; `ordered`
+    says that the order of rows matters; a state that `collects` holds every row, so that merging
+    costs as much as inserting again. Only in and out of `count` are empty groups other than NULL.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result_type: Result
+    init: Callable[[], Any]
+    insert: Callable[..., Any]
+    result: Callable[..., Any]
+    doc: str
+    example: str
+    merge: Callable[[Any, Any], Any] | None = None
+    remove: Callable[..., Any] | None = None
+    ordered: bool = False
+    collects: bool = False
+    typed: bool = False
+    fault: str = "no value"
+    optional: int = 0
+    aliases: tuple[str, ...] = ()
+
+
+class Fault:
+    """No value, and not for lack of rows."""
+
+    def __repr__(self) -> str:
+        return "FAULT"
+
+
+FAULT = Fault()
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A function with its overload chosen for arguments of some types."""
+
+    takes: tuple[Type, ...]
+    type: Type
+
+
+def choose(parameters: Sequence[Parameter], result: Result, types: Sequence[Type]) -> Chosen | None:
+    """What the arguments are converted to and the type of the result, None where they do not fit.
+    `parameters` has one entry an argument."""
+    fits = all(t.is_unknown or p.accepts(t) for p, t in zip(parameters, types, strict=True))
+    if not fits:
+        return None
+    open_ones = [t for p, t in zip(parameters, types, strict=True) if p.takes is None]
+    met = meet(open_ones)
+    if met is None:
+        return None
+    takes = tuple(
+        met if p.takes is None else t if p.takes is NULL else p.takes
+        for p, t in zip(parameters, types, strict=True)
+    )
+    found = result if isinstance(result, Type) else result(takes)
+    return None if found is None else Chosen(takes, found)
+
+
+__all__ = [
+    "ANY", "ANYTHING", "CONDITION", "FAULT", "INTEGER", "MOMENT", "NUMBER", "REAL_NUMBER", "SPAN",
+    "TEXT", "Aggregate", "Chosen", "Fault", "Function", "Overload", "Parameter", "choose", "common",
+]  # fmt: skip

@@ -1,0 +1,406 @@
+"""THE evaluator: expressions over whole columns.
+
+    column = evaluate(e, leaf, count, faults)
+
+`leaf` gives the column of a leaf, an Arrow array of `count` rows without NaN. Constants stay Arrow scalars
+for as long as they can. A node is one call of Arrow where the registry knows one with the same value, and
+otherwise, or where Arrow refuses, the row reference for each distinct value.
+
+**Faults** are looked for only where a result has more NULLs than an operand. They are masks of rows until
+the expression is done; AND, OR and CASE take out of the masks of their operands the rows in which these do
+not count (`compiler.language.faults`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from compiler.language import expressions as x
+from compiler.language.convert import converter, may_lack_value
+from compiler.language.evaluate import COMPARE, chosen, place_of, row_of
+from compiler.language.expressions import Leaf
+from compiler.language.faults import Faults, Place
+from compiler.language.functions import FUNCTIONS
+from compiler.language.registry import Function, Overload
+from compiler.language.types import Kind, Type
+from engine.stream.convert import convert, each_row
+from engine.stream.schema import arrow_type
+from hdl.isa import Condition
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Leaves = Callable[[Leaf], pa.Array]
+Column = Any
+"""An Arrow array, or an Arrow scalar that stands for as many equal values."""
+
+_COMPARE = {
+    Condition.LT: pc.less,
+    Condition.EQ: pc.equal,
+    Condition.GT: pc.greater,
+    Condition.GE: pc.greater_equal,
+    Condition.LE: pc.less_equal,
+    Condition.NE: pc.not_equal,
+}
+
+_REFUSED = (ValueError, NotImplementedError, TypeError)
+"""What Arrow and the registry's columns raise where only the row reference has a value."""
+
+
+def evaluate(e: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> pa.Array:
+    """The expression's value in each of `count` rows, in its own type."""
+    work = _Evaluator(leaf, count, faults is not None)
+    value = work.array(work.value(e))
+    if work.found and faults is not None:
+        _report(faults, work.found)
+    return value
+
+
+def holds(condition: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> Mask:
+    """Where the condition is true; neither false nor NULL."""
+    return _true(evaluate(condition, leaf, count, faults))
+
+
+def survivors(
+    conditions: Iterable[x.Expression],
+    leaves: Callable[[x.Expression, Ints], Leaves],
+    count: int,
+    faults: Faults | None = None,
+) -> Ints:
+    """Which of `count` rows all conditions hold for; `leaves` gives the columns of some of the
+    rows that a condition reads. Each condition is evaluated only in rows that are left; faults
+    count as in one AND of all."""
+    left = np.arange(count)
+    if faults is not None:
+        return _survivors_counting(conditions, leaves, left, faults)
+    for condition in conditions:
+        left = left[holds(condition, leaves(condition, left), len(left))]
+    return left
+
+
+def _survivors_counting(
+    conditions: Iterable[x.Expression],
+    leaves: Callable[[x.Expression, Ints], Leaves],
+    left: Ints,
+    faults: Faults,
+) -> Ints:
+    """A row stays until one condition is false without a fault, or two are: only then do none of
+    its faults count."""
+    whole = len(left)
+    true = np.ones(whole, np.bool_)
+    decider = np.full(whole, -1)  # the condition that is false in a row, but has a fault there
+    found: list[tuple[int, Place, Mask]] = []
+    for number, condition in enumerate(conditions):
+        work = _Evaluator(leaves(condition, left), len(left), True)
+        value = work.array(work.value(condition))
+        true[left] &= _true(value)
+        false = _true(pc.invert(value))
+        faulty = np.zeros(len(left), np.bool_)
+        for place, mask in work.found:
+            faulty |= mask
+            spread = np.zeros(whole, np.bool_)
+            spread[left[mask]] = True
+            found.append((number, place, spread))
+        gone = false & (~faulty | (decider[left] >= 0))
+        decider[left[false & ~gone]] = number
+        for _, _, spread in found:
+            spread[left[gone]] = False
+        left = left[~gone]
+    counting = [
+        (place, spread & ((decider < 0) | (decider == number))) for number, place, spread in found
+    ]
+    _report(faults, counting)
+    return left[true[left]]
+
+
+def _report(faults: Faults, found: Iterable[tuple[Place, Mask]]) -> None:
+    """Counts the faults, that of the first row first."""
+    counts = [(int(mask.argmax()), place, int(mask.sum())) for place, mask in found if mask.any()]
+    for first, place, rows in sorted(counts, key=lambda each: each[0]):
+        faults.add(place, rows, first)
+
+
+def _true(value: pa.Array) -> Mask:
+    if value.null_count:
+        value = pc.fill_null(value, False)
+    return np.asarray(value, dtype=np.bool_)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cached_scalar(value: x.Value, of: Type) -> pa.Scalar:
+    return pa.scalar(value, arrow_type(of))
+
+
+def _scalar(value: x.Value, of: Type) -> pa.Scalar:
+    """A constant; equal ones are made once, except zeros, which differ in their sign."""
+    return _cached_scalar(value, of) if value else pa.scalar(value, arrow_type(of))
+
+
+class _Evaluator:
+    __slots__ = ("count", "counting", "found", "leaf")
+
+    def __init__(self, leaf: Leaves, count: int, counting: bool) -> None:
+        self.leaf, self.count, self.counting = leaf, count, counting
+        self.found: list[tuple[Place, Mask]] = []
+
+    def array(self, value: Column) -> pa.Array:
+        """The column as an array."""
+        if not isinstance(value, pa.Scalar):
+            return value
+        return pa.repeat(value, self.count) if value.is_valid else pa.nulls(self.count, value.type)
+
+    def value(self, e: x.Expression) -> Column:
+        """The column of an expression."""
+        handler = _HANDLERS.get(type(e))
+        if handler is None:
+            assert isinstance(e, Leaf)
+            return self.leaf(e)
+        column: Column = handler(self, e)
+        return column
+
+    def operand(self, e: x.Expression, to: Type) -> Column:
+        """An operand in the type it is taken in."""
+        value = self.value(e)
+        return value if e.type == to else self.converted(value, e.type, to)
+
+    def converted(self, value: Column, of: Type, to: Type) -> Column:
+        if to.kind is Kind.NULL:
+            return value
+        if isinstance(value, pa.Scalar):
+            change = converter(of, to)
+            known = value.as_py()
+            return _scalar(known if change is None or known is None else change(known), to)
+        if of.is_unknown:
+            return pa.scalar(None, arrow_type(to))
+        return convert(value, of, to)
+
+    # --- conditions -----------------------------------------------------------
+
+    def literal(self, e: x.Literal) -> Column:
+        return _scalar(e.value, e.type)
+
+    def compare(self, e: x.Compare) -> Column:
+        if e.of.kind is Kind.NULL:
+            return pa.scalar(None, pa.bool_())
+        if may_lack_value(e.left.type, e.of) or may_lack_value(e.right.type, e.of):
+            sides = self.value(e.left), self.value(e.right)
+            return self._by_rows(COMPARE[e.condition], sides, pa.bool_())
+        left, right = self.operand(e.left, e.of), self.operand(e.right, e.of)
+        return _COMPARE[e.condition](left, right)
+
+    def connective(self, e: x.And | x.Or) -> Column:
+        decisive = isinstance(e, x.Or)
+        combine = pc.or_kleene if decisive else pc.and_kleene
+        starts: list[int] = []
+        values: list[Column] = []
+        for term in e.terms:
+            starts.append(len(self.found))
+            values.append(self.value(term))
+        result = functools.reduce(combine, values)
+        if len(self.found) > starts[0]:
+            self._undecided(starts, values, decisive)
+        return result
+
+    def _undecided(self, starts: list[int], values: list[Column], decisive: bool) -> None:
+        """Takes out of an operand's faults the rows that another operand decides."""
+        ends = [*starts[1:], len(self.found)]
+        decides = [self._is(value, decisive) for value in values]
+        deciding = np.sum(decides, axis=0)
+        for start, end, own in zip(starts, ends, decides, strict=True):
+            if end > start:
+                self._keep(start, end, deciding == own)
+
+    def _is(self, value: Column, wanted: bool) -> Mask:
+        """Where a condition is true, or false."""
+        array = self.array(value)
+        return _true(array if wanted else pc.invert(array))
+
+    def _keep(self, start: int, end: int, rows: Mask) -> None:
+        """Of the faults found from `start` to `end` only those in some rows."""
+        self.found[start:end] = [(place, mask & rows) for place, mask in self.found[start:end]]
+
+    def negation(self, e: x.Not) -> Column:
+        return pc.invert(self.value(e.term))
+
+    def is_null(self, e: x.IsNull) -> Column:
+        value = self.value(e.term)
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(value.is_valid is e.negated)
+        return pc.is_valid(value) if e.negated else pc.is_null(value)
+
+    # --- CASE -----------------------------------------------------------------
+
+    def case(self, e: x.Case) -> Column:
+        before = len(self.found)
+        whens: list[Column] = []
+        thens: list[Column] = []
+        ends: list[int] = []
+        for when, then in e.branches:
+            whens.append(self.value(when))
+            ends.append(len(self.found))
+            thens.append(self._branch(e, then))
+            ends.append(len(self.found))
+        result = self._branch(e, e.otherwise)
+        ends.append(len(self.found))
+        if len(self.found) > before:
+            self._reached(before, ends, whens)
+        for condition, value in zip(reversed(whens), reversed(thens), strict=True):
+            if isinstance(condition, pa.Scalar):
+                result = value if condition.as_py() else result
+                continue
+            if condition.null_count:
+                condition = pc.fill_null(condition, False)
+            result = pc.if_else(condition, value, result)
+        return result
+
+    def _branch(self, e: x.Case, then: x.Expression) -> Column:
+        given = self.value(then)
+        value = given if then.type == e.type else self.converted(given, then.type, e.type)
+        if self.counting and may_lack_value(then.type, e.type):
+            self._note(e, value, (given,))
+        return value
+
+    def _reached(self, before: int, ends: list[int], whens: list[Column]) -> None:
+        """Keeps of each condition the faults where no earlier one is true, of each value those
+        where it is taken. `ends` are the places after each condition and value, and after ELSE."""
+        left = np.ones(self.count, np.bool_)
+        start = before
+        for number, when in enumerate(whens):
+            true = self._is(when, True)
+            middle, end = ends[2 * number], ends[2 * number + 1]
+            self._keep(start, middle, left)
+            self._keep(middle, end, left & true)
+            left &= ~true
+            start = end
+        self._keep(start, ends[-1], left)
+
+    # --- calls ----------------------------------------------------------------
+
+    def cast(self, e: x.Cast) -> Column:
+        given = self.value(e.term)
+        value = given if e.term.type == e.type else self.converted(given, e.term.type, e.type)
+        if self.counting and not e.quiet:
+            self._note(e, value, (given,))
+        return value
+
+    def call(self, e: x.Call) -> Column:
+        entry = FUNCTIONS[e.function]
+        given = [self.value(argument) for argument in e.arguments]
+        arguments = [
+            value if of.type == to else self.converted(value, of.type, to)
+            for value, of, to in zip(given, e.arguments, e.takes, strict=True)
+        ]
+        result = self._computed(e, arguments)
+        if self.counting:
+            if entry.strict:
+                self._note(e, result, given)
+            elif any(
+                may_lack_value(of.type, to) for of, to in zip(e.arguments, e.takes, strict=True)
+            ):
+                self._note_lost(e, given, arguments)
+        return result
+
+    def _by_rows(
+        self, compute: Callable[..., Any], arguments: Sequence[Column], to: pa.DataType
+    ) -> Column:
+        if all(isinstance(argument, pa.Scalar) for argument in arguments):
+            values = [argument.as_py() for argument in arguments]
+            return pa.scalar(None if None in values else compute(*values), to)
+        return each_row(compute, arguments, to, strict=True)
+
+    def _computed(self, e: x.Call, arguments: Sequence[Column]) -> Column:
+        strict, implementation = FUNCTIONS[e.function].strict, chosen(e)
+        constants = [a for a in arguments if isinstance(a, pa.Scalar)]
+        if strict and not all(a.is_valid for a in constants):
+            return pa.scalar(None, arrow_type(e.type))
+        if len(constants) == len(arguments):
+            return _scalar(row_of(e)(*(a.as_py() for a in constants)), e.type)
+        if implementation.columns is not None:
+            try:
+                return _whole(implementation, e.type, arguments, strict)
+            except _REFUSED:
+                pass
+        return each_row(row_of(e), arguments, arrow_type(e.type), strict)
+
+    # --- faults ---------------------------------------------------------------
+
+    def _note(self, e: x.Expression, value: Column, operands: Sequence[Column]) -> None:
+        """Notes the rows that have no value although all operands have one."""
+        if isinstance(value, pa.Scalar):
+            nulls = 0 if value.is_valid else self.count
+        else:
+            nulls = value.null_count
+        if not nulls:
+            return
+        arrays = []
+        for operand in operands:
+            if isinstance(operand, pa.Scalar):
+                if not operand.is_valid:
+                    return
+            else:
+                if operand.null_count == nulls:
+                    return
+                arrays.append(operand)
+        mask = _null(self.array(value))
+        for operand in arrays:
+            if operand.null_count:
+                mask &= ~_null(operand)
+        self._found(e, mask)
+
+    def _note_lost(self, e: x.Call, given: list[Column], arguments: list[Column]) -> None:
+        """Notes the rows in which an argument lost its value on the way."""
+        mask = np.zeros(self.count, np.bool_)
+        for before, after in zip(given, arguments, strict=True):
+            mask |= _null(self.array(after)) & ~_null(self.array(before))
+        self._found(e, mask)
+
+    def _found(self, e: x.Expression, mask: Mask) -> None:
+        if mask.any():
+            self.found.append((place_of(e), mask))
+
+
+def _null(value: pa.Array) -> Mask:
+    return np.array(value.is_null(), dtype=np.bool_)
+
+
+def _whole(
+    implementation: Function | Overload, to: Type, arguments: Sequence[Column], strict: bool
+) -> pa.Array:
+    """The columns that an entry computes by itself."""
+    assert implementation.columns is not None
+    first = (pc, to) if implementation.typed else (pc,)
+    value = implementation.columns(*first, *arguments)
+    wanted = arrow_type(to)
+    if value.type != wanted:
+        value = pc.cast(value, wanted)
+    return real_only(value) if strict and to.is_inexact else value
+
+
+def real_only(value: pa.Array) -> pa.Array:
+    """The column with NULL for NaN."""
+    total = pc.sum(value).as_py()
+    return value if total is None or total == total else pc.if_else(pc.is_nan(value), None, value)
+
+
+def _aggregate(work: _Evaluator, e: x.Aggregate) -> Column:
+    raise TypeError("an aggregate has no value in one row")
+
+
+_HANDLERS: dict[type, Callable[[_Evaluator, Any], Column]] = {
+    x.Literal: _Evaluator.literal,
+    x.Compare: _Evaluator.compare,
+    x.And: _Evaluator.connective,
+    x.Or: _Evaluator.connective,
+    x.Not: _Evaluator.negation,
+    x.IsNull: _Evaluator.is_null,
+    x.Case: _Evaluator.case,
+    x.Call: _Evaluator.call,
+    x.Cast: _Evaluator.cast,
+    x.Aggregate: _aggregate,
+}

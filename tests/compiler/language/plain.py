@@ -1,0 +1,83 @@
+"""Expressions alone, bound over typed columns: the smallest language on the shared core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lark import Token
+from lark.tree import Meta
+from lark.visitors import v_args
+
+from compiler.errors import Problems
+from compiler.language import expressions as x
+from compiler.language import syntax as s
+from compiler.language.bind import FAILED, Binder, ParameterValue
+from compiler.language.parse import ExpressionBuilder, parser, span_of, token_name
+from compiler.language.types import NAMES, Type, decimal
+
+
+@v_args(meta=True)
+class _Builder(ExpressionBuilder):
+    def start(self, meta: Meta, c: list[Any]) -> s.Expression:
+        return c[0]
+
+    def reference(self, meta: Meta, c: list[Token]) -> s.Reference:
+        return s.Reference((token_name(c[0]),), span_of(meta))
+
+
+class PlainScope:
+    """Columns by name."""
+
+    codes: Mapping[str, str] = {}
+    within = "an expression"
+    functions: Iterable[str] = ()
+
+    def __init__(
+        self,
+        columns: Mapping[str, Type],
+        parameters: Mapping[str, ParameterValue] | None = None,
+        aggregates: bool | str = False,
+    ) -> None:
+        self.columns, self.parameters, self.aggregates = columns, parameters or {}, aggregates
+
+    def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
+        name = e.parts[0].text
+        if name not in self.columns:
+            return binder.fail("unknown-column", f"there is no column {name}", e.span, None)
+        return x.Column(0, name, self.columns[name], True, "R")
+
+    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+        return None
+
+    def special(self, e: s.Expression, binder: Binder) -> x.Expression:
+        raise AssertionError(e)
+
+
+def type_named(text: str) -> Type:
+    """A type from its name: `decimal(10,2)`, `char(3)`."""
+    name, _, numbers = text.removesuffix(")").partition("(")
+    of = NAMES[name]
+    if not numbers:
+        return of
+    length, *scale = map(int, numbers.split(","))
+    return decimal(length, *scale) if of.is_decimal else Type(of.kind, length)
+
+
+def parse(text: str) -> s.Expression:
+    """The syntax tree of an expression."""
+    tree = parser(Path(__file__).with_name("plain.lark")).parse(text)
+    return _Builder().transform(tree)
+
+
+def bind(
+    text: str,
+    columns: Mapping[str, Type] | None = None,
+    parameters: Mapping[str, ParameterValue] | None = None,
+    aggregates: bool | str = False,
+) -> x.Expression | Problems:
+    """The bound expression, or what is wrong with it."""
+    problems = Problems()
+    bound = Binder(PlainScope(columns or {}, parameters, aggregates), problems).value(parse(text))
+    return problems if problems.found or bound is FAILED else bound

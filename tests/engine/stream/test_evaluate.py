@@ -1,0 +1,331 @@
+"""The evaluator by columns against the row reference: the same values and the same faults.
+
+The random calls find a kernel of Arrow that means something else, a NULL gone astray, a fault that is
+counted twice or not at all. That the row reference is right is for the cases by hand and DuckDB to say.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pytest
+
+from compiler.language import expressions as x
+from compiler.language import types as t
+from compiler.language.evaluate import compile_row
+from compiler.language.expressions import Column, Leaf
+from compiler.language.faults import FaultError, Faults
+from compiler.language.functions import FUNCTIONS
+from compiler.language.registry import Function, choose
+from compiler.language.types import Type
+from engine.stream.evaluate import evaluate, holds, survivors
+from engine.stream.schema import arrow_type
+from hdl.isa import Condition
+from tests.engine.stream.values import TYPES, column, value
+
+Rows = dict[str, list[object]]
+
+
+def leaf_columns(rows: Rows) -> Callable[[Leaf], pa.Array]:
+    def leaf(of: Leaf) -> pa.Array:
+        assert isinstance(of, Column)
+        return pa.array(rows[of.name], arrow_type(of.type))
+
+    return leaf
+
+
+def leaf_rows(rows: Rows) -> Callable[[Leaf], Callable[[int], x.Value]]:
+    def leaf(of: Leaf) -> Callable[[int], x.Value]:
+        assert isinstance(of, Column)
+        values = rows[of.name]
+        return lambda row: values[row]  # type: ignore[return-value]
+
+    return leaf
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b and math.copysign(1, a) == math.copysign(1, b)
+    return type(a) is type(b) and a == b
+
+
+def compared(e: x.Expression, rows: Rows, count: int) -> Faults:
+    """The faults of an expression, once columns and rows agree on them and on the values."""
+    by_column, by_row = Faults(), Faults()
+    found = evaluate(e, leaf_columns(rows), count, by_column)
+    assert found.type == arrow_type(e.type)
+    assert len(found) == count
+    compute = compile_row(e, leaf_rows(rows), by_row)
+    wanted = [compute(row) for row in range(count)]
+    for row, (a, b) in enumerate(zip(found.to_pylist(), wanted, strict=True)):
+        given = {name: values[row] for name, values in rows.items()}
+        assert same(a, b), f"{x.show(e)}: column {a!r}, row {b!r} of {given}"
+    text = f"{x.show(e)} of {rows}"
+    assert by_column.count == by_row.count, text
+    assert by_column.first == by_row.first, text
+    quiet = evaluate(e, leaf_columns(rows), count)
+    assert quiet.equals(found)
+    return by_row
+
+
+def a_column(name: str, of: Type) -> Column:
+    return Column(0, name, of, True, "R")
+
+
+def signatures(entry: Function) -> list[tuple[str, int]]:
+    return [(entry.name, number) for number in range(len(entry.overloads) + 1)]
+
+
+def a_call(
+    rng: random.Random, entry: Function, number: int, count: int
+) -> tuple[x.Call, Rows] | None:
+    """A call of an overload with random types, columns and constants; None where types do not fit."""
+    own = entry.overloads[number - 1] if number else entry
+    wanted = list(own.parameters)
+    if not number:
+        wanted = wanted[: len(wanted) - rng.randint(0, entry.optional)]
+    if entry.variadic:
+        wanted += [wanted[-1]] * rng.randint(0, 2)
+    fitting = [[of for of in TYPES if p.accepts(of)] for p in wanted]
+    types = [rng.choice(some) for some in fitting]
+    if len({p.takes for p in wanted}) == 1 and rng.random() < 0.5:
+        types = [
+            types[0] if types[0] in some else of for of, some in zip(types, fitting, strict=True)
+        ]
+    chosen = choose(wanted, own.result, types)
+    others = (entry.parameters, *(o.parameters for o in entry.overloads[: max(number - 1, 0)]))
+    taken = number and any(
+        len(other) == len(types) and choose(other, t.BOOLEAN, types) for other in others
+    )
+    if chosen is None or taken:
+        return None
+    arguments: list[x.Expression] = []
+    rows: Rows = {}
+    constant = rng.random() < 0.5
+    for place, of in enumerate(types):
+        name = f"c{place}"
+        rows[name] = column(rng, of, count, rng.choice((0, 0.3)))
+        if constant and place and rng.random() < 0.8:
+            known = None if rng.random() < 0.1 else value(rng, of)
+            arguments.append(x.Literal(known, of))  # type: ignore[arg-type]
+        else:
+            arguments.append(a_column(name, of))
+    return x.Call(entry.name, tuple(arguments), chosen.takes, chosen.type, number), rows
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [each for entry in FUNCTIONS.values() for each in signatures(entry)]
+)
+def test_every_entry_by_column_and_by_row(name: str, number: int) -> None:
+    rng = random.Random(f"{name} {number}")
+    tried = attempts = 0
+    while tried < 60 and attempts < 5000:
+        attempts += 1
+        count = rng.choice((0, 1, 5, 40))
+        made = a_call(rng, FUNCTIONS[name], number, count)
+        if made is not None:
+            compared(*made, count)
+            tried += 1
+    assert tried == 60
+
+
+# --- conversions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("of", TYPES, ids=str)
+def test_every_cast_by_column_and_by_row(of: Type) -> None:
+    rng = random.Random(f"cast {of}")
+    for to in TYPES:
+        if not t.castable(of, to):
+            continue
+        for quiet in (False, True):
+            for count in (0, 3, 60):
+                rows: Rows = {"c": column(rng, of, count)}
+                faults = compared(x.Cast(a_column("c", of), to, quiet), rows, count)
+                assert not (quiet and faults.total)
+
+
+def test_comparisons_of_all_types_that_meet() -> None:
+    rng = random.Random("compare")
+    for a in TYPES:
+        for b in TYPES:
+            met = t.common(a, b)
+            if met is None:
+                continue
+            for condition in list(Condition)[:6]:
+                rows: Rows = {"a": column(rng, a, 30), "b": column(rng, b, 30)}
+                e = x.Compare(condition, a_column("a", a), a_column("b", b), met)
+                assert compared(e, rows, 30).total == 0
+                constant = x.Literal(value(rng, b), b)  # type: ignore[arg-type]
+                compared(x.Compare(condition, a_column("a", a), constant, met), rows, 30)
+
+
+# --- trees ----------------------------------------------------------------------
+
+
+A, B, N = (a_column(name, t.INT) for name in "abn")
+D, E = (a_column(name, t.DOUBLE) for name in "de")
+P, Q = (a_column(name, t.BOOLEAN) for name in "pq")
+
+
+def quotient(a: x.Expression, b: x.Expression) -> x.Call:
+    return x.Call("/", (a, b), (t.DOUBLE, t.DOUBLE), t.DOUBLE, 3)
+
+
+def random_number(rng: random.Random, depth: int) -> x.Expression:
+    """A number with many faults in it."""
+    if depth == 0:
+        return rng.choice((A, B, N, D, E, x.Literal(0, t.INT), x.Literal(2.5, t.DOUBLE)))
+    match rng.randrange(7):
+        case 0 | 1:
+            return quotient(random_number(rng, depth - 1), random_number(rng, depth - 1))
+        case 2:
+            term = random_number(rng, depth - 1)
+            return x.Call("ln", (term,), (t.DOUBLE,), t.DOUBLE)
+        case 3:
+            return x.Cast(random_number(rng, depth - 1), t.SMALLINT, rng.random() < 0.2)
+        case 4:
+            values = tuple(random_number(rng, depth - 1) for _ in range(2))
+            return x.Call("coalesce", values, (t.DOUBLE,) * 2, t.DOUBLE)
+        case 5:
+            branches = tuple(
+                (random_condition(rng, depth - 1), random_number(rng, depth - 1))
+                for _ in range(rng.randint(1, 2))
+            )
+            return x.Case(branches, random_number(rng, depth - 1), t.DOUBLE)
+    return random_number(rng, 0)
+
+
+def random_condition(rng: random.Random, depth: int) -> x.Expression:
+    if depth == 0:
+        return rng.choice((P, Q, x.TRUE, x.FALSE, x.Literal(None, t.BOOLEAN)))
+    match rng.randrange(6):
+        case 0 | 1:
+            make = rng.choice((x.And, x.Or))
+            return make(tuple(random_condition(rng, depth - 1) for _ in range(rng.randint(2, 3))))
+        case 2:
+            return x.Not(random_condition(rng, depth - 1))
+        case 3:
+            return x.IsNull(random_number(rng, depth - 1), rng.random() < 0.5)
+    condition = rng.choice(list(Condition)[:6])
+    return x.Compare(
+        condition, random_number(rng, depth - 1), random_number(rng, depth - 1), t.DOUBLE
+    )
+
+
+def tree_rows(rng: random.Random, count: int) -> Rows:
+    numbers = [0, 0, 1, -1, 2, None, 70_000]
+    rows: Rows = {name: [rng.choice(numbers) for _ in range(count)] for name in "abn"}
+    for name in "de":
+        rows[name] = [rng.choice((0.0, -0.0, 0.5, -2.0, math.inf, None)) for _ in range(count)]
+    for name in "pq":
+        rows[name] = [rng.choice((True, False, None)) for _ in range(count)]
+    return rows
+
+
+def test_random_trees_have_the_same_values_and_faults() -> None:
+    rng = random.Random("trees")
+    faults = 0
+    for _ in range(500):
+        count = rng.choice((0, 1, 12))
+        make = rng.choice((random_number, random_condition))
+        faults += compared(make(rng, 4), tree_rows(rng, count), count).total
+    assert faults > 500
+
+
+def test_survivors_are_those_of_one_and_and_so_are_their_faults() -> None:
+    rng = random.Random("survivors")
+    total = 0
+    for _ in range(300):
+        count = rng.choice((0, 1, 20))
+        rows = tree_rows(rng, count)
+        conditions = [random_condition(rng, 3) for _ in range(rng.randint(1, 4))]
+
+        def leaves(_: x.Expression, left: object, rows: Rows = rows) -> Callable[[Leaf], pa.Array]:
+            return lambda leaf: leaf_columns(rows)(leaf).take(pa.array(left))
+
+        whole, each = Faults(), Faults()
+        together = x.And((*conditions, x.TRUE))
+        wanted = holds(together, leaf_columns(rows), count, whole).nonzero()[0].tolist()
+        assert survivors(conditions, leaves, count).tolist() == wanted
+        assert survivors(conditions, leaves, count, each).tolist() == wanted
+        text = f"{x.show(together)} of {rows}"
+        assert each.count == whole.count, text
+        assert each.first == whole.first, text
+        total += whole.total
+    assert total > 100
+
+
+# --- the rule of faults -----------------------------------------------------------
+
+
+def counted(e: x.Expression, **columns: Sequence[object]) -> list[tuple[str, int, int]]:
+    """The faults as text, rows and first row."""
+    rows: Rows = {name: list(values) for name, values in columns.items()}
+    count = len(next(iter(columns.values())))
+    faults = compared(e, rows, count)
+    return [(place.text, n, faults.first[place]) for place, n in faults.count.items()]
+
+
+RATIO = quotient(A, B)
+RATIO_ABOVE = x.Compare(Condition.GT, RATIO, x.Literal(2, t.INT), t.DOUBLE)
+B_THERE = x.Compare(Condition.NE, B, x.Literal(0, t.INT), t.INT)
+
+
+def test_a_fault_counts_where_all_operands_have_a_value() -> None:
+    found = counted(RATIO, a=[1, None, 1, 1, 1], b=[1, 0, None, 0, 0])
+    assert found == [("R.a / R.b", 2, 3)]
+
+
+@pytest.mark.parametrize("terms", [(B_THERE, RATIO_ABOVE), (RATIO_ABOVE, B_THERE)])
+def test_what_another_operand_decides_is_no_fault(terms: tuple[x.Expression, ...]) -> None:
+    assert counted(x.And(terms), a=[1, 2], b=[0, 1]) == []
+    assert counted(x.Or(terms), a=[1, 2], b=[0, 1]) == [("R.a / R.b", 1, 0)]
+
+
+def test_of_a_case_the_branch_that_is_taken_counts() -> None:
+    guarded = x.Case(((B_THERE, RATIO),), x.Literal(0, t.INT), t.DOUBLE)
+    assert counted(guarded, a=[1, 2], b=[0, 1]) == []
+    unguarded = x.Case(((x.Not(B_THERE), RATIO),), x.Literal(0, t.INT), t.DOUBLE)
+    assert counted(unguarded, a=[1, 2], b=[0, 1]) == [("R.a / R.b", 1, 0)]
+    condition = x.Case(((RATIO_ABOVE, A), (RATIO_ABOVE, B)), A, t.INT)
+    assert counted(condition, a=[9, 1], b=[1, 0]) == [("R.a / R.b", 2, 1)]
+
+
+def test_coalesce_evaluates_all_its_arguments() -> None:
+    e = x.Call("coalesce", (A, RATIO), (t.DOUBLE, t.DOUBLE), t.DOUBLE)
+    assert counted(e, a=[1], b=[0]) == [("R.a / R.b", 1, 0)]
+
+
+def test_strict_names_the_first_row() -> None:
+    rows: Rows = {"a": [1, 1, 1], "b": [1, 0, 0]}
+    with pytest.raises(FaultError, match=r"division by zero in R\.a / R\.b, row 1"):
+        evaluate(RATIO, leaf_columns(rows), 3, Faults(strict=True))
+    by_row = compile_row(RATIO, leaf_rows(rows), Faults(strict=True))
+    assert by_row(0) == 1.0
+    with pytest.raises(FaultError, match="row 1"):
+        by_row(1)
+
+
+def test_an_aggregate_has_no_value_in_one_row() -> None:
+    e = x.Aggregate("sum", (A,), (t.INT,), t.BIGINT)
+    with pytest.raises(TypeError, match="one row"):
+        evaluate(e, leaf_columns({"a": [1]}), 1)
+    with pytest.raises(TypeError, match="one row"):
+        compile_row(e, leaf_rows({"a": [1]}))
+
+
+def test_kernels_are_taken_where_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual operations never come to the row reference."""
+
+    def refuse(*_: object) -> pa.Array:
+        raise AssertionError("by rows")
+
+    monkeypatch.setattr("engine.stream.evaluate.each_row", refuse)
+    monkeypatch.setattr("engine.stream.convert.each_row", refuse)
+    rows: Rows = {"a": [1, 2, None], "b": [0, 2, 2], "d": [0.5, None, 2.0]}
+    for e in (RATIO, RATIO_ABOVE, x.And((B_THERE, RATIO_ABOVE)), quotient(D, A)):
+        evaluate(e, leaf_columns(rows), 3, Faults())
