@@ -14,9 +14,9 @@ from compiler.catalogue import Stream
 from compiler.plan.logical import Program
 from compiler.xsql.intervals import END, leaves, tree_of
 from engine.host.stores import stream_schema
+from engine.stream.schema import arrow_type
 from engine.temporal.columnar.run import ColumnarRun
 from engine.temporal.elements import FOREVER
-from seustream.intervals import ARROW
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:
     end = begin if ends is None else pc.coalesce(rows[END].cast(pa.int64()), begin)
     types = tree_of(stream).types
     columns = [
-        rows[column.name].cast(ARROW[type])
+        rows[column.name].cast(arrow_type(type))
         for column, type in zip(leaves(stream), types, strict=True)
     ]
     names = ["ts", "te", *(column.name for column in leaves(stream))]

@@ -16,7 +16,7 @@ from compiler.apas.compile import Compiled, compile_query
 from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import RESERVED, Node, from_lists
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.apas.types import shown
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
 from compiler.language import types
@@ -25,33 +25,14 @@ from compiler.language.types import Kind
 END = "te"
 """The column of an interval's end."""
 
-_LEAF: dict[Kind, Type] = {
-    Kind.SMALLINT: INTEGER,
-    Kind.INT: INTEGER,
-    Kind.BIGINT: INTEGER,
-    Kind.REAL: DOUBLE,
-    Kind.DOUBLE: DOUBLE,
-    Kind.CHAR: STRING,
-    Kind.VARCHAR: STRING,
-    Kind.BOOLEAN: BOOLEAN,
-    Kind.TIMESTAMP: DATETIME,
-}
-_COLUMN: dict[Type, types.Type] = {
-    INTEGER: types.BIGINT,
-    DOUBLE: types.DOUBLE,
-    STRING: types.VARCHAR,
-    BOOLEAN: types.BOOLEAN,
-    DATETIME: types.TIMESTAMP,
-}
-
 
 def leaves(stream: Stream) -> list[Column]:
-    """The columns an APAS query sees; it has no dates and no times of day."""
-    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind in _LEAF]
+    """The columns an APAS query sees."""
+    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind is not Kind.LIST]
 
 
 def tree_of(stream: Stream) -> Node:
-    return from_lists(stream.name, [[c.name, _LEAF[c.type.kind].value] for c in leaves(stream)])
+    return from_lists(stream.name, [[c.name, shown(c.type)] for c in leaves(stream)])
 
 
 def compile_apas(
@@ -83,7 +64,7 @@ def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems)
     """The stream of its results."""
     columns = [Column(END, types.BIGINT)]
     for path, type in zip(c.tree.paths, c.tree.types, strict=True):
-        column = Column("_".join(path), _COLUMN[type], nullable=False)
+        column = Column("_".join(path), type)
         taken = {*TIMESTAMP_NAMES, *(known.name.lower() for known in columns)}
         if column.name.lower() in taken:
             problems.add(

@@ -32,6 +32,7 @@ from engine.supervisor.supervisor import CompileStale, Phase, Query, Supervisor,
 from engine.temporal.catalogue import State
 from engine.temporal.elements import Element, Kind
 from engine.temporal.feed import Feed, Note
+from engine.temporal.values import told
 
 MOST_ROWS, MOST_BYTES = 1000, 1 << 20
 """Of results in one answer."""
@@ -190,7 +191,7 @@ class Supervised:
                 "run": tail.run,
                 "schema": to_lists(tail.tree),
                 "start": start,
-                "rows": [[x.ts, x.te, *x.values] for x in found],
+                "rows": [[x.ts, x.te, *map(told, x.values)] for x in found],
                 "end": tail.end,
                 "over": ended and start + len(found) == tail.end,
             }

@@ -29,14 +29,23 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
 
 
 def integer_sums(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
-    """Exact: sums modulo 2^64 are right wherever the sum itself fits, which its double tells."""
-    found = _running(values, first, last, n)
-    if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
-        about = sums(values.astype(np.float64), first, last, n)
-        wrong = np.abs(about - found.astype(np.float64)) > 2.0**62
-        if wrong.any():
-            raise Overflow("a sum does not fit 64 bits")
+    """Exact; raises where a sum does not fit."""
+    found, wrong = checked_sums(values, first, last, n)
+    if wrong.any():
+        raise Overflow("a sum does not fit 64 bits")
     return found
+
+
+def checked_sums(
+    values: Ints, first: Ints, last: Ints, n: int
+) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Exact sums, and where there is none: sums modulo 2^64 are right wherever the sum itself fits,
+    which its double tells."""
+    found = _running(values, first, last, n)
+    if not len(values) or float(np.abs(values.astype(np.float64)).max()) * len(values) < 2.0**63:
+        return found, np.zeros(n, np.bool_)
+    about = sums(values.astype(np.float64), first, last, n)
+    return found, np.abs(about - found.astype(np.float64)) > 2.0**62
 
 
 def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:
