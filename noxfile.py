@@ -90,6 +90,13 @@ def kills(session: nox.Session) -> None:
 
 
 @nox.session
+def storage(session: nox.Session) -> None:
+    """A bridge's journal under every fault of its disk: flips, cuts, calls; `-- --share 0.1`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.cosim.bridge.storage", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Damaged texts, images, messages and sources: errors or success, no crash; `-- --cases N`."""
     install(session, "test", "sim")

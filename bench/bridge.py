@@ -28,7 +28,7 @@ from cosim.bridge.client import BridgeClient
 from cosim.bridge.protocol import Commit, Part, Stage
 from cosim.bridge.service import Bridge, Service
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.temporal.merge import Merger, Slice, timestamps
 from seustream.commands.bench import Measurement
 
@@ -235,7 +235,7 @@ def _read(client: BridgeClient, query: str, at: int) -> int:
 def _bare() -> Iterator[Callable[[], None]]:
     compilation = compile_text(STREAMS + JOIN, "bench")
     streams = _streams(ROWS)
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    driver = GraphRun(compilation, GoldenDevice(compilation.options.config))
 
     def run() -> None:
         for epoch in range(EPOCHS):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from seustream.commands.bench import Measurement
 
 TITLE = "golden: windowed join of 100,000 tuples over windows of 2,048"
@@ -68,7 +68,7 @@ def _stream(chance: np.random.Generator, columns: tuple[str, ...]) -> pa.Table:
 
 def _golden(streams: dict[str, pa.Table]) -> int:
     compilation = compile_text(QUERIES)
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    driver = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for name, rows in streams.items():
         driver.push(name, rows)
     return sum(results.num_rows for _, results in driver.finish())

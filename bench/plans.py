@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import Options, compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from seustream.commands.bench import Measurement, folder
 
 TITLE = "plans: joined tuples that circulate for the eight queries"
@@ -30,7 +30,7 @@ def measure() -> Measurement:
     circulated, compared = {}, {}
     for plan in ("thesis", "cost"):
         compilation = compile_text(text, options=Options(plan=plan))
-        driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+        driver = GraphRun(compilation, GoldenDevice(compilation.options.config))
         for name, stream in streams.items():
             driver.push(name, stream)
         results = sum(found.num_rows for _, found in driver.finish())

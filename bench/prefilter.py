@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.sites.needs import needs
 from engine.sites.prefilter import SynopsisFilter
 from seustream.commands.bench import Measurement
@@ -98,7 +98,7 @@ def _run(given: dict[str, list[pa.Table]]) -> tuple[float, int]:
     """Seconds, and how many results."""
     c = compile_text(QUERY)
     begun = time.process_time()
-    driver = HostDriver(c, GoldenDevice(c.options.config))
+    driver = GraphRun(c, GoldenDevice(c.options.config))
     for name, parts in given.items():
         for part in parts:
             driver.push(name, part)

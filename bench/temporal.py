@@ -19,7 +19,7 @@ from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.temporal.aggregates.index import Index, ListIndex, Piece
 from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
 from engine.temporal.aggregates.suffix import SuffixIndex
@@ -98,7 +98,7 @@ def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
 
 def _seustream(data: pa.Table) -> pa.Table:
     c = compile_text(TEXT)
-    driver = HostDriver(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
+    driver = GraphRun(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
     driver.push("R", data)
     return pa.concat_tables([rows for _, rows in driver.finish()])
 

@@ -22,13 +22,15 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A stream's definition. `defined_by` is the query of a derived stream. An unknown stream,
+    """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
+    rows hold until their column te, for ever where it is NULL. An unknown stream,
     already reported, has every column one asks for, of a type that silences what follows."""
 
     name: str
     columns: tuple[Column, ...]
     defined_by: str | None = None
     unknown: bool = False
+    intervals: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of this name; the implicit time column unless one of the same name hides it."""

@@ -32,7 +32,7 @@ from compiler.plan.pipeline import Compilation, compile_text
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from cosim.bridge.protocol import LATE, PLAIN, Run
-from engine.host.live import answer_schemas, streams_read
+from engine.graph import answer_schemas, streams_read
 from engine.host.stores import stream_schema
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of

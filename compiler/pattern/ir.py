@@ -251,7 +251,8 @@ class Query:
     ANY only. `empty` is the condition without variables that is never true, if there is one. `rows` marks
     MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
     and `skip_to` is the element of SKIP TO. `previous` are the attributes of the previous row
-    the events carry as `prev.NAME`."""
+    the events carry as `prev.NAME`. `defines` is the derived stream its matches are, if it is one's
+    definition; nobody asked for these as results."""
 
     name: str
     elements: tuple[Element, ...]
@@ -270,6 +271,7 @@ class Query:
     skip_to: int | None = None
     previous: tuple[str, ...] = ()
     empty: str = ""
+    defines: str | None = None
 
     @property
     def positives(self) -> tuple[int, ...]:

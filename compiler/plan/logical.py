@@ -65,35 +65,35 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a text amounts to once all its statements have been carried out in order:
-    the streams, the queries registered at the end with the definitions of the derived streams they
-    read (each before its readers), the patterns, and what it asks to be shown.
+    """What a text amounts to once all its statements have been carried out in order: one graph of
+    streams and queries of all three languages, and what the text asks to be shown.
 
-    A pattern comes after those whose results it reads. `feeds` gives the name of the query or
-    pattern that defines a derived stream some pattern reads; its results are that stream's.
-    `between` are the patterns whose derived streams, their names, some query reads. `apas` are the
-    queries of intervals whose results are streams, by stream; those run before all others."""
+    `queries` (X-SQL), `patterns` and `apas`, by the stream it defines, are those registered at the end with the definitions of
+    the derived streams they read. A query reads streams by name; one that `defines` a stream is
+    what its readers read. `levels` has them in an order in which each comes after what it reads."""
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[Request, ...] = ()
     patterns: tuple[ir.Query, ...] = ()
-    feeds: Mapping[str, str] = field(default_factory=dict)
-    between: Mapping[str, ir.Query] = field(default_factory=dict)
     apas: Mapping[str, Compiled] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Query, ...]:
         """The queries whose results somebody wants."""
-        return tuple(
-            query
-            for query in self.queries
-            if query.defines is None and query.name not in self.feeds.values()
-        )
+        return tuple(query for query in self.queries if query.defines is None)
 
     @property
     def names(self) -> list[str]:
         """The queries and patterns whose results are asked for."""
-        fed = set(self.feeds.values())
-        patterns = [pattern.name for pattern in self.patterns if pattern.name not in fed]
-        return [*(query.name for query in self.asked), *patterns]
+        return [*(query.name for query in self.asked), *(p.name for p in self.asked_patterns)]
+
+    @property
+    def asked_patterns(self) -> tuple[ir.Query, ...]:
+        """The patterns whose results somebody wants."""
+        return tuple(pattern for pattern in self.patterns if pattern.defines is None)
+
+    @property
+    def base(self) -> tuple[Stream, ...]:
+        """The streams that come from outside."""
+        return tuple(stream for stream in self.streams if stream.defined_by is None)

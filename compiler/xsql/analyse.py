@@ -7,7 +7,7 @@ after   a `Program`: streams, queries with bound and typed expressions
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ from compiler.pattern.bind import ParameterValue
 from compiler.pattern.fields import stream_of
 from compiler.pattern.statements import bind
 from compiler.plan import logical
-from compiler.plan.feeds import reads, with_feeds
+from compiler.plan.levels import Node, nodes, reads, used
 from compiler.xsql import intervals, tree
 from compiler.xsql.bind import Binder, bind_type
 from compiler.xsql.intervals import compile_apas
@@ -52,12 +52,11 @@ class Analysis:
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, logical.Query] = field(default_factory=dict)
     requests: list[logical.Request] = field(default_factory=list)
-    derivations: dict[str, logical.Query | ir.Query] = field(default_factory=dict)
+    derivations: dict[str, Node] = field(default_factory=dict)
     patterns: dict[str, ir.Query] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
     libraries: Libraries = field(default_factory=Libraries)
-    apas: dict[str, Compiled] = field(default_factory=dict)
 
     def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
@@ -70,49 +69,38 @@ class Analysis:
                     request.span,
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
-        queries, patterns, feeds = with_feeds(self.queries, self.patterns, self.derivations)
-        definitions, between = self._definitions(queries)
-        return logical.Program(
-            tuple(self.streams.values()),
-            (*definitions, *queries),
-            tuple(self.requests),
-            patterns,
-            feeds,
-            between,
-            self._intervals((*definitions, *queries), (*patterns, *between.values())),
+        return self._with_definitions(
+            logical.Program(
+                tuple(self.streams.values()),
+                tuple(self.queries.values()),
+                tuple(self.requests),
+                tuple(self.patterns.values()),
+            )
         )
 
-    def _intervals(
-        self, queries: Iterable[logical.Query], patterns: Iterable[ir.Query]
-    ) -> dict[str, Compiled]:
-        """The APAS queries whose results some query or pattern reads."""
-        every: list[logical.Query | ir.Query] = [*queries, *patterns]
-        used = {name for query in every for name in reads(query)}
-        return {name: c for name, c in self.apas.items() if name in used}
-
-    def _definitions(
-        self, queries: Iterable[logical.Query]
-    ) -> tuple[list[logical.Query], dict[str, ir.Query]]:
-        """The definitions of derived streams that some query reads, itself or through others, in
-        the order of the streams: queries, and patterns by stream."""
-        used: set[str] = set()
-        waiting: list[logical.Query | ir.Query] = list(queries)
-        while waiting:
-            for name in map(str.lower, reads(waiting.pop())):
-                if name in self.derivations and name not in used:
-                    used.add(name)
-                    waiting.append(self.derivations[name])
-        definitions, between = [], {}
-        for name, query in self.derivations.items():
-            if name not in used:
+    def _with_definitions(self, program: logical.Program) -> logical.Program:
+        """Before the queries, the definitions of the derived streams that some query reads,
+        itself or through others, in the order of the streams."""
+        wanted = used([*nodes(program)], self.derivations)
+        queries, patterns, apas = [], [], {}
+        for folded, node in self.derivations.items():
+            if folded not in wanted:
+                continue
+            if isinstance(node, Compiled):
+                apas[node.name] = node
                 continue
             # Queries and streams may share a name; # is in no name of a query.
-            own = query.name if name not in self.queries else f"{query.name}#stream"
-            if isinstance(query, ir.Query):
-                between[query.name] = replace(query, name=own)
+            own = f"{node.name}#stream" if folded in self._names() else node.name
+            if isinstance(node, ir.Query):
+                patterns.append(replace(node, name=own, defines=node.name))
             else:
-                definitions.append(replace(query, name=own, defines=query.name))
-        return definitions, between
+                queries.append(replace(node, name=own, defines=node.name))
+        return replace(
+            program,
+            queries=(*queries, *program.queries),
+            patterns=(*patterns, *program.patterns),
+            apas=apas,
+        )
 
     def _statement(self, s: Statement) -> None:
         match s:
@@ -221,7 +209,7 @@ class Analysis:
         text = self._text(s.text)
         stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
         if self._add_stream(s.name, stream):
-            self.apas[name] = compiled
+            self.derivations[name.lower()] = compiled
 
     def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
         if "#" in name.text:
@@ -251,7 +239,6 @@ class Analysis:
             *(("query", q.name) for q in self.queries.values() if stream.name in reads(q)),
             *(("query", p.name) for p in self.patterns.values() if stream.name in reads(p)),
             *(("stream", d.name) for d in self.derivations.values() if stream.name in reads(d)),
-            *(("stream", n) for n, c in self.apas.items() if stream.name in c.network.sources),
         ]
         if users:
             self.problems.add(
@@ -263,7 +250,6 @@ class Analysis:
             return
         del self.streams[name.text.lower()]
         self.derivations.pop(name.text.lower(), None)
-        self.apas.pop(stream.name, None)
 
     def _known_stream(self, name: tree.Name) -> Stream | None:
         stream = self.streams.get(name.text.lower())

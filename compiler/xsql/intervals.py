@@ -1,9 +1,9 @@
 """Streams that an APAS query defines: its language stands between $$ in a CREATE STREAM.
 
-before  the text of the query, and the base streams it may read
+before  the text of the query, and the streams it may read
 after   `Compiled`, and the stream of its results
 
-A base stream is a stream of points, or, with a column te of integers, of intervals. A result is a
+A stream is one of points, or, with a column te of integers, of intervals. A result is a
 tuple at the time its interval begins, with its end as column te, NULL where it never ends; leaves
 in groups are joined by _.
 """
@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from compiler.apas.compile import Compiled, compile_query
 from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
-from compiler.apas.tree import RESERVED, Node, from_lists
-from compiler.apas.types import shown
+from compiler.apas.tree import RESERVED, Node, group, leaf
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
 from compiler.language import types
@@ -32,7 +31,7 @@ def leaves(stream: Stream) -> list[Column]:
 
 
 def tree_of(stream: Stream) -> Node:
-    return from_lists(stream.name, [[c.name, shown(c.type)] for c in leaves(stream)])
+    return group(stream.name, *(leaf(c.name, c.type) for c in leaves(stream)))
 
 
 def compile_apas(
@@ -44,19 +43,15 @@ def compile_apas(
     libraries: Libraries,
 ) -> Compiled | None:
     """The query that stands at `span`; None, with what is wrong reported."""
-    base = [stream for stream in streams.values() if stream.defined_by is None]
-    catalogue = {stream.name: Schema(tree_of(stream)) for stream in base}
+    known = [stream for stream in streams.values() if not stream.unknown]
+    catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
     try:
         return compile_query(text, catalogue, name, libraries, file=source.name)
     except CompileError as error:
-        derived = {stream.name for stream in streams.values()} - set(catalogue)
         for problem in error.problems:
-            hint = problem.hint
-            if problem.kind == "UnknownStream" and problem.message.split()[-1] in derived:
-                hint = "an APAS query reads streams of input, not results"
             place = max(problem.span, Span(span.start, span.start + 1))
-            problems.add(problem.kind, problem.message, place, hint)
+            problems.add(problem.kind, problem.message, place, problem.hint)
         return None
 
 
@@ -74,4 +69,4 @@ def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems)
                 "rename the attribute in the query's last select",
             )
         columns.append(column)
-    return Stream(name, tuple(columns), text)
+    return Stream(name, tuple(columns), text, intervals=True)

@@ -35,6 +35,7 @@ class Journal:
         self.disk: Disk = RealDisk() if disk is None else disk
         self.folder, self.staged = folder, folder / STAGED
         self.failure: str | None = None
+        self._closed = False
         self.notes: list[str] = []
         self._numbers = itertools.count()
         check_owned(self.disk, folder)
@@ -60,7 +61,7 @@ class Journal:
         self._begin = found.begin or _beginning(None, None)
         self._payloads, self._tail = found.payloads, found.records
         self.found = found.waiting
-        self.size = sum(map(len, found.payloads))
+        self.size = sum(len(log.framed(0, 0, one)) for one in found.payloads)
         self.notes += found.notes
         if found.begin is None:
             self.disk.sync(self.folder.parent)
@@ -72,14 +73,18 @@ class Journal:
             write_whole(self.disk, self.folder / MARK, mark())
             self.disk.sync(self.folder)
         self._remove_old()
-        # Nothing else can be there: a folder with foreign files was refused.
-        for folder in (self.folder, self.staged):
-            for name in self.disk.names(folder):
-                if name.endswith(".partial"):
-                    remove_quietly(self.disk, folder / name)
+        self._remove_partials()
         for name, damage in found.spoilt.items():
             self.notes.append(f"{damage}; it belonged to no epoch, and is removed")
             remove_quietly(self.disk, self.staged / name)
+
+    def _remove_partials(self) -> None:
+        """What was begun and is not going to end."""
+        with contextlib.suppress(OSError):
+            for folder in (self.folder, self.staged):
+                for name in self.disk.names(folder):
+                    if re.fullmatch(r"(journal|log-\d+\.[ab]|snapshot-\d+|\d+)\.partial", name):
+                        remove_quietly(self.disk, folder / name)
 
     # --- what there is --------------------------------------------------------
 
@@ -236,7 +241,7 @@ class Journal:
                 self._generation = before
                 raise
         self._begin, self._payloads, self._pending = begin, payloads, b""
-        self.size, self.failure = len(data), None
+        self.size, self.failure = len(data) - len(lines[0]), None
         self._remove_old()
 
     def _remove_old(self) -> None:
@@ -275,11 +280,15 @@ class Journal:
     # --- the end --------------------------------------------------------------
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Lets go of the folder. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
         if self._pending and self.failure is None:
             with contextlib.suppress(OSError):
                 self._files[1].write(self._pending)
         self._close_files()
+        self._remove_partials()
         self._unlock()
 
     def _close_files(self) -> None:

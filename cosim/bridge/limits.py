@@ -15,6 +15,7 @@ class Limits:
     waiting_rows   rows committed and not yet processed, before commits wait
     result_rows    results kept for readers, before processing waits
     journal_bytes  of inputs, before a snapshot takes their place
+    replay_seconds of work, before a snapshot does: a restart would do it again
     queries        names of supervised queries, live or ended
     query_text     characters of such a query
     live_rows      of the last results kept of each
@@ -29,6 +30,7 @@ class Limits:
     waiting_rows: int = 1 << 21
     result_rows: int = 1 << 21
     journal_bytes: int = 256 << 20
+    replay_seconds: float = 2.0
     queries: int = 256
     query_text: int = 1 << 16
     live_rows: int = 10_000

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from cosim.bridge.exchanges import Exchanges
 from cosim.bridge.session import Session
 
 PREFIX = "seustream_bridge_"
@@ -28,6 +29,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "calls_total": ("counter", "calls, by action or exchange", ("call",)),
     "errors_total": ("counter", "errors given to clients, by kind", ("kind",)),
     "vanished_total": ("counter", "exchanges whose client went without an end message", ()),
+    "idle_total": ("counter", "connections ended, for in an exchange nothing came", ()),
     "rows_staged_total": ("counter", "rows received, also of attempts that were given up", ()),
     "bytes_staged_total": ("counter", "and their bytes", ()),
     "results_sent_total": ("counter", "result rows sent to readers, repetitions included", ()),
@@ -69,7 +71,6 @@ class Counts:
     rows: int = 0
     bytes: int = 0
     sent: int = 0
-    exchanges: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, what: str) -> None:
@@ -89,7 +90,9 @@ class Counts:
 Samples = list[tuple[str, tuple[str, ...], float]]
 
 
-def samples(counts: Counts, session: Session | None, backend: str, config: str) -> Samples:
+def samples(
+    counts: Counts, exchanges: Exchanges, session: Session | None, backend: str, config: str
+) -> Samples:
     """Every metric's values as of now: name, label values, value."""
     found: Samples = [
         ("up", (), 1),
@@ -100,7 +103,8 @@ def samples(counts: Counts, session: Session | None, backend: str, config: str) 
         found += [("calls_total", (call,), n) for call, n in sorted(counts.calls.items())]
         found += [("errors_total", (kind,), n) for kind, n in sorted(counts.errors.items())]
         found += [
-            ("exchanges", (), counts.exchanges),
+            ("exchanges", (), len(exchanges)),
+            ("idle_total", (), exchanges.idle_ended),
             ("vanished_total", (), counts.vanished),
             ("rows_staged_total", (), counts.rows),
             ("bytes_staged_total", (), counts.bytes),
@@ -111,7 +115,7 @@ def samples(counts: Counts, session: Session | None, backend: str, config: str) 
 
 def _of_session(session: Session) -> Samples:
     with session.changed:
-        report, status = session.driver.report, session.device_status
+        report, status = session.run.report, session.device_status
         found: Samples = [
             ("failed", (), int(session.failure is not None)),
             ("storage_failed", (), int(session.journal.failure is not None)),
@@ -124,8 +128,8 @@ def _of_session(session: Session) -> Samples:
         found += [("writer_epoch", (n,), w.epoch) for n, w in session.epochs.writers.items()]
         found += [("results_total", (n,), log.end) for n, log in session.logs.items()]
         found += [("results_kept", (n,), len(log)) for n, log in session.logs.items()]
-        waiting = session.driver.merger.waiting
-        for stream in session.driver.streams:
+        waiting = session.run.waiting
+        for stream in session.run.streams:
             name = (stream.name,)
             found.append(("rows_total", name, report.taken.get(stream.name, 0)))
             found.append(("late_total", name, report.late.get(stream.name, 0)))

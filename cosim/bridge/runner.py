@@ -17,8 +17,8 @@ from cosim.bridge import protocol as p
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.loading import check_config, compile_load
 from cosim.bridge.log import Record
+from engine.graph import GraphRun, RunState, answer_schemas
 from engine.host.errors import HostError
-from engine.host.live import Live, LiveState, answer_schemas
 from engine.host.stores import stream_schema
 from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused
@@ -36,14 +36,14 @@ class Runner:
         self.device, self.load, self.parts = device, load, parts
         self.compilation = compile_load(load)
         self._late: list[Answer] = []
-        self.live = self._live(self.compilation)
+        self.run = self._run(self.compilation)
 
     @property
     def schemas(self) -> dict[str, pa.Schema]:
         """The columns of everything that can be read, by name; of late rows too if wanted."""
         found = answer_schemas(self.compilation.program)
         if self.load.run.late:
-            streams = self.live.driver.streams
+            streams = self.run.streams
             found |= {p.LATE + stream.name: stream_schema(stream) for stream in streams}
         return found
 
@@ -55,20 +55,20 @@ class Runner:
                 for stream in record["streams"]:
                     rows = self._rows_of(record, stream)
                     if rows is not None:
-                        self.live.push(stream, rows)
+                        self.run.push(stream, rows)
                     highest = record["seen"].get(stream)
                     if highest is not None:
-                        self.live.promise(stream, highest - self.load.run.slack)
+                        self.run.promise(stream, highest - self.load.run.slack)
                 self._hold_back_no_longer()
             case "promise":
-                self.live.promise(record["stream"], record["timestamp"])
+                self.run.promise(record["stream"], record["timestamp"])
                 self._hold_back_no_longer()
             case "end":
                 for stream in record["streams"]:
-                    self.live.end(stream)
+                    self.run.end(stream)
         late, self._late = self._late, []
         yield from late
-        yield from self.live.advance()
+        yield from self.run.advance()
 
     def _rows_of(self, record: Record, stream: str) -> pa.Table | None:
         """An epoch's rows of one stream by timestamp: what is late is late by earlier epochs,
@@ -86,22 +86,21 @@ class Runner:
         """A stream that lags too far behind the foremost promises what it did not say."""
         if self.load.run.lag is None:
             return
-        queues = self.live.driver.merger.queues
-        promises = [queue.promise for queue in queues if queue.promise is not None]
-        for stream in self.live.driver.streams if promises else ():
-            self.live.promise(stream.name, max(promises) - self.load.run.lag)
+        promises = self.run.promises.values()
+        for stream in self.run.streams if promises else ():
+            self.run.promise(stream.name, max(promises) - self.load.run.lag)
 
     # --- state ----------------------------------------------------------------
 
-    def state(self) -> LiveState:
+    def state(self) -> RunState:
         """Between two records."""
-        return self.live.state()
+        return self.run.state()
 
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""
         state = self.state()
         after = Runner(self.device, load, self.parts)
-        after.live.resume(state)
+        after.run.resume(state)
         return after
 
     def check_swap(self, load: p.Load) -> None:
@@ -112,19 +111,19 @@ class Runner:
             raise BridgeError("refused", "a swap changes queries, not how they run")
         # Here, not when it is carried out: then it is in the journal, and no session comes past it.
         _check_queries(compilation, load.run)
-        old = {stream.name: stream_schema(stream) for stream in self.live.driver.streams}
+        old = {stream.name: stream_schema(stream) for stream in self.run.streams}
         for stream in compilation.streams:
             if stream.name in old and old[stream.name] != stream_schema(stream):
                 raise BridgeError("refused", f"stream {stream.name} has other columns now")
 
     # --- inside ---------------------------------------------------------------
 
-    def _live(self, compilation: Compilation) -> Live:
+    def _run(self, compilation: Compilation) -> GraphRun:
         check_config(compilation, self.device)
         run = self.load.run
         _check_queries(compilation, run)
         try:
-            return Live(compilation, self.device, run.overflow, run.slack, self._take_late)
+            return GraphRun(compilation, self.device, run.overflow, run.slack, self._take_late)
         except (CompileError, LoadRefused, ValueError, HostError) as error:
             raise BridgeError("refused", str(error)) from None
 
@@ -140,11 +139,5 @@ def _check_queries(compilation: Compilation, run: p.Run) -> None:
     known = compilation.program.names
     if not known:
         raise BridgeError("refused", "there are no queries in it")
-    for name in compilation.program.apas:
-        raise BridgeError(
-            "refused",
-            f"stream {name}: APAS queries that X-SQL reads do not run behind a bridge",
-            "seustream run runs them; seustream query register runs one by itself",
-        )
     if foreign := sorted(set(run.keep or ()) - set(known)):
         raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")

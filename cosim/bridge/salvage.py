@@ -123,9 +123,8 @@ class Export:
         except JournalDamaged as error:
             self.damages.append(error)
             return
-        for name, stream in state.state.driver.streams.items():
-            yield "windows", name, stream.kept
-            yield "windows", name, stream.waiting
+        for name, rows in state.state.rows():
+            yield "windows", name, rows
         for name, (_, _, rows) in state.results.items():
             yield "results", name, rows
 

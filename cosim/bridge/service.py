@@ -3,7 +3,7 @@
     bridge = Bridge(device, folder, backend="golden")
     service = Service(bridge, "grpc://127.0.0.1:0")     # answers from here on
     ...
-    service.shutdown()
+    service.stop(grace=5)
     bridge.close()
 
 `Bridge` is what it does, `Service` how it is called. The device serves one query set (a `Session`)
@@ -29,20 +29,22 @@ from cosim.bridge import protocol as p
 from cosim.bridge.disk import Disk
 from cosim.bridge.epochs import PartWriter
 from cosim.bridge.errors import BridgeError
+from cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
 from cosim.bridge.journal import Journal
 from cosim.bridge.limits import USUAL, Limits
 from cosim.bridge.loading import identity
 from cosim.bridge.security import Calls, Gate
 from cosim.bridge.session import Session
 from cosim.bridge.supervised import Supervised
-from engine.host.driver import accepted
+from engine.graph import accepted
 from engine.host.errors import RowsRefused
 from engine.host.stores import stream_schema
 from hdl.device import Device
 
-MOST_EXCHANGES = 256
 MOST_CALLS = 2000.0
 """A second, of one peer."""
+IDLE = 300.0
+"""Seconds in which nothing comes of an exchange, before its connection is ended."""
 
 
 class Bridge:
@@ -66,12 +68,14 @@ class Bridge:
         self.journal = Journal(folder, disk)
         self.counts = metrics.Counts()
         self.calls = Calls(most_calls, clock)
+        self.clock = clock
+        self.exchanges = Exchanges(clock)
         self.stopping = threading.Event()
         self._lock = threading.RLock()
         self._leased = False
         self._session: Session | None = None
         if Session.exists(self.journal):
-            self._session = Session(device, self.journal, limits)
+            self._session = Session(device, self.journal, limits, clock=clock)
 
     @property
     def has_session(self) -> bool:
@@ -91,15 +95,23 @@ class Bridge:
             raise BridgeError("refused", "this bridge takes no sources, so no live queries", hint)
         return self._supervised
 
-    def close(self) -> None:
-        """Ends sources, queries and the thread, and lets go of the journal."""
+    def stop(self) -> None:
+        """Nothing more is taken, and whoever waits in a call is told so."""
         self.stopping.set()
         if self._supervised is not None:
             self._supervised.close()
+        session = self._session
+        if session is not None:
+            session.stop()
+
+    def close(self, patience: float | None = None) -> bool:
+        """Ends sources, queries and the thread, and lets go of the journal. False if the thread
+        is still at work after so many seconds."""
+        self.stop()
         with self._lock:
-            if self._session is not None:
-                self._session.close()
+            ended = self._session is None or self._session.close(patience)
             self.journal.close()
+            return ended
 
     # --- actions --------------------------------------------------------------
 
@@ -150,7 +162,7 @@ class Bridge:
 
     def samples(self) -> metrics.Samples:
         name = self.device.config.name
-        found = metrics.samples(self.counts, self._session, self.backend, name)
+        found = metrics.samples(self.counts, self.exchanges, self._session, self.backend, name)
         return found + (self._supervised.samples() if self._supervised else [])
 
     def status(self) -> dict[str, Any]:
@@ -165,7 +177,7 @@ class Bridge:
                     "in-use", "another query set is loaded", "swap to it, or close the session"
                 )
             self._check_lease()
-            self._session = Session(self.device, self.journal, self.limits, load)
+            self._session = Session(self.device, self.journal, self.limits, load, self.clock)
             return {"session": self._session.identity, "already": False}
 
     def reset(self) -> dict[str, Any]:
@@ -191,28 +203,18 @@ class Bridge:
         texts = {q.name: q.text for q in program.queries}
         texts |= {pattern.name: pattern.text for pattern in program.patterns}
         return {
-            "streams": {s.name: _columns(stream_schema(s)) for s in session.driver.streams},
+            "streams": {s.name: _columns(stream_schema(s)) for s in session.run.streams},
             "queries": {
                 name: {"text": texts[name], "columns": _columns(session.log(name).schema)}
                 for name in program.names
             },
+            "swapped_out": {
+                name: {"columns": _columns(log.schema), "first": log.first, "end": log.end}
+                for name, log in session.swapped_out.items()
+            },
         }
 
     # --- exchanges ------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def exchange(self, what: str) -> Iterator[None]:
-        """Counts an exchange while it is open."""
-        with self.counts.lock:
-            if self.counts.exchanges >= MOST_EXCHANGES:
-                raise BridgeError("busy", f"{MOST_EXCHANGES} exchanges are open")
-            self.counts.exchanges += 1
-            self.counts.calls[what] += 1
-        try:
-            yield
-        finally:
-            with self.counts.lock:
-                self.counts.exchanges -= 1
 
     def stage(self, stage: p.Stage, reader: Any) -> p.Staged:
         """Rows to disk as they come; they count when the client says how many they were."""
@@ -320,13 +322,37 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         location: str,
         token: str | None = None,
         tls: tuple[bytes, bytes] | None = None,
+        idle: float = IDLE,
     ) -> None:
         self.bridge = bridge
+        self._idle, self._down = idle, threading.Event()
         super().__init__(
             location,
             middleware={"gate": Gate(token, bridge.counts.error)},
             tls_certificates=[tls] if tls is not None else None,
         )
+        self._port = self.port
+        self._watch = threading.Thread(target=self._watching, name="idle", daemon=True)
+        self._watch.start()
+
+    def _watching(self) -> None:
+        """Ends connections with an exchange in which nothing comes."""
+        while not self._down.wait(min(1.0, self._idle / 4)):
+            for peer in self.bridge.exchanges.idle(self._idle):
+                cut(self._port, peer)
+
+    def stop(self, grace: float) -> bool:
+        """Takes no more calls, and ends those that run: after half of the grace, by ending their
+        connections. False if something still runs when the grace is over."""
+        self.bridge.stop()
+        self._down.set()
+        ending = threading.Thread(target=self.shutdown, name="shutdown", daemon=True)
+        ending.start()
+        ending.join(grace / 2)
+        if ending.is_alive():
+            cut(self._port)
+            ending.join(grace / 2)
+        return not ending.is_alive()
 
     @contextlib.contextmanager
     def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:
@@ -334,7 +360,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         try:
             if self.bridge.stopping.is_set():
                 raise BridgeError("stopping", "the bridge is going down")
-            self.bridge.calls.take(_host(context.peer()))
+            self.bridge.calls.take(host_of(context.peer()))
             yield
         except BridgeError as error:
             self.bridge.counts.error(error.kind)
@@ -369,12 +395,20 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
             command = descriptor.command or b""
             if b'"lease"' in command[:20]:
                 p.read(p.Lease, command)
-                with self.bridge.exchange("lease"):
-                    self.bridge.lend(reader, writer)
+                with self._exchange(context, "lease") as exchange:
+                    self.bridge.lend(exchange.watched(reader), writer)
                 return
             stage = p.read(p.Stage, command)
-            with self.bridge.exchange("stage"):
-                writer.write_metadata(p.write(self.bridge.stage(stage, reader)))
+            with self._exchange(context, "stage") as exchange:
+                staged = self.bridge.stage(stage, exchange.watched(reader))
+                writer.write_metadata(p.write(staged))
+
+    @contextlib.contextmanager
+    def _exchange(self, context: flight.ServerCallContext, what: str) -> Iterator[Exchange]:
+        """Counts an exchange, and keeps it while it is open."""
+        with self.bridge.exchanges.open(context.peer()) as exchange:
+            self.bridge.counts.call(what)
+            yield exchange
 
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
@@ -395,7 +429,8 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         with self._answering(context):
             found = self.bridge.queries() if self.bridge.health()["session"] else {}
             paths = [["stream", name] for name in found.get("streams", ())]
-            paths += [["query", name] for name in found.get("queries", ())]
+            for kind in ("queries", "swapped_out"):
+                paths += [["query", name] for name in found.get(kind, ())]
             return iter([self._info(path) for path in paths])
 
     def _info(self, path: list[str]) -> flight.FlightInfo:
@@ -414,8 +449,3 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
 
 def _path(descriptor: flight.FlightDescriptor) -> list[str]:
     return [part.decode("utf-8", "replace") for part in descriptor.path or []]
-
-
-def _host(peer: str) -> str:
-    """The peer without its port, which each connection has anew."""
-    return peer.rpartition(":")[0]

@@ -19,6 +19,7 @@ import json
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -37,10 +38,14 @@ from cosim.bridge.loading import compile_load, identity
 from cosim.bridge.log import Record
 from cosim.bridge.results import ResultLog
 from cosim.bridge.runner import Runner
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun, answer_schemas
 from engine.host.errors import HostError
-from engine.host.live import answer_schemas
 from hdl.device import Device, Status
+
+_SNAPSHOTS = 2.0
+"""Times longer than it took to take one must be worked before the next."""
+_AGAIN = 5.0
+"""Seconds until one that failed is tried again."""
 
 
 class Stopping(Exception):
@@ -51,9 +56,14 @@ class Session:
     """Begins a session with `load`, or opens the one in the journal without."""
 
     def __init__(
-        self, device: Device, journal: Journal, limits: Limits, load: p.Load | None = None
+        self,
+        device: Device,
+        journal: Journal,
+        limits: Limits,
+        load: p.Load | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.device, self.journal, self.limits = device, journal, limits
+        self.device, self.journal, self.limits, self.clock = device, journal, limits, clock
         self.changed = threading.Condition(threading.RLock())
         self.epochs = Epochs(journal)
         self.positions: dict[str, dict[str, int]] = {}
@@ -65,6 +75,9 @@ class Session:
         self.failure: str | None = None
         self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
         self._stopping = False
+        self.replay_seconds = 0.0
+        self._waited = self._snapshot_took = 0.0
+        self._no_snapshot_before = float("-inf")
         self.runner = Runner(device, load or _load_of(journal.load), self._rows)
         self._make_logs()
         if load is not None:
@@ -86,8 +99,8 @@ class Session:
         return self.runner.load
 
     @property
-    def driver(self) -> HostDriver:
-        return self.runner.live.driver
+    def run(self) -> GraphRun:
+        return self.runner.run
 
     @property
     def compilation(self) -> Compilation:
@@ -98,10 +111,10 @@ class Session:
         return identity(self.load)
 
     def stream(self, name: str) -> Stream:
-        for stream in self.driver.streams:
+        for stream in self.run.streams:
             if stream.name == name:
                 return stream
-        known = ", ".join(stream.name for stream in self.driver.streams)
+        known = ", ".join(stream.name for stream in self.run.streams)
         raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
 
     def log(self, query: str) -> ResultLog:
@@ -112,13 +125,19 @@ class Session:
 
     @property
     def retained(self) -> int:
-        """Results kept for readers."""
-        return sum(len(log) for log in self.logs.values())
+        """Results kept for readers, of queries that may have more."""
+        return sum(len(self.logs[name]) for name in self.runner.schemas)
+
+    @property
+    def swapped_out(self) -> dict[str, ResultLog]:
+        """Results of queries that were swapped out: they wait for their readers, and nobody waits
+        for those."""
+        return {name: log for name, log in self.logs.items() if name not in self.runner.schemas}
 
     @property
     def over(self) -> bool:
         """All input has ended, and all of it is processed."""
-        return not self.records and self.ended >= {stream.name for stream in self.driver.streams}
+        return not self.records and self.ended >= {stream.name for stream in self.run.streams}
 
     # --- rows in --------------------------------------------------------------
 
@@ -166,7 +185,7 @@ class Session:
             self._check_running()
             names = end.streams
             if names is None:
-                names = tuple(stream.name for stream in self.driver.streams)
+                names = tuple(stream.name for stream in self.run.streams)
             fresh = sorted({self.stream(name).name for name in names} - self.ended)
             if fresh:
                 self._append({"kind": "end", "streams": fresh})
@@ -179,6 +198,7 @@ class Session:
             if identity(load) == self.identity:
                 return {"already": True}
             self._check_swap(load)
+            self._check_room_to_swap()
             self._append({"kind": "swap", "load": asdict(load)})
         self.flush()
         with self.changed:
@@ -192,17 +212,25 @@ class Session:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
+    def _check_room_to_swap(self) -> None:
+        """What swapped-out queries leave is bounded like the rest."""
+        kept = self.swapped_out
+        if sum(map(len, kept.values())) >= self.limits.result_rows:
+            name = max(kept, key=lambda name: len(kept[name]))
+            what = f"{len(kept[name]):,} results of {name}, swapped out before, wait for a reader"
+            raise BridgeError("busy", what, "read and trim them first")
+
     # --- results out ----------------------------------------------------------
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
         """How far a query's results reach; waits a while for something new."""
-        until = time.monotonic() + min(latest.wait_ms / 1000, self.limits.patience)
+        until = self.clock() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
             log = self.log(latest.query)
             self._wait_for_replay(log, latest.beyond)
             while log.end <= latest.beyond and not self.over:
                 self._check_running()
-                left = until - time.monotonic()
+                left = until - self.clock()
                 if left <= 0:
                     break
                 self.changed.wait(left)
@@ -230,22 +258,22 @@ class Session:
 
     def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
         """After a restart results come again, and a reader who has seen them may ask first."""
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         while log.end < offset and self.applied < self.replayed:
             self._check_running()
-            left = until - time.monotonic()
+            left = until - self.clock()
             if left <= 0:
                 raise self._busy("the journal is being replayed")
             self.changed.wait(left)
 
     def flush(self) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         with self.changed:
             last = self.taken
             while self.applied < last:
                 self._check_running()
-                left = until - time.monotonic()
+                left = until - self.clock()
                 if left <= 0:
                     raise self._busy("rows wait to be processed")
                 self.changed.wait(left)
@@ -261,13 +289,14 @@ class Session:
                     if self._stopping:
                         return
                     record = self.records[0]
+                begun, self._waited = self.clock(), 0.0
                 self._apply(record)
                 with self.changed:
+                    self.replay_seconds += self.clock() - begun - self._waited
                     self.records.popleft()
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
-                    if self.journal.size + self.input_bytes > self.limits.journal_bytes:
-                        self._snapshot()
+                    self._snapshot_if_due()
                     self.changed.notify_all()
         except Stopping:
             return
@@ -298,8 +327,10 @@ class Session:
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
+            begun = self.clock()
             while self.retained >= self.limits.result_rows and not self._stopping:
                 self.changed.wait()
+            self._waited += self.clock() - begun
             if self._stopping:
                 raise Stopping
             self.logs[query].append(results)
@@ -343,9 +374,9 @@ class Session:
         if rows > self.limits.epoch_rows:
             most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
             raise BridgeError("too-large", most, "let the source give less at a time")
-        until = time.monotonic() + self.limits.patience
+        until = self.clock() + self.limits.patience
         while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
-            left = until - time.monotonic()
+            left = until - self.clock()
             if left <= 0:
                 raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
             self.changed.wait(left)
@@ -353,7 +384,7 @@ class Session:
 
     def _busy(self, what: str) -> BridgeError:
         if self.retained >= self.limits.result_rows:
-            most = max(self.logs.values(), key=len)
+            most = max((self.logs[name] for name in self.runner.schemas), key=len)
             what = f"{len(most):,} results of {most.name} wait for a reader"
         return BridgeError("busy", what, "read and trim results while writing")
 
@@ -364,6 +395,22 @@ class Session:
             raise BridgeError("failed", self.failure, "reset the session, or close it")
 
     # --- disk -----------------------------------------------------------------
+
+    def _snapshot_if_due(self) -> None:
+        """A restart does again what was done since the last one: so it is bounded by the time
+        that took, not only by bytes. But most of the time goes into the work itself."""
+        begun = self.clock()
+        longest = max(self.limits.replay_seconds, _SNAPSHOTS * self._snapshot_took)
+        large = self.journal.size + self.input_bytes > self.limits.journal_bytes
+        if (self.replay_seconds <= longest and not large) or begun < self._no_snapshot_before:
+            return
+        try:
+            self._snapshot()
+        except BridgeError:
+            # A disk that is full may have room again later; the log has everything meanwhile.
+            self._no_snapshot_before = begun + _AGAIN
+            return
+        self.replay_seconds, self._snapshot_took = 0.0, self.clock() - begun
 
     def _snapshot(self) -> None:
         """Puts the state in place of the records that are applied."""
@@ -405,19 +452,25 @@ class Session:
             for name, (first, end, rows) in saved.results.items():
                 self._make_log(name, rows.schema, True)  # also of a query that was swapped out
                 self.logs[name].restore(first, end, rows)
-            self.runner.live.resume(saved.state)
+            self.runner.run.resume(saved.state)
         for record in self.journal.records():
             self._take(record)
         self.replayed = self.taken
         # Last: what was staged once more for an epoch that is in waits to be compared.
         self.epochs.recover()
 
-    def close(self) -> None:
-        """Stops the thread; what is in the journal stays."""
+    def stop(self) -> None:
+        """Asks the thread to end, and tells whoever waits."""
         with self.changed:
             self._stopping = True
             self.changed.notify_all()
-        self._thread.join()
+
+    def close(self, patience: float | None = None) -> bool:
+        """Ends the thread; what is in the journal stays. False if it is still at work after so
+        many seconds, with an epoch that is in the journal."""
+        self.stop()
+        self._thread.join(patience)
+        return not self._thread.is_alive()
 
 
 def _load_of(load: dict[str, Any] | None) -> p.Load:

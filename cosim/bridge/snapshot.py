@@ -1,7 +1,7 @@
-"""A session's state on disk: JSON, and before it the rows as Arrow streams; one sealed file.
+"""A session's state on disk: JSON, and before it the operators' snapshots and, as Arrow streams, rows
+that wait and results that readers have not trimmed; one sealed file.
 
-Rows are those the windows can still reach, those that wait for other streams, members of groups,
-and the results that readers have not trimmed. A session that starts from them goes on as if it had
+A session that starts from them goes on as if it had
 never stopped.
 """
 
@@ -15,39 +15,28 @@ import pyarrow as pa
 
 from cosim.bridge.results import ResultLog
 from cosim.bridge.sealed import Sealed, SealedWriter
-from engine.host.live import LiveState
-from engine.host.state import BetweenState, DriverState, GroupsState, StreamState
-from engine.pattern.live import PatternsState, PatternState, WaitingState
+from engine.graph import GateState, RunState
 
 
 def save(
-    writer: SealedWriter, state: LiveState, logs: dict[str, ResultLog], rest: dict[str, Any]
+    writer: SealedWriter, state: RunState, logs: dict[str, ResultLog], rest: dict[str, Any]
 ) -> dict[str, Any]:
     """Writes everything; `rest` is whatever JSON can say. Gives where to find it."""
     files = _Writing(writer)
-    driver, patterns = state.driver, state.patterns
     data: dict[str, Any] = {
         "rest": rest,
-        "report": driver.report,
-        "first_tick": driver.first_tick,
-        "streams": files.put_streams(driver.streams),
-        "stages": [files.put_streams(stage) for stage in driver.stages],
-        "groups": {
-            name: {"text": one.text, "members": files.put(one.members)}
-            for name, one in driver.groups.items()
+        "counts": state.results,
+        "gates": {
+            name: {
+                "waiting": files.put(one.waiting),
+                "promise": one.promise,
+                "ended": one.ended,
+                "taken": one.taken,
+                "late": one.late,
+            }
+            for name, one in state.gates.items()
         },
-        "between": {
-            name: {"text": one.text, "operator": one.operator, "bound": one.bound}
-            for name, one in driver.between.items()
-        },
-        "pattern_streams": {
-            name: {"waiting": files.put(one.waiting), "promise": one.promise, "ended": one.ended}
-            for name, one in patterns.streams.items()
-        },
-        "patterns": {
-            name: {"text": one.text, "operator": one.operator}
-            for name, one in patterns.patterns.items()
-        },
+        "operators": {name: files.put_bytes(one) for name, one in state.operators.items()},
         "results": {
             name: {"first": log.first, "end": log.end, "rows": files.put(log.rows)}
             for name, log in logs.items()
@@ -63,7 +52,7 @@ class Saved:
     """The queries' state; of each query's results the offsets of the first and past the last, and
     the rows; and the rest."""
 
-    state: LiveState
+    state: RunState
     results: dict[str, tuple[int, int, pa.Table]]
     rest: dict[str, Any]
 
@@ -72,39 +61,23 @@ def restore(sealed: Sealed) -> Saved:
     """What was saved."""
     begin, end = sealed.meta["state"]
     data, files = json.loads(bytes(sealed.payload[begin:end])), _Reading(sealed)
-    driver = DriverState(
-        files.streams(data["streams"]),
-        data["first_tick"],
-        data["report"],
+    state = RunState(
         {
-            name: GroupsState(one["text"], files.get(one["members"]))
-            for name, one in data["groups"].items()
+            name: GateState(**{**one, "waiting": files.get(one["waiting"])})
+            for name, one in data["gates"].items()
         },
-        tuple(files.streams(stage) for stage in data["stages"]),
-        {
-            name: BetweenState(one["text"], one["operator"], one["bound"])
-            for name, one in data["between"].items()
-        },
-    )
-    patterns = PatternsState(
-        {
-            name: WaitingState(files.get(one["waiting"]), one["promise"], one["ended"])
-            for name, one in data["pattern_streams"].items()
-        },
-        {
-            name: PatternState(one["text"], one["operator"])
-            for name, one in data["patterns"].items()
-        },
+        {name: files.bytes_of(number) for name, number in data["operators"].items()},
+        data["counts"],
     )
     results = {
         name: (one["first"], one["end"], files.get(one["rows"]))
         for name, one in data["results"].items()
     }
-    return Saved(LiveState(driver, patterns), results, data["rest"])
+    return Saved(state, results, data["rest"])
 
 
 class _Writing:
-    """Tables one after the other, by number."""
+    """Tables and operators' snapshots one after the other, by number."""
 
     def __init__(self, writer: SealedWriter) -> None:
         self.writer = writer
@@ -117,39 +90,23 @@ class _Writing:
         self.places.append((begin, self.writer.length))
         return len(self.places) - 1
 
-    def put_streams(self, streams: dict[str, StreamState]) -> dict[str, Any]:
-        return {
-            name: {
-                "kept": self.put(one.kept),
-                "waiting": self.put(one.waiting),
-                "promise": one.promise,
-                "ended": one.ended,
-                "seen": one.seen,
-            }
-            for name, one in streams.items()
-        }
+    def put_bytes(self, data: bytes) -> int:
+        begin = self.writer.length
+        self.writer.write(data)
+        self.places.append((begin, self.writer.length))
+        return len(self.places) - 1
 
 
 class _Reading:
-    """The tables again."""
+    """The same again."""
 
     def __init__(self, sealed: Sealed) -> None:
         self.sealed = sealed
 
-    def get(self, number: int) -> pa.Table:
+    def bytes_of(self, number: int) -> bytes:
+        """A copy: what is kept for long must not hold all the others."""
         begin, end = self.sealed.meta["tables"][number]
-        # A copy: one table that is kept for long must not hold all the others.
-        data = pa.py_buffer(bytes(self.sealed.payload[begin:end]))
-        return pa.ipc.open_stream(data).read_all()
+        return bytes(self.sealed.payload[begin:end])
 
-    def streams(self, data: dict[str, Any]) -> dict[str, StreamState]:
-        return {
-            name: StreamState(
-                self.get(one["kept"]),
-                self.get(one["waiting"]),
-                one["promise"],
-                one["ended"],
-                one["seen"],
-            )
-            for name, one in data.items()
-        }
+    def get(self, number: int) -> pa.Table:
+        return pa.ipc.open_stream(pa.py_buffer(self.bytes_of(number))).read_all()

@@ -52,6 +52,16 @@ def completed(
     return grouping.add(*of_results(query, sides, sequences))
 
 
+def as_rows(query: Query, results: pa.Table) -> pa.Table:
+    """Results as whoever reads them wants them: those of a definition are rows of the stream it
+    defines, at the time of their newest component."""
+    if query.defines is None:
+        return results
+    *columns, _, newest = results.columns
+    names = results.column_names[:-2]
+    return pa.table([newest, *columns], names=["ts", *names])
+
+
 @contextlib.contextmanager
 def blaming(query: Query) -> Iterator[None]:
     """Says of an expression without a value whose it is."""

@@ -1,18 +1,14 @@
-"""The host driver: streams of rows in, result rows out, a device doing the joins.
+"""The device join: queries over base streams, a device doing the joins.
 
-    driver = HostDriver(compile_text(text), device)
-    driver.push("R", rows)                        # as they arrive; column ts, then R's own
-    for query, results in driver.advance(): ...   # what is complete by now
-    for query, results in driver.finish(): ...    # all the rest
-
-Each slice of the merged streams goes through: store rows -> encode -> device -> complete. Rows
-the device cannot hold are joined in `software`; single-stream queries are evaluated on arrival.
+An operator (`engine.stream.operator`) that answers all queries over base streams at once. Each slice
+of the merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot
+hold are joined in `software`; queries of one stream are evaluated as its rows are released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,25 +17,30 @@ import pyarrow as pa
 from compiler.catalogue import Stream
 from compiler.language import expressions as x
 from compiler.plan.divide import Division
+from compiler.plan.levels import level, levels
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import Compilation
-from engine.host.answers import alone, blaming, completed
+from engine.host.answers import alone, as_rows, blaming, completed
 from engine.host.complete import residual, without_repeats
 from engine.host.encode import encode
-from engine.host.errors import EvaluationError, RowsRefused, WindowOverflow
-from engine.host.evaluate import holds, real_only
+from engine.host.errors import EvaluationError, WindowOverflow
+from engine.host.evaluate import holds
 from engine.host.grouping import Grouping
 from engine.host.rows import RowStore
 from engine.host.software import Side, software_join
-from engine.host.stages import stages_of
-from engine.host.stores import Stores, stream_schema
-from engine.temporal.merge import Merger, OnLate, Slice, timestamps, whole
+from engine.host.state import restore_groups, restore_streams, streams_of
+from engine.host.stores import Stores
+from engine.stream.operator import Answer
+from engine.stream.snapshot import Snapshot, unpack
+from engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, Device, Results, Retention
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Answer = tuple[str, pa.Table]
+
+DEVICE_JOIN = "device join"
+"""The operator's name in a graph, and the kind of its snapshot."""
 
 
 @dataclass(slots=True)
@@ -86,17 +87,11 @@ class Overflow:
 
 
 @dataclass(slots=True)
-class Report:
-    """What a run did, for people. All count tuples or results.
+class Counts:
+    """What the join did, for people: rows a device cannot take (NULL or out of range in a compared column),
+    windows that needed more than the device has; device results that were dropped as repeats, and
+    by what the device could not decide."""
 
-    in_software are rows a device cannot take (NULL or out of range in a compared column);
-    untimed are those a pattern cannot, for want of a time it could add its window to; repeats and
-    residual are device results that were dropped, and why."""
-
-    taken: dict[str, int] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    untimed: dict[str, int] = field(default_factory=dict)
-    results: dict[str, int] = field(default_factory=dict)
     in_software: dict[str, int] = field(default_factory=dict)
     overflow: dict[str, Overflow] = field(default_factory=dict)
     repeats: int = 0
@@ -104,12 +99,10 @@ class Report:
 
 
 class HostDriver:
-    """Runs the queries of one compilation on one device.
+    """Answers the queries of a compilation that read base streams alone, on one device.
 
     overflow   "software": rows that leave the device early are joined by the host;
                "error": the run stops with a `WindowOverflow`
-    slack      milliseconds a stream's timestamps may fall back before a tuple counts as late
-    on_late    takes the late rows of a stream
     slice_rows how many tuples go through the device at a time
     """
 
@@ -118,31 +111,21 @@ class HostDriver:
         compilation: Compilation,
         device: Device,
         overflow: str = "software",
-        slack: int = 0,
-        on_late: OnLate | None = None,
-        on_progress: Callable[[int], None] | None = None,
         slice_rows: int = 8192,
     ) -> None:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
         self.compilation, self.device = compilation, device
-        self.overflow, self.on_progress = overflow, on_progress
-        self.slice_rows = slice_rows
-        # Results of APAS queries come from outside, as base streams do.
-        given = compilation.program.apas
-        self.streams = [s for s in compilation.streams if s.defined_by is None or s.name in given]
-        names = [stream.name for stream in self.streams]
-        self.seen = dict.fromkeys(names, 0)  # tuples of each stream in slices before
-        self.merger = Merger(names, slack, on_late)
-        queries = compilation.program.queries
-        between = compilation.program.between
-        read = {source.stream.name for query in queries for source in query.sources}
-        read |= {pattern.stream.name for pattern in between.values()}
-        for name in names:
-            if name not in read:
-                self.merger.stop(name)  # nobody waits for its tuples
+        self.overflow, self.slice_rows = overflow, slice_rows
+        at = levels(compilation.program)
+        self.queries = tuple(q for q in compilation.program.queries if level(q, at) == 0)
+        read = {source.stream.name for query in self.queries for source in query.sources}
+        self.streams = [s for s in compilation.streams if s.name in read]
+        self.inputs = tuple(stream.name for stream in self.streams)
+        self.seen = dict.fromkeys(self.inputs, 0)  # tuples of each stream in slices before
+        self.merger = Merger(self.inputs, on_late=never_late)
         self.slots = compilation.layout.slots
-        copies = {name: sum(s.stream.name == name for s in self.slots) for name in names}
+        copies = {name: sum(s.stream.name == name for s in self.slots) for name in self.inputs}
         keep = {
             name: Retention.over(
                 window
@@ -150,110 +133,73 @@ class HostDriver:
                 for slot, window in zip(self.slots, row, strict=True)
                 if slot.stream.name == name
             )
-            for name in names
+            for name in self.inputs
         }
         self.stores = Stores(self.streams, copies, keep)
-        self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
-        self.defines = {q.name: q.defines for q in queries if q.defines is not None}
-        self.defines |= {pattern.name: stream for stream, pattern in between.items()}
-        self.stages = stages_of(compilation.program, self.slice_rows)
+        self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
         self.first_tick: int | None = None
-        self.ended: set[str] = set()
-        self.report = Report(results={q.name: 0 for q in queries if q.defines is None})
+        self.counts = Counts()
         if self.slots:
             device.load(compilation.image)
             device.reset()  # sequence numbers start again from 0
 
+    # --- the operator contract ------------------------------------------------
+
     @property
-    def reached(self) -> int | None:
-        """No result before this time can come any more; None while a stream has promised
-        nothing, or once all have ended."""
-        bound = self.merger.bound
-        found = [None if bound is None else bound[0], *(stage.reached for stage in self.stages)]
-        return None if None in found else min(time for time in found if time is not None)
+    def watermark(self) -> int:
+        return self.merger.watermark
 
-    # --- streams in, results out ----------------------------------------------
+    def push(self, input: str, rows: pa.Table) -> None:
+        self.merger.push(input, rows)
 
-    def push(self, stream: str, rows: pa.Table) -> None:
-        """Takes rows in the order they arrive on one stream; raises `RowsRefused` for rows that
-        are not of that stream, and takes none of them."""
-        by_name = {s.name: s for s in self.streams}
-        if stream not in by_name:
-            raise RowsRefused(f"there is no stream {stream}", f"streams: {', '.join(by_name)}")
-        if stream in self.ended:
-            raise RowsRefused(f"stream {stream} has ended")
-        self.merger.push(stream, accepted(by_name[stream], rows))
-        self.report.late = self.merger.late
+    def advance(self, input: str, watermark: int) -> None:
+        self.merger.advance(input, watermark)
 
-    def promise(self, stream: str, timestamp: int) -> None:
-        """Nothing before this timestamp comes on the stream any more."""
-        self.merger.boundary(stream, timestamp)
-
-    def end(self, stream: str) -> None:
-        """Nothing more comes on the stream."""
-        self.ended.add(stream)
-        self.merger.stop(stream)
-
-    def advance(self) -> Iterator[Answer]:
-        """Processes what no earlier tuple can precede any more. To be iterated to its end."""
+    def outputs(self) -> Iterator[Answer]:
         for part in self.merger.release(self.slice_rows):
-            yield from self._asked(part, self._process(part))
-            if self.on_progress is not None:
-                self.on_progress(len(part))
+            yield from self._process(part)
 
-    def finish(self) -> Iterator[Answer]:
-        """Nothing more comes: processes the rest."""
-        for stream in self.streams:
-            self.end(stream.name)
-        yield from self.advance()
-        for number, stage in enumerate(self.stages):
-            stage.stop()
-            yield from self._pass_on(stage.advance(), number + 1)
-            self.report.untimed |= stage.untimed
+    def snapshot(self) -> bytes:
+        streams, tables = streams_of(self.merger, self.streams, self.stores, self.seen)
+        groups = {}
+        for name, grouping in self.groupings.items():
+            groups[name] = grouping.query.text
+            tables[f"group {name}"] = grouping.members(self.stores)
+        plain = {
+            "first_tick": self.first_tick,
+            "counts": asdict(self.counts),
+            "streams": streams,
+            "groups": groups,
+        }
+        return Snapshot(DEVICE_JOIN, plain, tables).pack()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Streams that the queries do not read any more are left out; a query whose text is the
+        same keeps its groups."""
+        state = unpack(snapshot, DEVICE_JOIN)
+        self.first_tick = state.plain["first_tick"]
+        known = state.plain["streams"]
+        self.refill({name: state.tables[f"kept {name}"] for name in self.inputs if name in known})
+        counts = state.plain["counts"]
+        counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
+        self.counts = Counts(**counts)
+        restore_groups(self.groupings, state)
+        restore_streams(self.merger, self.streams, self.seen, state)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they
         joined among themselves is known already."""
-        for part in whole([stream.name for stream in self.streams], rows, self.slice_rows):
+        for part in whole(self.inputs, rows, self.slice_rows):
             if self.slots:
                 self._enter(part)
                 self.stores.trim(self.slice_rows)
 
     # --- one slice ------------------------------------------------------------
 
-    def _asked(self, part: Slice, answers: Iterator[Answer]) -> Iterator[Answer]:
-        """A slice's answers, those of queries over derived streams too; definitions only feed
-        the queries that read them."""
-        for stage in self.stages:
-            for stream, rows in zip(self.streams, part.rows, strict=True):
-                stage.push(stream.name, rows)
-        yield from self._pass_on(answers, 0)
-        reached = max(
-            (int(timestamps(rows)[-1]) for rows in part.rows if rows.num_rows), default=None
-        )
-        for number, stage in enumerate(self.stages):
-            if reached is not None:
-                stage.boundary(reached)
-            yield from self._pass_on(stage.advance(), number + 1)
-            self.report.untimed |= stage.untimed
-            reached = stage.reached
-
-    def _pass_on(self, answers: Iterator[Answer], number: int) -> Iterator[Answer]:
-        """Definitions to the stages from this one on, the rest to whoever asked."""
-        for name, rows in answers:
-            defined = self.defines.get(name)
-            if defined is None:
-                yield self._counted(name, rows)
-                continue
-            for stage in self.stages[number:]:
-                stage.push_results(defined, rows)
-
     def _process(self, part: Slice) -> Iterator[Answer]:
         """Stores and encodes a slice, lets the device join it, completes the results."""
         for stream, rows in zip(self.streams, part.rows, strict=True):
             if rows.num_rows:
-                taken = self.report.taken
-                taken[stream.name] = taken.get(stream.name, 0) + rows.num_rows
                 yield from self._single_stream_queries(stream, rows)
                 self.seen[stream.name] += rows.num_rows
         if self.slots:
@@ -273,12 +219,12 @@ class HostDriver:
         return results, arrived
 
     def _single_stream_queries(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
-        for query in self.compilation.program.queries:
+        for query in self.queries:
             if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
                 grouping = self.groupings.get(query.name)
                 answer = alone(query, grouping, rows, self.seen[stream.name])
                 if answer.num_rows:
-                    yield query.name, answer
+                    yield query.name, as_rows(query, answer)
 
     def _first_tick(self, part: Slice) -> None:
         """Codes of timestamps count from the first tuple that enters the device."""
@@ -301,7 +247,7 @@ class HostDriver:
             ours = places[wanted & ~usable]
             if len(ours):
                 store.left[slot.copy][ours] = store.position[slot.copy][ours]
-                counts = self.report.in_software
+                counts = self.counts.in_software
                 counts[slot.name] = counts.get(slot.name, 0) + len(ours)
             admitted.append(wanted & usable)
             attributes.append(codes)
@@ -362,14 +308,10 @@ class HostDriver:
                 ours = software_join(query, sides, [new[slot] for slot in slots])
                 both = np.concatenate((kept, ours))
                 answer = completed(query, self.groupings.get(query.name), sides, both)
-            self.report.repeats += len(found) - len(unique)
-            self.report.residual += len(unique) - len(kept)
+            self.counts.repeats += len(found) - len(unique)
+            self.counts.residual += len(unique) - len(kept)
             if answer.num_rows:
-                yield query.name, answer
-
-    def _counted(self, name: str, answer: pa.Table) -> Answer:
-        self.report.results[name] += answer.num_rows
-        return name, answer
+                yield query.name, as_rows(query, answer)
 
     def _sides(self, division: Division) -> list[Side]:
         return [
@@ -394,7 +336,7 @@ class HostDriver:
             places = store.index(handed.sequence[mine])
             store.left[slot.copy][places] = when[mine]
             keep = self.compilation.tables.areas[int(number)].retention
-            overflow = self.report.overflow.setdefault(slot.name, Overflow(_describe(keep)))
+            overflow = self.counts.overflow.setdefault(slot.name, Overflow(_describe(keep)))
             overflow.left_early += len(places)
             self._account(overflow, store, keep, places, when[mine], now[mine])
             if self.overflow == "error":
@@ -436,29 +378,6 @@ class HostDriver:
             f" {' and '.join(overflow.needs(config))}",
             "; or ".join(ways),
         )
-
-
-def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
-    """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
-    schema = stream_schema(stream)
-    columns = []
-    for want in schema:
-        where = f"stream {stream.name}, column {want.name}"
-        if rows.schema.get_field_index(want.name) < 0:
-            raise RowsRefused(f"{where}: want one, the rows have {', '.join(rows.column_names)}")
-        found = rows.column(want.name)
-        if want.name == "ts" and not pa.types.is_integer(found.type) and rows.num_rows:
-            raise RowsRefused(f"{where}: {found.type}, want integers, in milliseconds")
-        try:
-            column = found.cast(want.type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise RowsRefused(f"{where}: {error}", f"it takes {want.type}") from None
-        if pa.types.is_floating(want.type):
-            column = real_only(column)
-        if column.null_count and not want.nullable:
-            raise RowsRefused(f"{where}: NULL, where none may be")
-        columns.append(column)
-    return pa.table(columns, schema=schema)
 
 
 def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from compiler.plan.pipeline import Compilation, Options, compile_text
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.host.stores import stream_schema
 from engine.sites.errors import BadQuery
 from engine.sites.keys import Key, hashed
@@ -55,7 +55,7 @@ class DeviceStore:
         self._restart()
 
     def _restart(self) -> None:
-        self.driver = HostDriver(self.compiled, self.device)
+        self.driver = GraphRun(self.compiled, self.device)
         self.clock, self.deleted = 0, 0
 
     def rows(self) -> Iterator[Stored]:

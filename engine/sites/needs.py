@@ -51,7 +51,7 @@ class Needs:
 def needs(program: Program) -> Needs:
     """The needs of a query set, of a program with simplified conditions."""
     ways: dict[str, list[tuple[Partner, ...]]] = {}
-    patterns = (*program.patterns, *program.between.values())
+    patterns = program.patterns
     whole = {pattern.stream.name for pattern in patterns}
     whole |= {name for compiled in program.apas.values() for name in compiled.network.sources}
     for query in program.queries:

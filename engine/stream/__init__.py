@@ -1,4 +1,2 @@
-"""The core of all operators: columns of rows, and what is computed on them.
-
-`schema` gives the Arrow type of each type of the languages; `evaluate` computes expressions by column.
-"""
+"""What all operators share: the contract, the order of time, the evaluator by columns, the form of a
+snapshot."""

@@ -5,6 +5,7 @@ The values are those of `compiler.language.convert`. Arrow's cast is taken where
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,12 +22,27 @@ _EXACT_DIGITS = 15
 """Digits of a decimal whose unscaled value and power of ten a double holds: their quotient is the
 nearest double."""
 
+_WIDER: dict[tuple[Kind, Kind], pa.DataType] = {
+    (Kind.SMALLINT, Kind.INT): pa.int32(),
+    (Kind.SMALLINT, Kind.BIGINT): pa.int64(),
+    (Kind.INT, Kind.BIGINT): pa.int64(),
+    (Kind.SMALLINT, Kind.DOUBLE): pa.float64(),
+    (Kind.INT, Kind.DOUBLE): pa.float64(),
+    (Kind.BIGINT, Kind.DOUBLE): pa.float64(),
+    (Kind.REAL, Kind.DOUBLE): pa.float64(),
+}
+"""Types that operands become most often, without any loss that would matter: a bigint becomes the
+nearest double."""
+
 _FEW = 32
 """Rows up to which it does not pay to look for equal ones."""
 
 
 def convert(value: pa.Array, of: Type, to: Type) -> pa.Array:
     """The column in another type, NULL where a value has none there."""
+    wider = _WIDER.get((of.kind, to.kind))
+    if wider is not None:
+        return cast(value, wider, False)
     try:
         found = _cast(value, of, to)
     except (ValueError, NotImplementedError):
@@ -52,8 +68,8 @@ def _cast(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
             if of.is_inexact or of.is_decimal:
                 value = pc.trunc(value)
             elif of.kind is Kind.INTERVAL:
-                value = pc.cast(value, pa.int64())
-            return pc.cast(value, wanted)
+                value = cast(value, pa.int64())
+            return cast(value, wanted)
         case Kind.REAL | Kind.DOUBLE:
             return _to_inexact(value, of, wanted)
         case Kind.DECIMAL:
@@ -61,11 +77,11 @@ def _cast(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
         case Kind.BOOLEAN:
             return pc.not_equal(value, 0) if of.is_integer or of.is_inexact else None
         case Kind.INTERVAL:
-            return check_durations(pc, pc.cast(pc.cast(value, pa.int64()), wanted))
+            return check_durations(pc, cast(cast(value, pa.int64()), wanted))
         case Kind.TIMESTAMP if of.kind is Kind.DATE:
-            return pc.cast(value, wanted)
+            return cast(value, wanted)
         case Kind.DATE:
-            return pc.cast(value, wanted, safe=False)
+            return cast(value, wanted, safe=False)
     return None
 
 
@@ -73,7 +89,7 @@ def _to_text(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
     if of.kind is Kind.BOOLEAN:
         text = pc.if_else(value, "true", "false")
     elif of.is_text or of.is_integer or of.kind is Kind.DATE:
-        text = pc.cast(value, pa.string())
+        text = cast(value, pa.string())
     else:
         return None
     return text if to.length is None else pc.utf8_slice_codeunits(text, 0, to.length)
@@ -81,12 +97,12 @@ def _to_text(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
 
 def _to_inexact(value: pa.Array, of: Type, wanted: pa.DataType) -> pa.Array | None:
     if of.kind is Kind.INTERVAL:
-        value = pc.cast(value, pa.int64())
+        value = cast(value, pa.int64())
     if of.is_decimal:
         found = _quotients(value, of)
-        return None if found is None else pc.cast(found, wanted, safe=False)
+        return None if found is None else cast(found, wanted, safe=False)
     # A large integer has no exact double; the nearest is what SQL compares with.
-    return pc.cast(pc.cast(value, pa.float64(), safe=False), wanted, safe=False)
+    return cast(cast(value, pa.float64(), safe=False), wanted, safe=False)
 
 
 def _quotients(value: pa.Array, of: Type) -> pa.Array | None:
@@ -109,12 +125,22 @@ def _to_decimal(value: pa.Array, of: Type, to: Type) -> pa.Array | None:
     if precision - scale + places > MAX_PRECISION:
         return None  # Arrow would not notice that 128 bits overflow
     if of.is_integer:
-        return pc.cast(pc.cast(value, pa.decimal128(19, 0)), wanted)
+        return cast(cast(value, pa.decimal128(19, 0)), wanted)
     if places < scale:
         # Arrow rounds 9.5 of two digits to 0, hence the one more.
-        value = pc.cast(value, pa.decimal128(precision + 1, scale))
+        value = cast(value, pa.decimal128(precision + 1, scale))
         value = pc.round(value, ndigits=places, round_mode="half_towards_infinity")
-    return pc.cast(value, wanted)
+    return cast(value, wanted)
+
+
+@functools.cache
+def _options(to: pa.DataType, safe: bool) -> pc.CastOptions:
+    return pc.CastOptions.safe(to) if safe else pc.CastOptions.unsafe(to)
+
+
+def cast(value: pa.Array, to: pa.DataType, safe: bool = True) -> pa.Array:
+    """Arrow's cast, whose options take longer to make than a small column to cast."""
+    return pc.call_function("cast", [value], _options(to, safe))
 
 
 # --- by rows ------------------------------------------------------------------

@@ -30,7 +30,7 @@ from compiler.language.faults import Faults, Place
 from compiler.language.functions import FUNCTIONS
 from compiler.language.registry import Function, Overload
 from compiler.language.types import Kind, Type
-from engine.stream.convert import convert, each_row
+from engine.stream.convert import cast, convert, each_row
 from engine.stream.schema import arrow_type
 from hdl.isa import Condition
 
@@ -378,7 +378,7 @@ def _whole(
     value = implementation.columns(*first, *arguments)
     wanted = arrow_type(to)
     if value.type != wanted:
-        value = pc.cast(value, wanted)
+        value = cast(value, wanted)
     return real_only(value) if strict and to.is_inexact else value
 
 

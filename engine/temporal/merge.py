@@ -26,10 +26,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from engine.temporal.elements import EARLIEST
+from engine.temporal.elements import EARLIEST, FOREVER
 
 Ints = npt.NDArray[np.int64]
 OnLate = Callable[[str, pa.Table], None]
+
+END_OF_STREAM = FOREVER
+"""The watermark after which nothing comes."""
 
 _LONG = 1 << 16
 """Runs of so many rows are not joined to others."""
@@ -96,6 +99,20 @@ class Merger:
         bounds = [(q.promise, i) for i, q in enumerate(self.queues) if not q.stopped]
         found = [(promise, i) for promise, i in bounds if promise is not None]
         return min(found) if found and len(found) == len(bounds) else None
+
+    @property
+    def watermark(self) -> int:
+        """Nothing that is released later has a time at or before this."""
+        if all(queue.stopped for queue in self.queues):
+            return END_OF_STREAM
+        return EARLIEST - 1 if self.bound is None else self.bound[0] - 1
+
+    def advance(self, name: str, watermark: int) -> None:
+        """Nothing at or before this time comes on a stream any more; `END_OF_STREAM` ends it."""
+        if watermark == END_OF_STREAM:
+            self.stop(name)
+        elif watermark >= EARLIEST:
+            self.boundary(name, watermark + 1)
 
     def waiting_rows(self, name: str, schema: pa.Schema) -> pa.Table:
         """The tuples of a stream that wait, by timestamp and arrival."""
@@ -166,6 +183,11 @@ class Merger:
     def _promise(self, queue: _Queue, t: int) -> None:
         t = max(t, EARLIEST)
         queue.promise = t if queue.promise is None else max(queue.promise, t)
+
+
+def never_late(stream: str, rows: pa.Table) -> None:
+    """For a stream that is in order: a late row is a fault of ours, nothing to be lost silently."""
+    raise AssertionError(f"stream {stream}: {rows.num_rows} rows at or before the watermark")
 
 
 def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iterator[Slice]:

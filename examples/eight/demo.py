@@ -26,7 +26,7 @@ from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
 from cosim.verilated.build import BuildFailed
 from cosim.verilated.device import VerilatedDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from hdl.config import DeviceConfig
 from hdl.device import Device
 from seustream.progress import Notes, Progress
@@ -91,7 +91,7 @@ def execute(
         found[name].update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
     with Progress(what, total, "tuples") as progress:
-        driver = HostDriver(compilation, device, on_progress=progress.add)
+        driver = GraphRun(compilation, device, on_progress=progress.add)
         step = 100  # tuples of each stream at a time, as if they were just arriving
         for start in range(0, max(rows.num_rows for rows in streams.values()), step):
             for name, rows in streams.items():

@@ -19,7 +19,7 @@ from compiler.plan.pipeline import PLANS, Options, compile_text
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
 from cosim.verilated import build
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from hdl.boards.flow.tools import WHEELS
 
 HELP = "check this installation"
@@ -143,7 +143,7 @@ def _models_agree() -> str:
     for plan in PLANS:
         for device in (GoldenDevice, IssDevice):
             compilation = compile_text(_QUERIES, "doctor", Options(plan=plan))
-            driver = HostDriver(compilation, device(compilation.options.config))
+            driver = GraphRun(compilation, device(compilation.options.config))
             for name, rows in streams.items():
                 driver.push(name, rows)
             found.append(pa.concat_tables([results for _, results in driver.finish()]))

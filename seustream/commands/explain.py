@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _every(c: Compilation) -> tuple[ir.Query, ...]:
     """The patterns, those whose results queries read among them."""
-    return (*c.program.patterns, *c.program.between.values())
+    return c.program.patterns
 
 
 def _patterns(c: Compilation, stage: str | None, arguments: argparse.Namespace) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from compiler.errors import nearest
 from compiler.plan.pipeline import Compilation
 from cosim.bridge.protocol import Run
-from engine.host.live import streams_read
+from engine.graph import streams_read
 from seustream.commands.common import (
     add_compile_arguments,
     compile_file,

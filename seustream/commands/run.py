@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
 from compiler.catalogue import Stream
 from compiler.errors import nearest, suggest
+from compiler.plan.levels import level, levels
 from compiler.plan.pipeline import Compilation
-from engine.host.complete import result_schema
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun, answer_schemas, drive, streams_read
 from engine.pattern.nfa import Numbering
 from engine.pattern.planner import ENGINES
 from hdl.device import Device, UnitCycles
@@ -28,18 +28,9 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
-from seustream.derived import ApasReport, read_by_apas, run_apas_streams
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
-from seustream.patterns import (
-    PatternReport,
-    given_streams,
-    joined_stream,
-    on_time,
-    result_schemas,
-    run_patterns,
-    trace_file,
-)
+from seustream.patterns import trace_file
 from seustream.progress import Progress
 from seustream.reading import read
 from seustream.writing import OutputSet
@@ -131,15 +122,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
     inputs = _inputs(c, arguments.input)
     _check_places(c, arguments, [path for _, path in inputs])
-    for query in (*c.program.patterns, *c.program.between.values()):
+    for query in c.program.patterns:
         if query.empty:
             where = f"pattern {query.name}: {query.empty} is never true, so it has no matches"
             print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
-    if not c.program.queries:
-        answer_requests(c)
-        return _run_patterns_alone(c, inputs, arguments)
+    if not any(level(query, levels(c.program)) == 0 for query in c.program.queries):
+        return _run(c, None, inputs, arguments)
     with device(
         arguments.backend,
         c.options.config,
@@ -152,98 +142,41 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(
     c: Compilation,
-    device: Device,
+    device: Device | None,
     inputs: list[tuple[Stream, Path]],
     arguments: argparse.Namespace,
 ) -> int:
     late: list[tuple[str, pa.Table]] = []
     keep = late.append if arguments.late is not None else lambda found: None
-    driver = HostDriver(
+    run = GraphRun(
         c,
         device,
         arguments.overflow,
         arguments.slack,
         on_late=lambda stream, rows: keep((stream, rows)),
+        engine=arguments.engine,
     )
     answer_requests(c)
     begun, units = _cycles(device), _units(device)
-    total = 0
-    tables: dict[str, pa.Table] = {}
-    read_by_patterns = given_streams(c.program, c.program.patterns)
-    read_by_queries = {s.stream.name for query in c.program.queries for s in query.sources}
-    read_by_queries |= given_streams(c.program, c.program.between.values())
-    given, intervals = _given(c, inputs, arguments, keep)
-    for name, rows in given.items():
-        if name in read_by_patterns:
-            tables[name] = rows
-        if name in read_by_queries & {stream.name for stream in driver.streams}:
-            total += rows.num_rows
-            driver.push(name, rows)
-    feeds = {name: stream for stream, name in c.program.feeds.items()}
-    schemas = {query.name: result_schema(query) for query in c.program.asked}
-    joined: dict[str, list[pa.Table]] = {name: [] for name in feeds}
-    total -= sum(driver.report.late.values())
+    read = streams_read(c.program)
+    tables = {stream.name: rows for stream, rows in _rows(inputs) if stream.name in read}
+    total = sum(rows.num_rows for rows in tables.values())
     with (
-        OutputSet(
-            arguments.output, arguments.format, schemas | result_schemas(c.program)
-        ) as outputs,
+        OutputSet(arguments.output, arguments.format, answer_schemas(c.program)) as outputs,
         Progress("run", total, "tuples") as progress,
     ):
-        driver.on_progress = progress.add
-        for name, results in driver.finish():
-            if name in feeds:
-                joined[name].append(results)
-            else:
-                outputs.write(name, results)
-        known = {stream.name: stream for stream in c.streams}
-        for query in c.program.queries:
-            if query.name in feeds:
-                stream_name = feeds[query.name]
-                tables[stream_name] = joined_stream(known[stream_name], joined[query.name])
-        patterns = _patterns(c, tables, outputs, arguments, keep)
+        run.on_progress = progress.add
+        for name, results in drive(run, tables):
+            outputs.write(name, results)
         if late:
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
-        print(_summary(c, driver, patterns, arguments), file=sys.stderr)
-        for line in _about_apas(intervals, arguments):
-            print(line, file=sys.stderr)
-        if begun is not None:
-            print(_time(driver, begun, arguments), file=sys.stderr)
+        print(_summary(c, run, arguments), file=sys.stderr)
+        if device is not None and begun is not None:
+            print(_time(device, begun, arguments), file=sys.stderr)
         if units:
             print(_spent(units, _units(device)), file=sys.stderr)
     return 0
-
-
-def _given(
-    c: Compilation,
-    inputs: list[tuple[Stream, Path]],
-    arguments: argparse.Namespace,
-    keep: Callable[[tuple[str, pa.Table]], None],
-) -> tuple[dict[str, pa.Table], ApasReport]:
-    """The rows of files, and the results of APAS queries over them. Late rows that only APAS
-    reads are kept here, all others where they are late for a query or a pattern."""
-    tables = {stream.name: rows for stream, rows in _rows(inputs)}
-    others = given_streams(c.program, (*c.program.patterns, *c.program.between.values()))
-    others |= {source.stream.name for query in c.program.queries for source in query.sources}
-    taken, late = {}, {}
-    for name in sorted(read_by_apas(c.program)):
-        taken[name], late[name] = on_time(tables[name], arguments.slack)
-    found, report = run_apas_streams(c.program, taken)
-    for name, rows in late.items():
-        if rows.num_rows:
-            report.refused.setdefault(name, {})["late"] = rows.num_rows
-            if name not in others:
-                keep((name, rows))
-    return tables | found, report
-
-
-def _about_apas(report: ApasReport, arguments: argparse.Namespace) -> list[str]:
-    """What became of the APAS queries, in lines."""
-    lines = [f"{count:,} tuples of {name} from APAS" for name, count in report.results.items()]
-    for stream, reasons in report.refused.items():
-        why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-        lines.append(f"warning: stream {stream}: not taken by APAS: {why}")
-    return lines
 
 
 def _rows(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, pa.Table]]:
@@ -252,43 +185,6 @@ def _rows(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, pa.Table]
             stream,
             read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr)),
         )
-
-
-def _patterns(
-    c: Compilation,
-    tables: dict[str, pa.Table],
-    outputs: OutputSet,
-    arguments: argparse.Namespace,
-    keep: Callable[[tuple[str, pa.Table]], None],
-) -> PatternReport:
-    """Runs the patterns; late rows of streams the device reads too are written once."""
-    of_device = {s.stream.name for query in c.program.queries for s in query.sources}
-
-    def late(stream: str, rows: pa.Table) -> None:
-        if stream not in of_device:
-            keep((stream, rows))
-
-    return run_patterns(c.program, tables, outputs.write, arguments.slack, arguments.engine, late)
-
-
-def _run_patterns_alone(
-    c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace
-) -> int:
-    """Without queries for it there is no device."""
-    late: list[tuple[str, pa.Table]] = []
-    keep = late.append if arguments.late is not None else lambda found: None
-    given, intervals = _given(c, inputs, arguments, keep)
-    read = given_streams(c.program, c.program.patterns)
-    tables = {name: rows for name, rows in given.items() if name in read}
-    with OutputSet(arguments.output, arguments.format, result_schemas(c.program)) as outputs:
-        report = _patterns(c, tables, outputs, arguments, keep)
-        if late:
-            _write_late(arguments.late, arguments.format, late)
-    if not arguments.quiet:
-        lines = [_files(_results(c, report.results), arguments), "", *_about(report, arguments)]
-        lines += _about_apas(intervals, arguments)
-        print("\n".join(lines), file=sys.stderr)
-    return 0
 
 
 def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace) -> int:
@@ -313,14 +209,14 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
     return 0
 
 
-def _cycles(device: Device) -> int | None:
+def _cycles(device: Device | None) -> int | None:
     """Clock cycles so far, of a device that has a clock."""
     return getattr(device, "cycles", None)
 
 
-def _time(driver: HostDriver, begun: int, arguments: argparse.Namespace) -> str:
-    cycles = (_cycles(driver.device) or 0) - begun
-    taken = driver.device.status().taken
+def _time(device: Device, begun: int, arguments: argparse.Namespace) -> str:
+    cycles = (_cycles(device) or 0) - begun
+    taken = device.status().taken
     text = f"{cycles:,} cycles, {cycles / taken:.1f} a tuple" if taken else f"{cycles:,} cycles"
     return text + (f"; waves in {arguments.waves}" if arguments.waves is not None else "")
 
@@ -328,7 +224,7 @@ def _time(driver: HostDriver, begun: int, arguments: argparse.Namespace) -> str:
 _SHOWN = 3  # of the busiest units, and of those that wait most
 
 
-def _units(device: Device) -> dict[str, UnitCycles]:
+def _units(device: Device | None) -> dict[str, UnitCycles]:
     """Where the cycles went so far, of a device that says so."""
     found: dict[str, UnitCycles] = getattr(device, "units", dict)()
     return found
@@ -397,9 +293,7 @@ def _inputs(c: Compilation, given: list[str]) -> list[tuple[Stream, Path]]:
             problems.append(f"--input {argument}: stream {name} already has an input")
         else:
             found[name.lower()] = Path(path)
-    used = {source.stream.name for query in c.program.queries for source in query.sources}
-    used |= given_streams(c.program, (*c.program.patterns, *c.program.between.values()))
-    used |= read_by_apas(c.program)
+    used = streams_read(c.program)
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in found]
     if missing and not problems:
         problems.append(f"no input for stream {', '.join(missing)}")
@@ -425,53 +319,43 @@ def _results(c: Compilation, counts: Mapping[str, int]) -> list[tuple[str, int]]
     return [(name, counts[name]) for name in c.program.names if name in counts]
 
 
-def _about(report: PatternReport, arguments: argparse.Namespace) -> list[str]:
-    """What became of the patterns, in lines."""
-    lines = [f"{report.taken[stream]:,} events of {stream} for patterns" for stream in report.taken]
-    engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
-    lines = [f"{'; '.join(lines)}: {engines}"] if lines else []
-    for stream, count in report.late.items():
-        kept = f"written to {arguments.late}" if arguments.late else "not processed"
+def _summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> str:
+    report = run.report
+    lines = [_files(_results(c, report.results), arguments), ""]
+    taken = sum(report.taken.values())
+    if run.device is None:
+        lines.append(f"{taken:,} tuples in")
+    else:
+        status = run.device.status()
         lines.append(
-            f"warning: stream {stream}: {_tuples(count, 'late ')} of patterns, {kept};"
-            " --slack MS accepts them, --late DIR keeps them"
+            f"{taken:,} tuples in on backend {arguments.backend};"
+            f" {status.pairs:,} pairs compared, {status.circulated:,} joined tuples circulated,"
+            f" {report.join.repeats:,} repeats and {report.join.residual:,} residual misses dropped"
         )
-    return lines + _untimed(report.untimed)
-
-
-def _untimed(counts: Mapping[str, int]) -> list[str]:
-    return [
-        f"warning: stream {stream}: {_tuples(count)} not taken by patterns: no time, or one beyond"
-        " ±2^61 ms, which no window can be added to"
-        for stream, count in counts.items()
-    ]
-
-
-def _summary(
-    c: Compilation, driver: HostDriver, patterns: PatternReport, arguments: argparse.Namespace
-) -> str:
-    report, status = driver.report, driver.device.status()
-    lines = [
-        _files(_results(c, {**report.results, **patterns.results}), arguments),
-        "",
-        f"{sum(report.taken.values()):,} tuples in on backend {arguments.backend};"
-        f" {status.pairs:,} pairs compared, {status.circulated:,} joined tuples circulated,"
-        f" {report.repeats:,} repeats and {report.residual:,} residual misses dropped",
-        *_about(patterns, arguments),
-    ]
+    if report.engines:
+        engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
+        lines.append(f"patterns: {engines}")
+    lines += [f"{count:,} tuples of {name} from APAS" for name, count in report.derived.items()]
     for stream, count in report.late.items():
         kept = f"written to {arguments.late}" if arguments.late else "not processed"
         lines.append(
             f"warning: stream {stream}: {_tuples(count, 'late ')}, {kept};"
             " --slack MS accepts them, --late DIR keeps them"
         )
-    lines += _untimed({s: n for s, n in report.untimed.items() if s not in patterns.untimed})
-    for stream, count in report.in_software.items():
+    lines += [
+        f"warning: stream {stream}: {_tuples(count)} not taken by patterns: no time, or one beyond"
+        " ±2^61 ms, which no window can be added to"
+        for stream, count in report.untimed.items()
+    ]
+    for stream, reasons in report.refused.items():
+        why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
+        lines.append(f"warning: stream {stream}: not taken by APAS: {why}")
+    for stream, count in report.join.in_software.items():
         lines.append(
             f"note: stream {stream}: {_tuples(count)} joined in software"
             " (NULL, or out of the attribute's range, in a compared column)"
         )
-    for stream, overflow in report.overflow.items():
+    for stream, overflow in report.join.overflow.items():
         lines.append(
             f"note: stream {stream}: window {overflow.window} needed"
             f" {' and '.join(overflow.needs(c.options.config))};"

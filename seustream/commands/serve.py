@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -15,7 +17,7 @@ from cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefu
 from cosim.bridge.limits import Limits
 from cosim.bridge.metrics import MetricsServer, prometheus
 from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
-from cosim.bridge.service import MOST_CALLS, Bridge, Service
+from cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
 from cosim.bridge.supervised import Supervised, source_address
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
@@ -28,7 +30,7 @@ from seustream.libraries import add_library_argument, load_libraries
 HELP = "put a device on a socket, for Spark and other clients"
 
 _GRACE = 5.0
-"""Seconds open exchanges get to end when the bridge goes down."""
+"""Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +93,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="calls a second of one client (default: %(default)s)",
     )
+    parser.add_argument(
+        "--idle-timeout",
+        type=float,
+        default=IDLE,
+        metavar="SECONDS",
+        help="end a connection when nothing has come of an exchange for so long"
+        " (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -120,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         bridge = _bridge(made, folder, limits, arguments, supervised)
         stack.callback(bridge.close)
         try:
-            service = Service(bridge, str(address), token, tls)
+            service = Service(bridge, str(address), token, tls, arguments.idle_timeout)
         except OSError as error:
             raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
         if metrics is not None:
@@ -142,13 +152,19 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"serving {arguments.backend}, configuration {config.name}, on {at}", flush=True)
         if not address.loopback and tls is None:
             print("warning: without TLS the token can be read on the way", file=sys.stderr)
-        _serve(service, bridge)
+        if not _serve(service, bridge):
+            # Something computes that cannot be told to stop. Nothing is lost by leaving it: all
+            # that was accepted is in the journal, and is processed when the bridge starts again.
+            if arguments.journal is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            print("stopped while an epoch was processed", file=sys.stderr, flush=True)
+            os._exit(0)
     print("stopped", file=sys.stderr)
     return 0
 
 
-def _serve(service: Service, bridge: Bridge) -> None:
-    """Serves until a signal; then open exchanges get some time to end."""
+def _serve(service: Service, bridge: Bridge) -> bool:
+    """Serves until a signal; then what is open gets some time to end. False if not all did."""
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
@@ -156,10 +172,8 @@ def _serve(service: Service, bridge: Bridge) -> None:
     # Flight's signal handlers in the place of these.
     asked.wait()
     print("stopping", file=sys.stderr, flush=True)
-    bridge.stopping.set()
-    ending = threading.Thread(target=service.shutdown, name="shutdown", daemon=True)
-    ending.start()
-    ending.join(_GRACE)
+    ended = service.stop(_GRACE)
+    return bridge.close(_GRACE) and ended
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
@@ -171,6 +185,8 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         given[name] = value
     if not arguments.most_calls >= 1:
         raise UserError([f"--most-calls {arguments.most_calls:g}: want 1 or more"])
+    if not arguments.idle_timeout > 0:
+        raise UserError([f"--idle-timeout {arguments.idle_timeout:g}: want more than 0"])
     return Limits(**given)
 
 

@@ -27,7 +27,7 @@ from compiler.wjasip.assembler import assemble, disassemble
 from compiler.xsql.analyse import _MILLISECONDS
 from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.pattern import explain as pattern_explain
 from engine.sites.explain import Block
 from engine.sites.messages import Message
@@ -90,7 +90,7 @@ EXPRESSIONS = [(row[0], row[1]) for row in table(page("xsql"), "expression")]
 def test_expressions_have_the_values_shown(expression: str, value: str) -> None:
     text = f"CREATE STREAM one (n int); SELECT {codes(expression)[0]} AS v FROM one WINDOW NOW"
     compiled = compile_text(text)
-    driver = HostDriver(compiled, GoldenDevice(compiled.options.config))
+    driver = GraphRun(compiled, GoldenDevice(compiled.options.config))
     driver.push("one", pa.table({"ts": [0], "n": pa.nulls(1, pa.int32())}))
     ((_, rows),) = driver.finish()
     assert shown(rows.column("v")[0].as_py()) == codes(value)[0]

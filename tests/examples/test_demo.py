@@ -14,8 +14,8 @@ import pytest
 
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
+from engine.graph import GraphRun, accepted
 from engine.host.complete import result_schema
-from engine.host.driver import HostDriver, accepted
 from examples import demo
 from spark_feeder.progress import Counts
 from tests.docs.blocks import ROOT
@@ -45,7 +45,7 @@ def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = (ROOT / "examples/eight/eight.xsql").read_text("utf-8")
     compilation = compile_text(text)
     streams = demo.module(ROOT / "examples/eight/generate.py").streams(60, 3)
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
+    driver = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for stream in driver.streams:
         driver.push(stream.name, accepted(stream, streams[stream.name]))
     parts: dict[str, list[pa.Table]] = {

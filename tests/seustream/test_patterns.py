@@ -163,7 +163,7 @@ def test_late_rows_are_counted_and_kept(capfd: pytest.CaptureFixture[str]) -> No
     assert run(text, "--input", "t=t.csv", "--late", "late") == 0
     assert Path("out/q0.csv").read_text() == "x\n2\n4\n"
     assert Path("late/t.csv").read_text() == "ts,type,x\n3,B,3\n"
-    assert "1 late tuple of patterns" in capfd.readouterr().err
+    assert "stream t: 1 late tuple" in capfd.readouterr().err
     assert run(text, "--input", "t=t.csv", "--slack", "2") == 0
     assert Path("out/q0.csv").read_text() == "x\n3\n2\n4\n"
 

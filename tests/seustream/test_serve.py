@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
 from pathlib import Path
 
+import pyarrow.flight as flight
 import pytest
 
+from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
+from cosim.bridge.errors import BridgeError
 from seustream.cli import main
 from tests.cosim.bridge.serving import Process, compiled, feed_epoch, results, streams, wanted
 
@@ -64,6 +70,7 @@ def test_serve_run_and_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         (["--most-epoch-rows", "0"], "--most-epoch-rows 0: want 1 or more"),
         (["--sources", "tcp://0.0.0.0:0"], "sources have no token"),
         (["--sources", "127.0.0.1:9000"], "no address for sources"),
+        (["--idle-timeout", "0"], "--idle-timeout 0: want more than 0"),
         (["--most-calls", "0"], "--most-calls 0: want 1 or more"),
     ],
 )
@@ -72,6 +79,42 @@ def test_what_serve_refuses(
 ) -> None:
     assert main(["serve", *options]) == 2
     assert complaint in capfd.readouterr().err
+
+
+def test_a_signal_ends_it_whatever_clients_do(tmp_path: Path) -> None:
+    """Idle exchanges of every kind, calls that wait, and readers that do not read."""
+    bridge = Process(tmp_path / "journal", "--most-result-rows", "50")
+    rows, kept = streams(3000, 1), []
+    with BridgeClient(bridge.url) as client:
+        client.load(compiled())
+        feed_epoch(client, 0, rows)
+        for number, table in enumerate((None, rows["R"])):
+            connection = flight.connect(bridge.url)
+            stage = p.Stage("w", "R", 1, number, f"{number}")
+            writer, reader = connection.do_exchange(
+                flight.FlightDescriptor.for_command(p.write(stage))
+            )
+            if table is not None:
+                writer.begin(table.schema)
+                writer.write_table(table)
+            kept.append((connection, writer, reader))
+        waiting = threading.Thread(target=_flush, args=(bridge.url,))
+        waiting.start()
+        time.sleep(0.5)
+        start = time.monotonic()
+        status, said = bridge.terminate()
+        assert time.monotonic() - start < 8
+        assert (status, "stopped" in said) == (0, True)
+        assert not list(tmp_path.rglob("*.partial"))
+        bridge.start()
+        waiting.join()
+        assert client.status()["writer_epoch"] == {"w": 0}
+        assert bridge.terminate()[0] == 0
+
+
+def _flush(url: str) -> None:
+    with BridgeClient(url, patience=0) as client, contextlib.suppress(BridgeError):
+        client.flush()
 
 
 def test_a_journal_is_no_place_for_other_files(

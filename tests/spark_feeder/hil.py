@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation
 from cosim.bridge.protocol import Run
+from engine.graph import accepted
 from engine.host.complete import result_schema
-from engine.host.driver import accepted
 from hdl.config import CONFIGURATIONS
 from spark_feeder.job import SHORT, files, run, session
 from tests.cosim.bridge.serving import bridge

@@ -20,7 +20,7 @@ from pyspark.sql.streaming import StreamingQueryListener
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.protocol import Run
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from spark_feeder.errors import FeedError
 from spark_feeder.inputs import Source, read
 from spark_feeder.job import files, run
@@ -180,7 +180,7 @@ def test_over_two_bridges_by_key(spark: SparkSession, tmp_path: Path) -> None:
         )
         job.wait(timeout=120)
         assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
-        shares = [made.session.driver.report.taken["R"] for made in (one, other)]
+        shares = [made.session.run.report.taken["R"] for made in (one, other)]
         assert sum(shares) == 400
         assert min(shares) > 50
         with BridgeClient(first) as client:
@@ -198,11 +198,11 @@ def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: P
         "R": pa.table({"ts": ts, "a": pa.array(key, pa.int32()), "b": number}),
         "S": pa.table({"ts": ts, "d": pa.array(key[5:] + key[:5], pa.int32()), "name": text}),
     }
-    alone = HostDriver(compilation, GoldenDevice(TINY))
+    alone = GraphRun(compilation, GoldenDevice(TINY))
     for name, table in rows.items():
         alone.push(name, table)
     list(alone.finish())
-    assert {overflow.needed for overflow in alone.report.overflow.values()} == {33}
+    assert {overflow.needed for overflow in alone.report.join.overflow.values()} == {33}
     write(tmp_path / "in", rows, 1)
     with contextlib.ExitStack() as stack:
         served = [stack.enter_context(bridge(tmp_path / f"{number}")) for number in range(4)]
@@ -217,9 +217,9 @@ def test_windows_larger_than_one_devices_buffer(spark: SparkSession, tmp_path: P
         assert found(tmp_path / "out", NAMES) == wanted(compilation, rows)
         assert wanted(compilation, rows)["pairs"].total() > 100
         assert counts.device["handed_over"] == 0
-        shares = [made.session.driver.report for made, _ in served]
+        shares = [made.session.run.report for made, _ in served]
         assert all(report.taken["R"] for report in shares)
-        assert not any(report.overflow for report in shares)
+        assert not any(report.join.overflow for report in shares)
 
 
 def test_what_is_wrong_with_a_job_is_said_first(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from compiler.wjasip.image import decode
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
 from cosim.verilated.device import VerilatedDevice
+from engine.graph import GraphRun
 from engine.host.complete import result_schema
-from engine.host.driver import HostDriver
 from hdl.config import CONFIGURATIONS, DeviceConfig
 from hdl.device import Device, Status
 from tests.cosim.contract import CROWDED
@@ -91,12 +91,12 @@ def execute(
 
 def drive(
     case: Case, compilation: Compilation, device: str
-) -> tuple[HostDriver, dict[str, Counter[tuple[object, ...]]]]:
+) -> tuple[GraphRun, dict[str, Counter[tuple[object, ...]]]]:
     made = DEVICES[device](compilation.options.config)
     if isinstance(made, VerilatedDevice):  # nobody is always ready
         chance = random.Random(case.seed)
         made.hold(case.seed, *(chance.choice((0, 0.3, 0.8)) for _ in range(2)))
-    driver = HostDriver(
+    driver = GraphRun(
         compilation,
         made,
         slack=case.slack,

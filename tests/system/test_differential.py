@@ -57,9 +57,9 @@ def features(seed: int) -> Counter[str]:
     driver, results = drive(case, compilation, "golden")
     status, report = driver.device.status(), driver.report
     found["results"] = sum(counts.total() for counts in results.values())
-    found["repeats dropped"] = report.repeats
-    found["residual misses"] = report.residual
-    found["in software"] = sum(report.in_software.values())
+    found["repeats dropped"] = report.join.repeats
+    found["residual misses"] = report.join.residual
+    found["in software"] = sum(report.join.in_software.values())
     found["handed over"] = status.handed_over
     found["ticks"] = status.ticks
     found["dropped at the door"] = status.dropped

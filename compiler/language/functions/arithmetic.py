@@ -202,16 +202,26 @@ def _kernel(name: str) -> Callable[..., Any]:
     return lambda pc, *arguments: getattr(pc, name)(*arguments)
 
 
+def _unless_zero(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """A division: as it is where no divisor is 0, which Arrow checks, else with NULL for 0."""
+
+    def columns(pc: Any, a: Any, b: Any) -> Any:
+        try:
+            return compute(pc, a, b)
+        except ValueError:
+            return compute(pc, a, nonzero(pc, b))
+
+    return columns
+
+
+@_unless_zero
 def _divided(pc: Any, a: Any, b: Any) -> Any:
-    return pc.divide(a, nonzero(pc, b))
+    return pc.divide_checked(a, b)
 
 
-def _integers_divided(pc: Any, a: Any, b: Any) -> Any:
-    return pc.divide_checked(a, nonzero(pc, b))
-
-
+@_unless_zero
 def _integers_left(pc: Any, a: Any, b: Any) -> Any:
-    return pc.subtract(a, pc.multiply(pc.divide_checked(a, nonzero(pc, b)), b))
+    return pc.subtract(a, pc.multiply(pc.divide_checked(a, b), b))
 
 
 def _exact_kernel(name: str) -> Callable[..., Any]:
@@ -395,7 +405,7 @@ ARITHMETIC: tuple[Function, ...] = (
     ),
     Function(
         "DIV", (WHOLE, WHOLE), BIGINT,
-        row=_integer_quotient, columns=_integers_divided,
+        row=_integer_quotient, columns=_divided,
         doc="The quotient towards zero, as an integer.",
         example="-7 DIV 2", fault="division by zero or overflow", aliases=("div",),
         overloads=(
@@ -411,7 +421,7 @@ ARITHMETIC: tuple[Function, ...] = (
         overloads=(
             Overload((EXACT, EXACT), _decimals(_remainder_digits), _exact_remainder, typed=True),
             Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder,
-                     fault="division by zero or no value"),
+                     fault="division by zero, no value"),
         ),
     ),
     Function(

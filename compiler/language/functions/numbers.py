@@ -20,6 +20,7 @@ from compiler.language.exact import (
     number,
 )
 from compiler.language.functions.arithmetic import DECIMAL, OVERFLOW
+from compiler.language.functions.columns import constant
 from compiler.language.registry import (
     ANYTHING,
     INTEGER,
@@ -117,11 +118,40 @@ def _round_real(value: float, places: int) -> float:
     """Rounds the shortest decimal that stands for the real, so that 2.675 gives 2.68."""
     if not math.isfinite(value) or places > 400:
         return value
+    if not value:
+        return 0.0
     if places < -310:
         return math.copysign(0.0, value)
     exact = Decimal(repr(value))
     rounded = _ROUNDING.quantize(exact, Decimal((0, (1,), -places)))
     return math.copysign(float(rounded), value)
+
+
+_FEW = 64
+_MOST_PLACES = 15
+_MOST_SCALED = 1e14
+
+
+def _rounded_to_places(pc: Any, value: Any, places: Any) -> Any:
+    """Rounds by comparing with the double that lies halfway.
+
+    That double is the quotient of two exact ones, so it is the nearest to the halfway number. This
+    number has at most 15 digits and is therefore how its double is written: a real is rounded up
+    as it is written exactly where it is not below that double. The quotient at the end is the
+    nearest double to the rounded number for the same reason.
+    """
+    count = constant(places)
+    if len(value) < _FEW or not 0 <= count <= _MOST_PLACES:
+        raise ValueError("by rows")
+    unit, size = 10.0**count, pc.abs(value)
+    most = pc.max(size).as_py()
+    if most is None or most * unit >= _MOST_SCALED:
+        raise ValueError("too many digits")
+    below = pc.floor(pc.multiply(size, unit))
+    halfway = pc.divide(pc.add(below, 0.5), unit)
+    whole = pc.if_else(pc.greater_equal(size, halfway), pc.add(below, 1.0), below)
+    rounded = pc.divide(whole, unit)
+    return pc.if_else(pc.less(value, 0.0), pc.negate(rounded), rounded)
 
 
 def _rounded(pc: Any, value: Any) -> Any:
@@ -175,7 +205,10 @@ def _positive(name: str) -> Callable[..., Any]:
     """A logarithm, which has no value at 0 and below."""
 
     def columns(pc: Any, value: Any) -> Any:
-        return getattr(pc, name)(pc.if_else(pc.greater(value, 0.0), value, None))
+        try:
+            return getattr(pc, f"{name}_checked")(value)
+        except ValueError:
+            return getattr(pc, name)(pc.if_else(pc.greater(value, 0.0), value, None))
 
     return columns
 
@@ -337,7 +370,7 @@ NUMBERS: tuple[Function, ...] = (
             Overload((DECIMAL, INTEGER), _carried, _round_decimal, typed=True,
                      fault="decimal overflow"),
             Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(_half_up), _rounded),
-            Overload((REAL_NUMBER, INTEGER), DOUBLE, _round_real),
+            Overload((REAL_NUMBER, INTEGER), DOUBLE, _round_real, _rounded_to_places),
         ),
     ),
     Function(

@@ -32,7 +32,7 @@ from engine.temporal.columnar import operators as o
 from engine.temporal.columnar.batch import Batch, concatenated, empty
 from engine.temporal.columnar.lifetimes import Lifetimes
 from engine.temporal.columnar.tuples import TupleOperator
-from engine.temporal.elements import FOREVER
+from engine.temporal.elements import EARLIEST, FOREVER
 from engine.temporal.saving import Unsavable, plain, restored
 
 Ints = npt.NDArray[np.int64]
@@ -55,6 +55,7 @@ class ColumnarRun:
         self.faults = faults or Faults()
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
+        self.promise = EARLIEST  # no later result begins before it
         self.operators: list[o.Operator | None] = [
             _operator(node, self.faults) for node in c.network.nodes
         ]
@@ -180,6 +181,7 @@ class ColumnarRun:
                 ) from error
             outputs.append(out)
             promises.append(promise)
+        self.promise = promises[-1]
         return outputs[-1]
 
     def _results(self, batch: Batch) -> Iterator[pa.Table]:

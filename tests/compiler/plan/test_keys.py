@@ -9,7 +9,7 @@ import pytest
 from compiler.plan.keys import keys
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.live import Live
+from engine.graph import GraphRun
 
 STREAMS = """
 CREATE STREAM R (a int, b bigint, c varchar(5), x real);
@@ -124,7 +124,7 @@ def test_divided_tuples_join_as_they_did() -> None:
         got = []
         place = chance.integers(0, devices, 12)
         for device in range(devices):
-            live = Live(compilation, GoldenDevice(compilation.options.config))
+            live = GraphRun(compilation, GoldenDevice(compilation.options.config))
             for name, table in rows.items():
                 mine = place[np.asarray(table.column(columns[name]))] == device
                 live.push(name, table.filter(pa.array(mine)))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,11 @@ from compiler.plan.pipeline import Compilation, Options, compile_text
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.disk import Disk
 from cosim.bridge.limits import USUAL, Limits
-from cosim.bridge.protocol import Commit, Part, Stage
-from cosim.bridge.service import Bridge, Service
+from cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
+from cosim.bridge.service import IDLE, Bridge, Service
 from cosim.bridge.supervised import Supervised
 from cosim.golden import GoldenDevice
-from engine.host.live import Live
+from engine.graph import GraphRun
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from tests.docs.blocks import ROOT
@@ -49,9 +50,14 @@ REGISTER QUERY rises AS PATTERN n3 x; ANY y FROM J TYPE BY name PARTITION BY a
     WHERE y.b > x.b WITHIN 300 ms RETURN x.a, x.b, y.b AS b2;
 CREATE STREAM P AS PATTERN n1 x; n2 y FROM S TYPE BY name WHERE x.d <= y.d WITHIN 60 ms RETURN x.d;
 REGISTER QUERY after AS SELECT P.d, R.b FROM P, R WHERE P.d = R.a WINDOW RANGE 40, RANGE 40;
+CREATE STREAM H AS APAS $$ where window.range($J, 12) select H[n = agg.count($J), most = agg.max($J.b)] $$;
+CREATE STREAM K AS APAS $$ where window.range($P, 50), $P.d == $H.n select K[n = $H.n, most = $H.most] $$;
+REGISTER QUERY heights AS SELECT H.most, H.te, R.a FROM H, R WHERE H.n = R.a WINDOW RANGE 20;
+REGISTER QUERY steps AS PATTERN ANY x; ANY y FROM K WHERE y.most > x.most WITHIN 90 ms RETURN x.n, y.te;
 """
 )
-"""A join on the device, single streams, groups, derived streams and patterns: all that is state."""
+"""A join on the device, single streams, groups, derived streams, patterns, and APAS queries over both and
+over each other: all that is state."""
 Rows = Counter[tuple[object, ...]]
 
 
@@ -76,13 +82,11 @@ def streams(rows: int, seed: int) -> dict[str, pa.Table]:
 def wanted(compilation: Compilation, rows: dict[str, pa.Table]) -> dict[str, Rows]:
     """Every query's results by a host that sees it all at once, in this process; which other
     tests compare with other engines."""
-    live = Live(compilation, GoldenDevice(compilation.options.config))
+    live = GraphRun(compilation, GoldenDevice(compilation.options.config))
     for name, table in rows.items():
         live.push(name, table)
-    for name in live.streams:
-        live.end(name)
     found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
-    for name, results in live.advance():
+    for name, results in live.finish():
         found[name] += multiset(results)
     return found
 
@@ -103,18 +107,18 @@ def bridge(
     tls: tuple[bytes, bytes] | None = None,
     supervised: Supervised | None = None,
     disk: Disk | None = None,
+    idle: float = IDLE,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
     made = Bridge(
         device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised, disk=disk
     )
     scheme = "grpc+tls" if tls else "grpc"
-    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls)
+    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls, idle)
     try:
         yield made, f"{scheme}://127.0.0.1:{service.port}"
     finally:
-        made.stopping.set()
-        service.shutdown()
+        service.stop(grace=4)
         made.close()
 
 
@@ -176,6 +180,43 @@ def feed_epoch(
     if commit:
         client.commit(Commit(writer, epoch, tuple(parts)))
     return parts
+
+
+class Chunks:
+    """Rows as a stage's reader gives them, without a socket."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        said = StageEnd(rows.num_rows)
+        self._chunks = [Chunk(batch, None) for batch in rows.to_batches()]
+        self._chunks.append(Chunk(None, write(said)))
+
+    def read_chunk(self) -> Chunk:
+        return self._chunks.pop(0)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    data: pa.RecordBatch | None
+    app_metadata: bytes | None
+
+
+def stage_epoch(
+    bridge: Bridge,
+    epoch: int,
+    rows: dict[str, pa.Table],
+    attempt: str = "",
+    commit: bool = True,
+) -> Commit:
+    """As `feed_epoch`, on a bridge in this process and without a socket."""
+    parts = []
+    for number, (stream, table) in enumerate(rows.items()):
+        stage = Stage("w", stream, epoch, number, f"w-{epoch}-{stream}{attempt}")
+        staged = bridge.stage(stage, Chunks(table))
+        parts.append(Part(staged.staging, staged.rows))
+    message = Commit("w", epoch, tuple(parts))
+    if commit:
+        bridge.act("commit", write(message))
+    return message
 
 
 def cut(rows: dict[str, pa.Table], epochs: int) -> list[dict[str, pa.Table]]:

@@ -46,7 +46,8 @@ class _Inode:
 
 
 class SimDisk:
-    """`changes` counts the calls that change something; `room` are the bytes it holds."""
+    """`changes` counts the calls that change something; `room` are the bytes it holds; calls on a
+    file whose name has `broken` in it fail."""
 
     def __init__(self) -> None:
         self.files: dict[Path, _Inode] = {}
@@ -56,6 +57,7 @@ class SimDisk:
         self.log: list[str] = []
         self.changes = 0
         self.room: int | None = None
+        self.broken = ""
         self.power = True
         self.happened: Counter[str] = Counter()
         self._lost_names: dict[Path, _Inode | None] = {}
@@ -172,6 +174,8 @@ class SimDisk:
         """Does something, or what its fault makes of it."""
         self._powered()
         fault = self.faults.pop(self.changes, None)
+        if self.broken and self.broken in what:
+            fault = "error"
         self.changes += 1
         self.log.append(what)
         if fault is not None:

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient, message_of
 from cosim.bridge.errors import KINDS, BridgeError, from_flight
+from cosim.bridge.exchanges import Exchanges, cut
 from cosim.bridge.limits import USUAL
 from cosim.bridge.service import Bridge
 from tests.cosim.bridge.serving import (
@@ -210,7 +212,7 @@ def test_a_stage_without_its_end_is_none(
     error = refused(lambda: client.commit(p.Commit("w", 0, (p.Part("s", 10),))))
     assert error.kind == "unknown"
     goes_on(client)
-    while made.counts.exchanges:
+    while made.exchanges:
         pass
     assert [path.suffix for path in made.journal.staged.iterdir()] == [".part"] * 2
 
@@ -264,3 +266,110 @@ def test_flights_and_actions_can_be_listed(served: tuple[Bridge, str, BridgeClie
         assert info.schema == table.schema
     assert client.act("queries")["streams"]["R"] == {"ts": "int64", "a": "int32", "b": "int32"}
     assert json.loads(json.dumps(client.status()))["rows_total"] == {"R": 50, "S": 50}
+
+
+# --- who stays --------------------------------------------------------------------
+
+
+def opened(url: str, command: object, rows: pa.Table | None = None) -> tuple[object, object]:
+    """An exchange on a connection of its own, in which nothing more comes."""
+    connection = flight.connect(url)
+    descriptor = flight.FlightDescriptor.for_command(p.write(command))
+    writer, reader = connection.do_exchange(descriptor)
+    if rows is not None:
+        writer.begin(rows.schema)
+        writer.write_table(rows)
+    return connection, (writer, reader)
+
+
+def wait_for(made: Bridge, open_exchanges: int) -> None:
+    until = time.monotonic() + 10
+    while len(made.exchanges) != open_exchanges:
+        assert time.monotonic() < until, len(made.exchanges)
+        time.sleep(0.01)
+
+
+def test_an_idle_exchange_ends_and_one_that_is_slow_does_not(tmp_path: Path) -> None:
+    rows = streams(60, 1)
+    with bridge(tmp_path, idle=0.6) as (made, url), BridgeClient(url, patience=0) as client:
+        idle = opened(url, p.Lease())
+        wait_for(made, 1)
+        assert refused(lambda: client.load(compiled())).kind == "in-use"
+        wait_for(made, 0)
+        client.load(compiled())
+        gone = opened(url, p.Stage("w", "R", 0, 0, "x"), rows["R"])
+        with client.stage(p.Stage("w", "S", 0, 0, "y")) as part:
+            for start in range(0, 60, 10):
+                part.write(rows["S"].slice(start, 10))
+                time.sleep(0.25)
+        wait_for(made, 0)
+        assert client.status()["idle_total"] == 2
+        assert not [n for n in (tmp_path / "staged").iterdir() if n.suffix == ".partial"]
+        goes_on(client)
+        del idle, gone
+
+
+def test_one_client_leaves_room_for_others(tmp_path: Path) -> None:
+    """However many exchanges it opens, on one connection or on several."""
+    rows = streams(30, 1)
+    stage = p.write(p.Stage("w", "R", 0, 0, "x"))
+    with bridge(tmp_path) as (made, url), BridgeClient(url, patience=0) as client:
+        client.load(compiled())
+        with contextlib.closing(flight.connect(url)) as greedy:
+            kept = []
+            for _ in range(256):
+                writer, reader = greedy.do_exchange(flight.FlightDescriptor.for_command(stage))
+                writer.begin(rows["R"].schema)
+                kept.append((writer, reader))
+            wait_for(made, 64)
+            with pytest.raises(flight.FlightError) as caught:
+                kept[-1][1].read_chunk()
+            error = from_flight(caught.value)
+            assert (error.kind, error.retriable) == ("busy", True)
+            assert "64 exchanges of this connection are open" in str(error)
+            goes_on(client)
+
+
+def test_a_host_leaves_room_for_others() -> None:
+    exchanges = Exchanges(lambda: 0.0)
+    with contextlib.ExitStack() as stack:
+        for number in range(192):
+            stack.enter_context(exchanges.open(f"ipv4:10.0.0.1:{number // 64}"))
+        with (
+            pytest.raises(BridgeError, match=r"192 exchanges of ipv4:10\.0\.0\.1 are open"),
+            exchanges.open("ipv4:10.0.0.1:9"),
+        ):
+            pass
+        for number in range(64):
+            stack.enter_context(exchanges.open(f"ipv4:10.0.0.2:{number // 64}"))
+        with (
+            pytest.raises(BridgeError, match="256 exchanges are open"),
+            exchanges.open("ipv4:10.0.0.3:9"),
+        ):
+            pass
+    assert not exchanges
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_a_connection_is_cut_and_no_other(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listening:
+        listening.bind((host.strip("[]"), 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        ends = []
+        for _ in range(3):
+            near = socket.create_connection((host.strip("[]"), port))
+            ends.append((near, listening.accept()[0]))
+        spelt = host.replace("[", "%5B").replace("]", "%5D")
+        peer = f"ipv{6 if ':' in host else 4}:{spelt}:{ends[1][0].getsockname()[1]}"
+        assert cut(port, peer) == 1
+        assert ends[1][0].recv(1) == b""
+        ends[0][0].send(b"x")
+        assert ends[0][1].recv(1) == b"x"
+        assert cut(port + 1) == 0
+        assert cut(port) >= 2
+        for near, far in ends:
+            assert near.recv(1) == b""
+            near.close()
+            far.close()

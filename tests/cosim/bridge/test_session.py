@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.flight as flight
 import pytest
 
 from compiler.plan.pipeline import Options, compile_text
 from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient
+from cosim.bridge.client import BridgeClient, message_of
 from cosim.bridge.errors import BridgeError
 from cosim.bridge.journal_errors import JournalDamaged
 from cosim.bridge.limits import USUAL
+from cosim.bridge.service import Bridge
+from cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     QUERIES,
@@ -26,12 +31,14 @@ from tests.cosim.bridge.serving import (
     feed_epoch,
     multiset,
     results,
+    stage_epoch,
     streams,
     wanted,
 )
 from tests.cosim.bridge.simdisk import SimDisk
 
 NAMES = ("pairs", "large")
+TIMES = {"ts_oldest": "int64", "ts_newest": "int64"}
 
 
 def kind_of(caught: pytest.ExceptionInfo[BridgeError]) -> str:
@@ -82,7 +89,7 @@ def test_restarts_and_repetitions_change_nothing(seed: int, tmp_path: Path) -> N
         client.end()
         assert results(client, names) == want
         assert sum(want["pairs"].values()) > 100
-        assert made.session.driver.report.taken == {"R": 300, "S": 300}
+        assert made.session.run.report.taken == {"R": 300, "S": 300}
         assert not made.session.epochs.staged
 
 
@@ -334,7 +341,7 @@ def test_rows_of_an_epoch_may_come_in_any_order(seed: int, tmp_path: Path) -> No
                 turn[name] = (parts, epoch)
         client.end()
         assert results(client, NAMES) == wanted(compilation, rows)
-        assert not made.session.driver.report.late
+        assert not made.session.run.report.late
 
 
 def test_late_rows_are_counted_and_kept_if_wanted(tmp_path: Path) -> None:
@@ -348,7 +355,7 @@ def test_late_rows_are_counted_and_kept_if_wanted(tmp_path: Path) -> None:
         client.flush()
         assert client.status()["late_total"] == {"R": 1, "S": 0}
         assert client.read("late.R", 0, 1).to_pylist() == [{"ts": 5, "a": 1, "b": 4}]
-        assert made.session.driver.report.taken == {"R": 6}
+        assert made.session.run.report.taken == {"R": 6}
 
 
 def test_a_silent_stream_holds_back_until_it_promises_or_lags(tmp_path: Path) -> None:
@@ -436,16 +443,6 @@ def test_large_epochs_are_refused(tmp_path: Path) -> None:
 # --- queries ------------------------------------------------------------------
 
 
-def test_streams_of_apas_queries_are_refused(tmp_path: Path) -> None:
-    query = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
-    streams_only = QUERIES.partition("REGISTER")[0]
-    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
-        with pytest.raises(BridgeError, match="do not run behind a bridge") as caught:
-            client.load(compiled(streams_only + query))
-        assert kind_of(caught) == "refused"
-        client.load(compiled())
-
-
 def test_patterns_alone_need_no_device(tmp_path: Path) -> None:
     """And have parameters, which the manifest carries; one stream does not wait for the other."""
     text = QUERIES.partition("REGISTER")[0] + (
@@ -522,15 +519,12 @@ def test_a_swap_keeps_windows_and_offsets(tmp_path: Path) -> None:
 def test_a_swap_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
     """It is refused before it is in the journal, from where it would end every session."""
     rows, how = streams(200, 4), p.Run(keep=("pairs",))
-    apas = "CREATE STREAM z AS APAS $$ where $R.a > 1 select z[a = $R.a] $$; SELECT z.a FROM z WINDOW 1;"
     epochs = cut(rows, 2)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
         client.load(compiled(), how)
         feed_epoch(client, 0, epochs[0])
         with pytest.raises(BridgeError, match="there is no query pairs"):
             client.swap(compiled(QUERIES.replace("pairs", "both")), how)
-        with pytest.raises(BridgeError, match="do not run behind a bridge"):
-            client.swap(compiled(QUERIES + apas), how)
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
         feed_epoch(client, 1, epochs[1])
         client.end()
@@ -572,3 +566,87 @@ def test_reset_and_close_forget(tmp_path: Path) -> None:
         client.forget()
         assert not made.has_session
         client.load(compiled(QUERIES.replace("800", "700")))
+
+
+@pytest.mark.parametrize("journal_bytes", [1, 1 << 30])
+def test_results_of_a_query_swapped_out_hold_up_no_other(
+    journal_bytes: int, tmp_path: Path
+) -> None:
+    """They wait for their reader, are listed, are there after a restart, and have a bound."""
+    rows = streams(400, 9)
+    epochs = cut(rows, 2)
+    text = QUERIES.partition("REGISTER")[0] + "REGISTER QUERY {} AS SELECT R.b FROM R WHERE R.b {}"
+    first, second, third = (
+        compiled(text.format(name, what) + " WINDOW NOW;")
+        for name, what in (("large", "> 800"), ("small", "< 100"), ("tiny", "< 50"))
+    )
+    limits = replace(USUAL, result_rows=20, patience=0.5, journal_bytes=journal_bytes)
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
+        client.load(first)
+        feed_epoch(client, 0, epochs[0])
+        client.flush()
+        end = client.latest("large")["end"]
+        assert end > 20
+        client.swap(second)
+        feed_epoch(client, 1, epochs[1])
+        client.flush()
+        assert client.latest("small")["end"] > 3
+        listed = {"large": {"columns": {"R.b": "int32", **TIMES}, "first": 0, "end": end}}
+        assert client.act("queries")["swapped_out"] == listed
+        with flight.connect(url) as connection:
+            paths = {tuple(info.descriptor.path) for info in connection.list_flights()}
+        assert (b"query", b"large") in paths
+        with pytest.raises(BridgeError, match="of large, swapped out before") as caught:
+            client.swap(third)
+        assert caught.value.retriable
+    with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
+        client.flush()
+        found = multiset(client.read("large", 0, end))
+        assert found <= wanted(first, rows)["large"]
+        client.trim("large", end)
+        client.swap(third)
+        client.end()
+        assert multiset(client.read("small", 0, client.latest("small")["end"])).total() > 3
+
+
+def test_how_long_a_restart_takes_bounds_what_it_does_again(tmp_path: Path) -> None:
+    """By the time the work took, whatever its bytes; what waited for readers was no work."""
+    rows, ticks = streams(400, 3), itertools.count()
+    epochs = cut(rows, 40)
+    limits = replace(USUAL, replay_seconds=25.0, patience=1e9)
+
+    def clock() -> float:
+        return float(next(ticks))  # every look at the clock is a second later
+
+    replayed = []
+    for start in range(0, 24, 8):
+        made = Bridge(GoldenDevice(TINY), tmp_path, "golden", limits, clock=clock)
+        with contextlib.closing(made):
+            made.act("load", p.write(message_of(compiled())))
+            replayed.append(made.session.replayed)
+            for epoch in range(start, start + 8):
+                stage_epoch(made, epoch, epochs[epoch])
+                made.session.flush()
+    assert max(replayed) < 9
+    assert sum(count < 8 for count in replayed) == 3, replayed
+
+
+def test_a_snapshot_that_cannot_be_written_is_taken_later(tmp_path: Path) -> None:
+    rows, disk = streams(60, 3), SimDisk()
+    limits = replace(USUAL, journal_bytes=1)
+    with bridge(tmp_path, limits=limits, disk=disk) as (made, url), BridgeClient(url) as client:
+        client.load(compiled())
+        for epoch, part in enumerate(cut(rows, 6)):
+            disk.broken = "snapshot" if 2 <= epoch <= 3 else ""
+            feed_epoch(client, epoch, part)
+            client.flush()
+            assert made.journal.load is not None
+            made.session._no_snapshot_before = 0.0
+        assert disk.happened["error open"] == 2
+        assert made.session.failure is None
+        client.end()
+        client.flush()
+    disk.restart()
+    with bridge(tmp_path, limits=limits, disk=disk) as (made, url), BridgeClient(url) as client:
+        assert made.session.replayed <= 2
+        assert results(client, NAMES) == wanted(compiled(), rows)

@@ -10,7 +10,7 @@ import pytest
 from compiler.errors import CompileError
 from compiler.plan.pipeline import PLANS, Options, compile_text
 from compiler.wjasip.image import encode
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.device import Tables
@@ -103,7 +103,7 @@ def test_compiled_programs(config: DeviceConfig, plan: str) -> None:
             continue  # too large for the configuration
         print(f"seed {seed}")
         device = Watched(config)
-        driver = HostDriver(c, device, slack=case.slack)
+        driver = GraphRun(c, device, slack=case.slack)
         for stream in case.streams:
             driver.push(stream.name, stream.arrivals.slice(0, 12))
         for _ in driver.finish():

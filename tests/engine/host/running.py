@@ -11,6 +11,7 @@ from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation, Options, compile_text
 from cosim.golden import GoldenDevice
 from cosim.iss import IssDevice
+from engine.graph import GraphRun
 from engine.host.complete import result_schema
 from engine.host.driver import HostDriver
 from hdl.config import CONFIGURATIONS, DeviceConfig
@@ -63,12 +64,19 @@ def fits(streams: Sequence[Stream], query: str, config: str, plan: str) -> bool:
     return True
 
 
-def driver_of(compilation: Compilation, device: str = "golden", **options: object) -> HostDriver:
+def driver_of(compilation: Compilation, device: str = "golden", **options: object) -> GraphRun:
     made = DEVICES[device](compilation.options.config)
-    return HostDriver(compilation, made, **options)  # type: ignore[arg-type]
+    return GraphRun(compilation, made, **options)  # type: ignore[arg-type]
 
 
-def collected(driver: HostDriver, answers: Iterable[tuple[str, pa.Table]]) -> Answers:
+def join_of(driver: GraphRun) -> HostDriver:
+    """The operator that answers queries over base streams."""
+    join = driver.operators["device join"]
+    assert isinstance(join, HostDriver)
+    return join
+
+
+def collected(driver: GraphRun, answers: Iterable[tuple[str, pa.Table]]) -> Answers:
     """All answers of each query, one after the other."""
     parts: dict[str, list[pa.Table]] = {}
     for name, rows in answers:
@@ -81,7 +89,7 @@ def collected(driver: HostDriver, answers: Iterable[tuple[str, pa.Table]]) -> An
 
 
 def run(
-    driver: HostDriver, streams: Sequence[Stream], chance: random.Random | None = None
+    driver: GraphRun, streams: Sequence[Stream], chance: random.Random | None = None
 ) -> Answers:
     """Everything at once, or in slices of random length, results taken in between."""
     answers: list[tuple[str, pa.Table]] = []
@@ -142,7 +150,7 @@ def same_as_in_loops(
     device: str = "golden",
     plan: str = "cost",
     chance: random.Random | None = None,
-) -> HostDriver:
+) -> GraphRun:
     """Runs a query and compares its rows and their order. Gives the driver, for its report."""
     driver = driver_of(compiled(streams, query.text, config=config, plan=plan), device)
     found = rows_of(run(driver, streams, chance)["q0"])

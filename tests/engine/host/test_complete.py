@@ -157,7 +157,7 @@ def test_a_result_of_two_terms_comes_once(plan: str, device: str) -> None:
     query = Query(sources, any_of("0.a 1.a", "1.b 2.b"))
     driver = same_as_in_loops(streams, query, device=device, plan=plan)
     assert driver.report.results == {"q0": 64}
-    assert driver.report.repeats == 64
+    assert driver.report.join.repeats == 64
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -178,7 +178,7 @@ def test_repeats_in_random_streams(seed: int) -> None:
     )
     query = Query(sources, any_of("0.a 1.a", "1.b 2.b", "0.b 2.b"))
     driver = same_as_in_loops(streams, query, "tiny", "golden", "cost", chance)
-    assert driver.report.repeats > 0
+    assert driver.report.join.repeats > 0
 
 
 def test_without_repeats() -> None:
@@ -195,8 +195,8 @@ def pairs_kept(
 ) -> tuple[list[tuple[object, ...]], int]:
     driver = driver_of(compiled([left, right], query, config=config))
     found = rows_of(run(driver, [left, right])["q0"])
-    assert driver.report.in_software == {}
-    return found, driver.report.residual
+    assert driver.report.join.in_software == {}
+    return found, driver.report.join.residual
 
 
 def test_like_is_left_to_the_host() -> None:

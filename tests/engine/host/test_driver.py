@@ -32,6 +32,7 @@ from tests.engine.host.running import (
     compiled,
     driver_of,
     fits,
+    join_of,
     rows_of,
     run,
     same_as_in_loops,
@@ -66,9 +67,9 @@ def test_the_random_queries_leave_nothing_out() -> None:
         driver = driver_of(compiled(streams, query.text, config="tiny"))
         run(driver, streams)
         report = driver.report
-        seen |= {"rows in software"} if report.in_software else set()
-        seen |= {"overflow"} if report.overflow else set()
-        seen |= {"misses"} if report.residual else set()
+        seen |= {"rows in software"} if report.join.in_software else set()
+        seen |= {"overflow"} if report.join.overflow else set()
+        seen |= {"misses"} if report.join.residual else set()
         seen |= {"results"} if sum(report.results.values()) else set()
     assert seen == {"rows in software", "overflow", "misses", "results"}
 
@@ -86,7 +87,9 @@ def test_results_do_not_depend_on_slices_or_device(seed: int) -> None:
         for slicing in (None, random.Random(seed), random.Random(-seed - 1)):
             driver = driver_of(compilation, device, slice_rows=chance.choice((1, 7, 8192)))
             runs.append(run(driver, streams, slicing))
-            reports.append((driver.report.taken, driver.report.results, driver.report.in_software))
+            reports.append(
+                (driver.report.taken, driver.report.results, driver.report.join.in_software)
+            )
     assert all(found == runs[0] for found in runs)
     assert all(report == reports[0] for report in reports)
     assert any(table.num_rows for table in runs[0].values())
@@ -111,20 +114,20 @@ def test_null_in_a_compared_column_goes_to_software(device: str) -> None:
     s = stream("S", [(1, 7, 5), (5, None, 5), (6, 7, None), (7, 8, 8)], "int", "int")
     driver = same_as_in_loops([r, s], either(r, s), device=device)
     assert driver.report.results["q0"] == 7
-    assert driver.report.in_software == {"R": 3, "S": 2}
+    assert driver.report.join.in_software == {"R": 3, "S": 2}
 
 
 def test_a_null_that_settles_the_condition_goes_nowhere() -> None:
     r, s = stream("R", [(1, None), (2, 7)]), stream("S", [(3, None), (4, 7)])
     driver = same_as_in_loops([r, s], equal(r, s))
-    assert driver.report.in_software == {}
+    assert driver.report.join.in_software == {}
     assert driver.device.status().ticks == 2
 
 
 def test_null_elsewhere_is_no_reason() -> None:
     r, s = stream("R", [(1, 7, None)], "int", "int"), stream("S", [(2, 7)])
     driver = same_as_in_loops([r, s], equal(r, s))
-    assert driver.report.in_software == {}
+    assert driver.report.join.in_software == {}
     assert driver.report.results == {"q0": 1}
 
 
@@ -139,7 +142,7 @@ def test_integers_out_of_range_go_to_software(config: str, top: int) -> None:
     driver = same_as_in_loops([r, s], equal(r, s), config)
     beyond = sum(not -top - 1 <= v <= top for v in values)
     assert driver.report.results["q0"] >= len(values)
-    assert driver.report.in_software == ({"R": beyond, "S": beyond} if beyond else {})
+    assert driver.report.join.in_software == ({"R": beyond, "S": beyond} if beyond else {})
 
 
 def test_dates_out_of_range_of_a_narrow_device() -> None:
@@ -149,7 +152,7 @@ def test_dates_out_of_range_of_a_narrow_device() -> None:
         for name, values in (("R", _days(chance)), ("S", _days(chance)))
     )
     driver = same_as_in_loops([r, s], equal(r, s), "thesis")
-    assert driver.report.in_software["R"] > 0
+    assert driver.report.join.in_software["R"] > 0
     assert driver.report.results["q0"] > 0
 
 
@@ -245,4 +248,4 @@ def test_timestamps_compared(first: int) -> None:
         )
         query = Query((Source("x", r, "UNBOUNDED"), Source("y", s, "UNBOUNDED")), where)
         driver = same_as_in_loops([r, s], query)
-        assert driver.first_tick == first
+        assert join_of(driver).first_tick == first

@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.host.errors import RowsRefused
 from engine.host.stores import stream_schema
 from tests.engine.host.reference import (
@@ -119,11 +119,9 @@ def test_progress_counts_every_tuple_once() -> None:
 
 def test_no_slice_is_longer_than_asked() -> None:
     r = stream("R", [(ts, 1) for ts in range(30)])
-    steps: list[int] = []
-    text = "SELECT * FROM R WINDOW NOW;"
-    driver = driver_of(compiled([r], text), on_progress=steps.append, slice_rows=7)
-    assert run(driver, [r])["q0"].num_rows == 30
-    assert steps == [7, 7, 7, 7, 2]
+    driver = driver_of(compiled([r], "SELECT * FROM R WINDOW NOW;"), slice_rows=7)
+    driver.push("R", r.table)
+    assert [rows.num_rows for _, rows in driver.finish()] == [7, 7, 7, 7, 2]
 
 
 # --- rows that are not of their stream ----------------------------------------
@@ -221,7 +219,7 @@ def test_a_device_used_before_starts_anew(device: str) -> None:
     r, s = stream("R", [(5, 7), (9, 7)]), stream("S", [(6, 7)])
     compilation = compiled([r, s], equal(r, s).text)
     made = DEVICES[device](compilation.options.config)
-    runs = [run(HostDriver(compilation, made), [r, s]) for _ in range(2)]
+    runs = [run(GraphRun(compilation, made), [r, s]) for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0]["q0"].num_rows == 2
     assert made.status().taken == 3

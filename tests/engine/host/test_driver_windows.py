@@ -13,7 +13,8 @@ import pytest
 
 from compiler.plan.pipeline import Options, compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver, Overflow
+from engine.graph import GraphRun
+from engine.host.driver import Overflow
 from engine.host.errors import WindowOverflow
 from hdl.config import CONFIGURATIONS
 from tests.engine.host.reference import (
@@ -31,6 +32,7 @@ from tests.engine.host.running import (
     collected,
     compiled,
     driver_of,
+    join_of,
     rows_of,
     run,
     same_as_in_loops,
@@ -56,7 +58,7 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
         "UNBOUNDED": {"R": 60, "S": 60},
     }
     for driver in (whole, sliced):
-        report = driver.report.overflow
+        report = driver.report.join.overflow
         assert {name: found.needed for name, found in report.items()} == needed[window]
         assert {name: found.left_early for name, found in report.items()} == {"R": 44, "S": 44}
         assert {found.window for found in report.values()} == {window}
@@ -65,15 +67,15 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
 def test_no_overflow_to_the_last_place() -> None:
     """Sixteen tuples fit a buffer of sixteen."""
     r, s = stream("R", [(ts, 1) for ts in range(40)]), stream("S", [(ts, 1) for ts in range(40)])
-    assert same_as_in_loops([r, s], equal(r, s, "ROWS 16"), "tiny").report.overflow == {}
-    assert same_as_in_loops([r, s], equal(r, s, "RANGE 15"), "tiny").report.overflow == {}
-    assert "R" in same_as_in_loops([r, s], equal(r, s, "ROWS 17"), "tiny").report.overflow
+    assert same_as_in_loops([r, s], equal(r, s, "ROWS 16"), "tiny").report.join.overflow == {}
+    assert same_as_in_loops([r, s], equal(r, s, "RANGE 15"), "tiny").report.join.overflow == {}
+    assert "R" in same_as_in_loops([r, s], equal(r, s, "ROWS 17"), "tiny").report.join.overflow
 
 
 def test_overflow_of_both_copies_of_a_stream() -> None:
     r = stream("R", [(ts, ts % 3) for ts in range(40)])
     driver = same_as_in_loops([r], equal(r, r, "RANGE 20"), "tiny")
-    assert {name: found.needed for name, found in driver.report.overflow.items()} == {
+    assert {name: found.needed for name, found in driver.report.join.overflow.items()} == {
         "R": 21,
         "R#2": 21,
     }
@@ -87,8 +89,8 @@ def test_rows_in_software_and_windows_without_room_together() -> None:
     ]
     r, s = stream("R", rows, "int", "int"), stream("S", rows, "int", "int")
     driver = same_as_in_loops([r, s], either(r, s), "tiny", chance=chance)
-    assert driver.report.overflow
-    assert driver.report.in_software
+    assert driver.report.join.overflow
+    assert driver.report.join.in_software
 
 
 @pytest.mark.parametrize(
@@ -148,16 +150,18 @@ def test_memory_stays_flat_on_a_long_run() -> None:
         driver.push("R", pa.table({"ts": ts, "a": a, "b": [f"number {t}" for t in ts]}))
         driver.push("S", pa.table({"ts": ts, "a": chance.permutation(a)}))
         results += sum(rows.num_rows for _, rows in driver.advance())
-        longest = max(longest, *(len(store) for store in driver.stores.by_name.values()))
-        largest = max(largest, *(store.table.nbytes for store in driver.stores.by_name.values()))
-        assert sum(driver.merger.waiting.values()) <= 1
+        longest = max(longest, *(len(store) for store in join_of(driver).stores.by_name.values()))
+        largest = max(
+            largest, *(store.table.nbytes for store in join_of(driver).stores.by_name.values())
+        )
+        assert sum(join_of(driver).merger.waiting.values()) <= 1
         if start == count // 2:
             middle = pa.total_allocated_bytes()
     assert longest < 12_000
     assert largest < 600_000
     assert pa.total_allocated_bytes() < 2 * middle
     assert results > 10_000
-    assert sum(driver.report.taken.values()) == 2 * count - 1
+    assert sum(driver.report.taken.values()) == 2 * count
     assert driver.report.taken["R"] == count
 
 
@@ -172,7 +176,7 @@ def test_what_a_window_of_rows_sees_is_kept() -> None:
     ts = np.arange(1, 30_001)
     driver.push("R", pa.table({"ts": ts, "a": np.zeros(30_000, np.int32)}))
     assert list(driver.finish()) == []
-    assert len(driver.stores["R"]) < 20_000
+    assert len(join_of(driver).stores["R"]) < 20_000
     driver = driver_of(driver.compilation)
     driver.push("S", s.table)
     values = np.zeros(30_000, np.int32)
@@ -197,7 +201,7 @@ def test_rows_and_results_agree_after_many_trims() -> None:
     assert found.column("x.ts").to_pylist() == list(range(count))
     assert found.column("y.ts").to_pylist() == list(range(2, count + 2))
     assert found.column("x.a").to_pylist() == list(range(count))
-    assert driver.stores["R"].first > 30_000
+    assert join_of(driver).stores["R"].first > 30_000
 
 
 def test_the_hint_of_an_overflow_can_be_followed() -> None:
@@ -219,18 +223,16 @@ NARROW = dataclasses.replace(
 )
 
 
-def narrow_driver(
-    streams: list[Stream], query: Query, device: str, **options: object
-) -> HostDriver:
+def narrow_driver(streams: list[Stream], query: Query, device: str, **options: object) -> GraphRun:
     """On a device whose counters tell ages up to 32767 ticks and ranks up to 127."""
     text = "\n".join(s.create for s in streams) + f"\nREGISTER QUERY q0 AS {query.text}"
     c = compile_text(text, options=Options(config=NARROW))
-    return HostDriver(c, DEVICES[device](NARROW), **options)  # type: ignore[arg-type]
+    return GraphRun(c, DEVICES[device](NARROW), **options)  # type: ignore[arg-type]
 
 
 def same_when_narrow(
     streams: list[Stream], query: Query, device: str, chance: random.Random | None = None
-) -> HostDriver:
+) -> GraphRun:
     driver = narrow_driver(streams, query, device, slice_rows=64)
     found = run(driver, streams, chance)["q0"]
     want = wanted(streams, query, join(streams, query))
@@ -246,7 +248,7 @@ def test_nothing_is_lost_when_the_clock_wraps(device: str, window: str) -> None:
     r = stream("R", [*((ts, ts % 3) for ts in range(6)), (200_000, 1), (200_001, 2)])
     s = stream("S", [(3, 1), (70_000, 0), (70_001, 1), (140_000, 2), (200_005, 2)])
     driver = same_when_narrow([r, s], equal(r, s, window), device)
-    report = driver.report.overflow
+    report = driver.report.join.overflow
     alive = 6 if window == "UNBOUNDED" else 3
     assert report["R"].left_early == alive
     assert (report["R"].needed, report["R"].rank) == (0, 0)
@@ -262,7 +264,7 @@ def test_nothing_is_lost_when_the_counter_wraps(device: str) -> None:
     r = stream("R", [(ts // 8, ts % 50) for ts in range(400)])
     s = stream("S", [(60, 7), (61, 8)])
     driver = same_when_narrow([r, s], equal(r, s, "RANGE 1000"), device)
-    report = driver.report.overflow["R"]
+    report = driver.report.join.overflow["R"]
     assert (report.left_early, report.needed, report.age, report.rank) == (400 - 128, 0, 0, 128)
 
 
@@ -272,16 +274,16 @@ def test_rows_the_device_does_not_take_count_too(device: str) -> None:
     r = stream("R", [(0, 1), (1, 2), *((50 + ts, None) for ts in range(200)), (90_000, 2)])
     s = stream("S", [(40_000, None), (40_001, 2), (40_002, 1), (95_000, 2)])
     driver = same_when_narrow([r, s], equal(r, s, "UNBOUNDED"), device)
-    assert driver.report.in_software == {}
-    assert driver.report.overflow["R"].rank == 128
-    assert driver.report.overflow["S"].age == 49_999
+    assert driver.report.join.in_software == {}
+    assert driver.report.join.overflow["R"].rank == 128
+    assert driver.report.join.overflow["S"].age == 49_999
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_both_copies_of_a_stream_wrap(device: str) -> None:
     r = stream("R", [(ts * 300, ts % 40) for ts in range(300)])
     driver = same_when_narrow([r], equal(r, r, "UNBOUNDED"), device)
-    report = driver.report.overflow
+    report = driver.report.join.overflow
     assert {name: found.left_early for name, found in report.items()} == {"R": 190, "R#2": 190}
     assert {name: found.age for name, found in report.items()} == {"R": 33_000, "R#2": 33_000}
 
@@ -302,7 +304,7 @@ def test_random_streams_on_narrow_counters(seed: int) -> None:
         driver = narrow_driver(streams, query, device, slice_rows=chance.choice((7, 64)))
         found = run(driver, streams, chance)["q0"]
         assert rows_of(found) == wanted(streams, query, join(streams, query))
-        early += sum(o.left_early for o in driver.report.overflow.values())
+        early += sum(o.left_early for o in driver.report.join.overflow.values())
     print(f"{early} left early")
 
 
@@ -343,6 +345,6 @@ def test_the_hint_about_a_counter_can_be_followed() -> None:
     for width, fits in ((16, False), (17, True)):
         config = dataclasses.replace(NARROW, timestamp_width=width)
         c = compile_text(text, options=Options(config=config))
-        driver = HostDriver(c, GoldenDevice(config), overflow="error")
+        driver = GraphRun(c, GoldenDevice(config), overflow="error")
         with contextlib.nullcontext() if fits else pytest.raises(WindowOverflow):
             run(driver, [r, s])

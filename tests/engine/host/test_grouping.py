@@ -17,8 +17,9 @@ import pytest
 
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.host.errors import EvaluationError
+from tests.engine.host.running import join_of
 
 R = "CREATE STREAM R (a int, b double precision, c varchar(9));"
 S = "CREATE STREAM S (a int, d bigint);"
@@ -29,9 +30,7 @@ def answers(
 ) -> dict[str, pa.Table]:
     """All results, the streams pushed in so many parts."""
     compilation = compile_text(text)
-    driver = HostDriver(
-        compilation, GoldenDevice(compilation.options.config), slice_rows=slice_rows
-    )
+    driver = GraphRun(compilation, GoldenDevice(compilation.options.config), slice_rows=slice_rows)
     found: dict[str, list[pa.Table]] = {q.name: [] for q in compilation.program.asked}
     for part in range(pushes):
         for name, rows in streams.items():
@@ -255,11 +254,11 @@ def test_what_left_the_window_no_longer_overflows_nor_spoils() -> None:
 
 def test_members_are_let_go() -> None:
     compilation = compile_text(R + "SELECT a, count(*) AS n FROM R GROUP BY a WINDOW RANGE 50;")
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config), slice_rows=500)
+    driver = GraphRun(compilation, GoldenDevice(compilation.options.config), slice_rows=500)
     chance = random.Random(1)
     for start in range(0, 20_000, 500):
         ts = list(range(start, start + 500))
         a = [chance.randrange(9) for _ in ts]
         driver.push("R", pa.table({"ts": ts, "a": a, "b": [0.0] * 500, "c": ["x"] * 500}))
         list(driver.advance())
-        assert driver.groupings["q0"].live <= 52
+        assert join_of(driver).groupings["q0"].live <= 52

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import INT
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import compile_text
-from engine.host.stages import PatternStage
-from engine.pattern.event import END_OF_STREAM
+from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from engine.pattern.operator import PatternOperator
+from engine.pattern.stream import PatternNode
 from tests.engine.host.test_grouping import R, S, answers, random_r, rows_of
 
 
@@ -181,21 +181,19 @@ def test_queries_over_a_pattern(
 
 
 def test_a_pattern_promises_what_it_can() -> None:
-    """A match of a pattern that ends in an absence has the time of the window's end; the stage
-    after waits for no more than that."""
+    """A match of a pattern that ends in an absence has the time of the window's end; what reads
+    it waits for no more than that."""
     known = compile_text(S).streams[0]
     query = compile_pattern("PATTERN ANY x; !ANY y FROM S WITHIN 5 ms RETURN x.a", known)
-    stage = PatternStage(Stream("P", (Column("a", INT),), "…"), query)
-    assert stage.reached is None
-    assert stage.untimed == {}
-    stage.push("R", pa.table({"ts": [1]}))
-    stage.push("S", pa.table({"ts": [3], "a": pa.array([7], pa.int32()), "d": [1]}))
-    stage.push("S", pa.table({"ts": [-1 << 62], "a": pa.array([7], pa.int32()), "d": [1]}))
-    assert stage.untimed == {"S": 1}
-    stage.boundary(8)
-    assert list(stage.advance()) == []
-    assert stage.reached == 8
-    stage.boundary(9)
-    ((name, rows),) = stage.advance()
-    assert (name, rows_of(rows)) == ("q0", [(7, 8, 8)])
-    assert stage.reached == 9
+    node = PatternNode(replace(query, defines="P"))
+    assert node.watermark == BEGIN_OF_TIME
+    for ts in (3, -1 << 62):
+        node.push("S", pa.table({"ts": [ts], "a": pa.array([7], pa.int32()), "d": [1]}))
+    assert node.operator.stats.bad_events == 1
+    node.advance("S", 7)
+    assert list(node.outputs()) == []
+    assert node.watermark == 7
+    node.advance("S", 8)
+    ((name, rows),) = node.outputs()
+    assert (name, rows.to_pylist()) == ("q0", [{"ts": 8, "a": 7}])
+    assert node.watermark == 8

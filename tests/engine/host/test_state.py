@@ -12,10 +12,9 @@ import pytest
 
 from compiler.errors import CompileError
 from compiler.plan.pipeline import Compilation, compile_text
-from engine.host.driver import HostDriver
-from engine.host.stages import Stage
-from engine.host.state import resume, state_of
-from tests.engine.host.running import DEVICES
+from engine.graph import GraphRun
+from engine.host.stages import SoftwareJoin
+from tests.engine.host.running import DEVICES, join_of
 from tests.system.differential import compile_case
 from tests.system.generate import generate
 
@@ -45,9 +44,9 @@ def test_resumed_drivers_go_on(seed: int) -> None:
     except CompileError:
         pytest.skip("does not fit a device")
 
-    def driver(chance: random.Random | None) -> HostDriver:
+    def driver(chance: random.Random | None) -> GraphRun:
         device = DEVICES["golden" if chance is None else chance.choice(sorted(DEVICES))]
-        return HostDriver(compilation, device(compilation.options.config), slack=case.slack)
+        return GraphRun(compilation, device(compilation.options.config), slack=case.slack)
 
     def run(chance: random.Random | None) -> tuple[dict[str, pa.Table], dict[str, object]]:
         """Everything in pieces; with chance, by several drivers one after the other."""
@@ -62,14 +61,15 @@ def test_resumed_drivers_go_on(seed: int) -> None:
             for name, rows in one.advance():
                 found.setdefault(name, []).append(rows)
             if chance is not None and chance.random() < 0.3:
-                state, one = state_of(one), driver(chance)
-                resume(one, state)
+                state, one = one.state(), driver(chance)
+                one.resume(state)
         for stream in case.streams:
             one.push(stream.name, stream.arrivals.slice(sent[stream.name]))
         for name, rows in one.finish():
             found.setdefault(name, []).append(rows)
         report = asdict(one.report)
-        counted = {name: report[name] for name in ("taken", "late", "results", "in_software")}
+        counted = {name: report[name] for name in ("taken", "late", "results")}
+        counted["in_software"] = report["join"]["in_software"]
         return {name: pa.concat_tables(parts) for name, parts in found.items()}, counted
 
     want, got = run(None), run(random.Random(seed + 1))
@@ -94,8 +94,8 @@ def in_pieces(
     How many there were, too."""
     chance, pieces, drivers = random.Random(seed + 1), random.Random(seed), 1
 
-    def driver() -> HostDriver:
-        return HostDriver(compilation, DEVICES["golden"](compilation.options.config), slice_rows=16)
+    def driver() -> GraphRun:
+        return GraphRun(compilation, DEVICES["golden"](compilation.options.config), slice_rows=16)
 
     one, sent = driver(), dict.fromkeys(data, 0)
     found: dict[str, list[tuple[object, ...]]] = {}
@@ -111,8 +111,8 @@ def in_pieces(
         sent[name] += size
         take(one.advance())
         if resumed and chance.random() < 0.3:
-            state, one, drivers = state_of(one), driver(), drivers + 1
-            resume(one, state)
+            state, one, drivers = one.state(), driver(), drivers + 1
+            one.resume(state)
     take(one.finish())
     return found, drivers
 
@@ -135,23 +135,23 @@ def test_what_is_defined_anew_begins_anew() -> None:
     """Groups of another text, and derived streams of other columns, are not taken over."""
     data = rows(60, np.random.default_rng(1))
 
-    def driver(text: str) -> HostDriver:
+    def driver(text: str) -> GraphRun:
         compilation = compile_text(STREAMS + text)
-        return HostDriver(compilation, DEVICES["golden"](compilation.options.config))
+        return GraphRun(compilation, DEVICES["golden"](compilation.options.config))
 
     one = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
     one.push("R", data["R"])
     one.end("S")
     for _ in one.advance():
         pass
-    members = state_of(one).groups["q"].members
-    assert members.num_rows > 50
+    members = join_of(one).groupings["q"].live
+    assert members > 50
     other = driver("REGISTER QUERY q AS SELECT b, count(*) FROM R GROUP BY b WINDOW UNBOUNDED;")
-    resume(other, state_of(one))
-    assert other.groupings["q"].live == 0
+    other.resume(one.state())
+    assert join_of(other).groupings["q"].live == 0
     same = driver("REGISTER QUERY q AS SELECT a, count(*) FROM R GROUP BY a WINDOW UNBOUNDED;")
-    resume(same, state_of(one))
-    assert same.groupings["q"].live == members.num_rows
+    same.resume(one.state())
+    assert join_of(same).groupings["q"].live == members
 
 
 def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
@@ -164,12 +164,12 @@ def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
     )
     first = "CREATE STREAM E AS SELECT R.a FROM R, S WHERE R.a = S.d WINDOW RANGE 20;"
 
-    def driver(text: str) -> HostDriver:
+    def driver(text: str) -> GraphRun:
         compilation = compile_text(STREAMS + text)
-        return HostDriver(compilation, DEVICES["golden"](compilation.options.config))
+        return GraphRun(compilation, DEVICES["golden"](compilation.options.config))
 
     def kept(stage: object) -> int:
-        assert isinstance(stage, Stage)
+        assert isinstance(stage, SoftwareJoin)
         return stage.stores["E"].table.num_rows
 
     before, after = driver(second + reader), driver(first + reader)
@@ -177,8 +177,8 @@ def test_a_stage_keeps_its_windows_where_it_stands_elsewhere() -> None:
         before.push(name, table)
     for _ in before.advance():
         pass
-    assert len(before.stages) == 2
-    assert len(after.stages) == 1
-    assert kept(before.stages[1]) > 0
-    resume(after, state_of(before))
-    assert kept(after.stages[0]) > 0
+    assert list(before.operators) == ["device join", "software join 1", "software join 2"]
+    assert list(after.operators) == ["device join", "software join 1"]
+    assert kept(before.operators["software join 2"]) > 0
+    after.resume(before.state())
+    assert kept(after.operators["software join 1"]) > 0

@@ -11,7 +11,7 @@ import pytest
 
 from compiler.plan.pipeline import Compilation, compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
+from engine.graph import GraphRun
 from engine.sites.needs import needs
 from engine.sites.prefilter import KeysOverTime, SynopsisFilter, places
 
@@ -51,7 +51,7 @@ def streams(seed: int, tuples: int = 120) -> dict[str, pa.Table]:
 
 
 def output(c: Compilation, given: dict[str, list[pa.Table]]) -> list[tuple[str, list[object]]]:
-    driver = HostDriver(c, GoldenDevice(c.options.config))
+    driver = GraphRun(c, GoldenDevice(c.options.config))
     names = {stream.name for stream in c.streams}
     for name, parts in given.items():
         if name in names:

@@ -10,34 +10,17 @@ import pytest
 
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
-from engine.host.driver import HostDriver
-from engine.host.live import Live, answer_schemas, streams_read
-from seustream.patterns import joined_stream, run_patterns
+from engine.graph import GraphRun, answer_schemas, drive, streams_read
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
 
 
 def by_a_run(rows: dict[str, pa.Table]) -> dict[str, Rows]:
-    """As `seustream run` does it: queries first, then patterns over all there is."""
+    """As `seustream run` does it: streams that are all there."""
     compilation = compiled(EVERYTHING)
-    program = compilation.program
-    driver = HostDriver(compilation, GoldenDevice(compilation.options.config))
-    for name, table in rows.items():
-        driver.push(name, table)
-    found: dict[str, Rows] = {name: Counter() for name in program.names}
-    feeds = {name: stream for stream, name in program.feeds.items()}
-    parts: dict[str, list[pa.Table]] = {name: [] for name in feeds}
-    for name, table in driver.finish():
-        if name in feeds:
-            parts[name].append(table)
-        else:
-            found[name] += multiset(table)
-    known = {stream.name: stream for stream in program.streams}
-    tables = {feeds[n]: joined_stream(known[feeds[n]], tables) for n, tables in parts.items()}
-
-    def write(name: str, table: pa.Table) -> None:
+    run = GraphRun(compilation, GoldenDevice(compilation.options.config))
+    found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
+    for name, table in drive(run, rows, 1_000):
         found[name] += multiset(table)
-
-    run_patterns(program, {**rows, **tables}, write)
     return found
 
 
@@ -48,8 +31,8 @@ def test_in_pieces_as_at_once(seed: int, slack: int) -> None:
     print(f"seed {seed}")
     chance, rows, compilation = random.Random(seed), streams(300, seed), compiled(EVERYTHING)
 
-    def live() -> Live:
-        return Live(compilation, GoldenDevice(compilation.options.config), slack=slack)
+    def live() -> GraphRun:
+        return GraphRun(compilation, GoldenDevice(compilation.options.config), slack=slack)
 
     one, found = live(), {name: Rows() for name in compilation.program.names}
     sent = dict.fromkeys(rows, 0)
@@ -83,7 +66,7 @@ def test_what_waits_for_the_end_comes_at_the_end() -> None:
         "R": pa.table({"ts": [7], "a": [1], "b": [900]}),
         "S": pa.table({"ts": [7], "d": [1], "name": ["n3"]}),
     }
-    live = Live(compiled(EVERYTHING), GoldenDevice(compiled().options.config))
+    live = GraphRun(compiled(EVERYTHING), GoldenDevice(compiled().options.config))
     found = {name: Rows() for name in live.compilation.program.names}
     for name, table in one.items():
         live.push(name, table)
@@ -99,7 +82,7 @@ def test_a_pattern_does_not_wait_for_streams_it_does_not_read() -> None:
         QUERIES + "REGISTER QUERY p AS PATTERN n1 x; n2 y FROM S TYPE BY name WITHIN 9 ms RETURN *;"
     )
     compilation = compiled(text)
-    live = Live(compilation, GoldenDevice(compilation.options.config))
+    live = GraphRun(compilation, GoldenDevice(compilation.options.config))
     assert streams_read(compilation.program) == {"R", "S"}
     live.push("S", pa.table({"ts": [1, 2, 30], "d": [1, 1, 1], "name": ["n1", "n2", "n9"]}))
     assert [(name, rows.num_rows) for name, rows in live.advance()] == [("p", 1)]

@@ -1,0 +1,67 @@
+"""The graph of a query set: what reads what, and in which order.
+
+A derived stream is an edge, from the query of any language that defines it to those that read it.
+
+    before  CREATE STREAM j AS SELECT … FROM R, S …;  PATTERN A; B FROM j …
+    after   level 0: j (reads R, S)   level 1: the pattern (reads j)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.apas.compile import Compiled
+from compiler.pattern import ir
+from compiler.plan import logical
+
+Node = logical.Query | ir.Query | Compiled
+"""A query of any of the three languages."""
+
+
+def reads(node: Node) -> set[str]:
+    """The streams a query reads."""
+    if isinstance(node, ir.Query):
+        return {node.stream.name}
+    if isinstance(node, Compiled):
+        return set(node.network.sources)
+    return {source.stream.name for source in node.sources}
+
+
+def definitions(program: logical.Program) -> dict[str, Node]:
+    """The query that defines each derived stream, by stream."""
+    found: dict[str, Node] = dict(program.apas)
+    found |= {q.defines: q for q in program.queries if q.defines is not None}
+    return found | {p.defines: p for p in program.patterns if p.defines is not None}
+
+
+def nodes(program: logical.Program) -> tuple[Node, ...]:
+    """All queries of a program."""
+    return (*program.queries, *program.patterns, *program.apas.values())
+
+
+def levels(program: logical.Program) -> dict[str, int]:
+    """How many queries follow each other up to each derived stream: 1 where its definition reads
+    base streams alone. A stream is defined after those it is made of."""
+    defined = definitions(program)
+    found: dict[str, int] = {}
+    for stream in program.streams:
+        if stream.name in defined:
+            found[stream.name] = 1 + level(defined[stream.name], found)
+    return found
+
+
+def level(node: Node, streams: Mapping[str, int]) -> int:
+    """The level of a query: 0 if it reads base streams alone."""
+    return max((streams.get(name, 0) for name in reads(node)), default=0)
+
+
+def used(roots: list[Node], derivations: Mapping[str, Node]) -> set[str]:
+    """The derived streams, folded, that some of these queries read, themselves or through others."""
+    found: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        for name in map(str.lower, reads(waiting.pop())):
+            if name in derivations and name not in found:
+                found.add(name)
+                waiting.append(derivations[name])
+    return found

@@ -1,0 +1,376 @@
+"""Runs a query set of all three languages: the only runner.
+
+    run = GraphRun(compile_text(text), device)
+    run.push("R", rows)                        # as they arrive; a column ts, then R's own
+    run.promise("S", 4000)                     # nothing before this time comes on S any more
+    for query, results in run.advance(): ...   # what is certain by now
+    for query, results in run.finish(): ...    # all the rest
+
+A query set is a graph: base streams enter at a gate each, which puts them in order and sets late rows
+apart; every other node is an operator (`engine.stream.operator`), and derived streams are the edges.
+The queries over base streams are one operator, the device join; those over derived streams are a
+software join a level; a pattern and an APAS query are an operator each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from compiler.apas.compile import Compiled
+from compiler.catalogue import Stream
+from compiler.pattern import ir
+from compiler.plan.levels import Node, definitions, level, levels, nodes, reads
+from compiler.plan.logical import Program, Query
+from compiler.plan.pipeline import Compilation
+from engine.host.complete import result_schema
+from engine.host.driver import DEVICE_JOIN, Counts, HostDriver
+from engine.host.errors import HostError, RowsRefused
+from engine.host.evaluate import real_only
+from engine.host.stages import SoftwareJoin
+from engine.host.stores import stream_schema
+from engine.pattern import output
+from engine.pattern.stream import PatternNode
+from engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
+from engine.stream.snapshot import unpack
+from engine.temporal.merge import Merger, OnLate
+from engine.temporal.stream import TemporalNode
+from hdl.device import Device
+
+_ROWS_AT_ONCE = 1 << 18
+"""Rows a gate lets through between two watermarks: many enough for columns, few enough for
+memory."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did, for people: rows taken and late by base stream, results by query; by stream,
+    rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
+    matcher of each pattern."""
+
+    taken: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, dict[str, int]] = field(default_factory=dict)
+    derived: dict[str, int] = field(default_factory=dict)
+    engines: dict[str, str] = field(default_factory=dict)
+    join: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """A base stream: rows that wait, what it has promised, whether it has ended, and its counts."""
+
+    waiting: pa.Table
+    promise: int | None
+    ended: bool
+    taken: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Enough to go on on another device, or another day: gates by stream, the operators'
+    snapshots by name, and counts of results."""
+
+    gates: dict[str, GateState]
+    operators: dict[str, bytes]
+    results: dict[str, int]
+
+    def rows(self) -> Iterator[tuple[str, pa.Table]]:
+        """The rows of base streams that queries can still reach, or that wait, for somebody who
+        saves what can be saved."""
+        for name, gate in self.gates.items():
+            yield name, gate.waiting
+        if (join := self.operators.get(DEVICE_JOIN)) is not None:
+            for name, rows in unpack(join, DEVICE_JOIN).tables.items():
+                what, _, stream = name.partition(" ")
+                if what in ("kept", "waiting"):
+                    yield stream, rows
+
+
+class GraphRun:
+    """Runs the queries of one compilation; `device` is None where no query joins base streams.
+
+    overflow     "software": rows that leave the device early are joined by the host;
+                 "error": the run stops with a `WindowOverflow`
+    slack        milliseconds a stream's timestamps may fall back before a tuple counts as late
+    on_late      takes the late rows of a stream
+    on_progress  is told how many rows have gone through
+    slice_rows   how many tuples go through the device at a time
+    engine       the matcher of patterns
+    """
+
+    def __init__(
+        self,
+        compilation: Compilation,
+        device: Device | None,
+        overflow: str = "software",
+        slack: int = 0,
+        on_late: OnLate | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        slice_rows: int = 8192,
+        engine: str = "auto",
+    ) -> None:
+        self.compilation, self.device, self.slack = compilation, device, slack
+        program = compilation.program
+        self.streams = list(program.base)
+        self.on_progress = on_progress
+        self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
+        self.gates = {s.name: Merger([s.name], slack, on_late) for s in self.streams}
+        self.ended: set[str] = set()
+        self.operators = _operators(compilation, device, overflow, slice_rows, engine)
+        self.readers: dict[str, list[Operator]] = {name: [] for name in self._schemas}
+        for operator in self.operators.values():
+            for name in operator.inputs:
+                self.readers[name].append(operator)
+        at = levels(program)
+        self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
+        self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
+        for name, node in definitions(program).items():
+            self._defined[f"{node.name}#" if isinstance(node, Compiled) else node.name] = name
+            self._defines[_operator_of(node, at)].append(name)
+        self._taken: Counter[str] = Counter()
+        self._late: Counter[str] = Counter()
+        self._results = dict.fromkeys(program.names, 0)
+        self._derived = dict.fromkeys(program.apas, 0)
+
+    # --- streams in, results out ----------------------------------------------
+
+    def push(self, stream: str, rows: pa.Table) -> None:
+        """Takes rows in the order they arrive on one stream; raises `RowsRefused` for rows that
+        are not of that stream, and takes none of them."""
+        by_name = {s.name: s for s in self.streams}
+        if stream not in by_name:
+            raise RowsRefused(f"there is no stream {stream}", f"streams: {', '.join(by_name)}")
+        if stream in self.ended:
+            raise RowsRefused(f"stream {stream} has ended")
+        rows = accepted(by_name[stream], rows)
+        gate = self.gates[stream]
+        before = gate.late.get(stream, 0)
+        gate.push(stream, rows)
+        self._taken[stream] += rows.num_rows - (gate.late.get(stream, 0) - before)
+
+    def promise(self, stream: str, timestamp: int) -> None:
+        """Nothing before this timestamp comes on the stream any more."""
+        self.gates[stream].boundary(stream, timestamp)
+
+    def end(self, stream: str) -> None:
+        """Nothing more comes on the stream."""
+        self.ended.add(stream)
+        self.gates[stream].stop(stream)
+
+    def advance(self) -> Iterator[Answer]:
+        """The answers that are certain by now. To be iterated to its end."""
+        for name, gate in self.gates.items():
+            for part in gate.release(_ROWS_AT_ONCE):
+                for operator in self.readers[name]:
+                    operator.push(name, part.rows[0])
+                if self.on_progress is not None:
+                    self.on_progress(len(part))
+            self._advance(name, gate.watermark)
+        for own, operator in self.operators.items():
+            for query, rows in operator.outputs():
+                yield from self._pass_on(query, rows)
+            for stream in self._defines[own]:
+                self._advance(stream, operator.watermark)
+
+    def finish(self) -> Iterator[Answer]:
+        """Nothing more comes: the rest of the answers."""
+        for stream in self.streams:
+            self.end(stream.name)
+        yield from self.advance()
+
+    def _advance(self, stream: str, watermark: int) -> None:
+        if watermark > BEGIN_OF_TIME:
+            for operator in self.readers[stream]:
+                operator.advance(stream, watermark)
+
+    def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
+        """A definition's rows to those that read them, a query's results to whoever asked."""
+        stream = self._defined.get(query)
+        if stream is None:
+            self._results[query] += rows.num_rows
+            yield query, rows
+            return
+        if stream in self._derived:
+            self._derived[stream] += rows.num_rows
+        rows = pa.Table.from_arrays(rows.columns, names=self._schemas[stream].names)
+        rows = rows.cast(self._schemas[stream])
+        for operator in self.readers[stream]:
+            operator.push(stream, rows)
+
+    # --- what is known of it ----------------------------------------------------
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """Rows of base streams that wait, for their own stream's order or for other streams."""
+        found = Counter({name: sum(gate.waiting.values()) for name, gate in self.gates.items()})
+        for operator in self.operators.values():
+            if isinstance(operator, HostDriver):
+                found.update(operator.merger.waiting)
+        return dict(found)
+
+    @property
+    def promises(self) -> dict[str, int]:
+        """By base stream, the timestamp before which nothing comes any more, where it is known."""
+        known = {name: gate.by_name[name].promise for name, gate in self.gates.items()}
+        return {name: promise for name, promise in known.items() if promise is not None}
+
+    @property
+    def report(self) -> Report:
+        report = Report(
+            {name: count for name, count in self._taken.items() if count},
+            {name: late for name in self.gates if (late := self._late_of(name))},
+            dict(self._results),
+            derived=dict(self._derived),
+        )
+        for operator in self.operators.values():
+            if isinstance(operator, HostDriver):
+                report.join = operator.counts
+            elif isinstance(operator, PatternNode):
+                report.engines[operator.query.name] = operator.operator.engine
+                if bad := operator.operator.stats.bad_events:
+                    report.untimed[operator.inputs[0]] = bad
+            elif isinstance(operator, TemporalNode):
+                for stream, reasons in operator.run.reasons.items():
+                    report.refused[stream] = dict(reasons)
+        return report
+
+    def _late_of(self, stream: str) -> int:
+        return self._late[stream] + self.gates[stream].late.get(stream, 0)
+
+    # --- state ------------------------------------------------------------------
+
+    def state(self) -> RunState:
+        """Between two calls of `advance` that were iterated to their end."""
+        gates = {}
+        for name, gate in self.gates.items():
+            queue = gate.by_name[name]
+            waiting = gate.waiting_rows(name, self._schemas[name])
+            gates[name] = GateState(
+                waiting, queue.promise, queue.stopped, self._taken[name], self._late_of(name)
+            )
+        snapshots = {name: operator.snapshot() for name, operator in self.operators.items()}
+        return RunState(gates, snapshots, dict(self._results))
+
+    def resume(self, state: RunState) -> None:
+        """Goes on where a run was, of one that has taken nothing yet: the same results in the same
+        order. The queries may be others over the same streams: windows stay, a query whose text is
+        the same keeps its groups, a derived stream of the same columns its windows."""
+        for name, operator in self.operators.items():
+            snapshot = _before(name, operator, state.operators)
+            if snapshot is not None:
+                operator.restore(snapshot)
+        for name, gate in state.gates.items():
+            if name not in self.gates:
+                continue
+            self._taken[name], self._late[name] = gate.taken, gate.late
+            self.gates[name].push(name, gate.waiting)
+            if gate.promise is not None:
+                self.promise(name, gate.promise)
+            if gate.ended:
+                self.end(name)
+        for query in self._results:
+            self._results[query] = state.results.get(query, 0)
+
+
+def _operator_of(node: Node, at: Mapping[str, int]) -> str:
+    """The name of the operator that answers a query."""
+    if isinstance(node, Query):
+        number = level(node, at)
+        return f"software join {number}" if number else DEVICE_JOIN
+    return f"{'pattern' if isinstance(node, ir.Query) else 'APAS'} {node.name}"
+
+
+def _operators(
+    c: Compilation, device: Device | None, overflow: str, slice_rows: int, engine: str
+) -> dict[str, Operator]:
+    """All operators by name, each after those whose results it reads."""
+    program, at = c.program, levels(c.program)
+    known: dict[str, Stream] = {stream.name: stream for stream in program.streams}
+    found: list[tuple[int, str, Operator]] = []
+    by_level: dict[int, list[Query]] = {}
+    for query in program.queries:
+        by_level.setdefault(level(query, at), []).append(query)
+    for number, queries in by_level.items():
+        if number:
+            join: Operator = SoftwareJoin(program.streams, queries, slice_rows)
+        else:
+            if device is None:
+                raise HostError(f"query {queries[0].name} wants a device")
+            join = HostDriver(c, device, overflow, slice_rows)
+        found.append((number, _operator_of(queries[0], at), join))
+    for pattern in program.patterns:
+        node = PatternNode(pattern, engine)
+        found.append((level(pattern, at), _operator_of(pattern, at), node))
+    for compiled in program.apas.values():
+        temporal = TemporalNode(compiled, known)
+        found.append((level(compiled, at), _operator_of(compiled, at), temporal))
+    return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
+
+
+def _before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
+    """What an operator was. New queries may put levels before a software join, or take them away."""
+    if not isinstance(operator, SoftwareJoin):
+        return snapshots.get(name)
+    joins = [one for key, one in snapshots.items() if key.startswith("software join")]
+    return max(joins, key=operator.alike, default=None)
+
+
+def drive(
+    run: GraphRun, tables: Mapping[str, pa.Table], at_once: int = _ROWS_AT_ONCE
+) -> Iterator[Answer]:
+    """All answers of a run over streams that are all there. The stream that lags behind the others
+    goes on next, so that what waits is bounded."""
+    places = dict.fromkeys(tables, 0)
+    while places:
+        known = run.promises
+        name = min(places, key=lambda stream: known.get(stream, BEGIN_OF_TIME))
+        place = places[name]
+        run.push(name, tables[name].slice(place, at_once))
+        places[name] = place + at_once
+        if places[name] >= tables[name].num_rows:
+            del places[name]
+            run.end(name)
+        yield from run.advance()
+    yield from run.finish()
+
+
+def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
+    """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
+    schema = stream_schema(stream)
+    columns = []
+    for want in schema:
+        where = f"stream {stream.name}, column {want.name}"
+        if rows.schema.get_field_index(want.name) < 0:
+            raise RowsRefused(f"{where}: want one, the rows have {', '.join(rows.column_names)}")
+        found = rows.column(want.name)
+        if want.name == "ts" and not pa.types.is_integer(found.type) and rows.num_rows:
+            raise RowsRefused(f"{where}: {found.type}, want integers, in milliseconds")
+        try:
+            column = found.cast(want.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise RowsRefused(f"{where}: {error}", f"it takes {want.type}") from None
+        if pa.types.is_floating(want.type):
+            column = real_only(column)
+        if column.null_count and not want.nullable:
+            raise RowsRefused(f"{where}: NULL, where none may be")
+        columns.append(column)
+    return pa.table(columns, schema=schema)
+
+
+def answer_schemas(program: Program) -> dict[str, pa.Schema]:
+    """The columns of everything whose results are asked for, by name."""
+    found = {query.name: result_schema(query) for query in program.asked}
+    return found | {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
+
+
+def streams_read(program: Program) -> set[str]:
+    """The base streams that queries read: each must come from somewhere."""
+    base = {stream.name for stream in program.base}
+    return {name for node in nodes(program) for name in reads(node)} & base

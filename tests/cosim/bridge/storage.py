@@ -1,0 +1,289 @@
+"""A journal under every fault of its disk: correct results, or a refusal that says where.
+
+A session is fed epoch by epoch on a simulated disk, whose state is kept after each. Then
+
+    calls    from the state before each epoch, each call that changes the disk goes wrong in turn, in
+             each way there is; the client does what clients do, and the power goes
+    flips    each byte of each file of the last state has a bit flipped
+    cuts     each file is cut at every 64th byte, or is gone
+
+`python -m tests.cosim.bridge.storage` is the campaign; a few seeded cases run with the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+
+from cosim.bridge import protocol as p
+from cosim.bridge import runner
+from cosim.bridge.client import message_of
+from cosim.bridge.errors import BridgeError
+from cosim.bridge.journal import Journal
+from cosim.bridge.journal_errors import JournalDamaged
+from cosim.bridge.limits import USUAL
+from cosim.bridge.loading import compile_load
+from cosim.bridge.service import Bridge
+from cosim.golden import GoldenDevice
+from tests.cosim.bridge.serving import QUERIES, TINY, compiled, cut, stage_epoch, streams
+from tests.cosim.bridge.simdisk import FAULTS, SimDisk
+
+FOLDER = Path("/j")
+ROWS = 5
+"""Rows of an epoch in each stream."""
+TEXT = QUERIES + "REGISTER QUERY counts AS SELECT R.a, count(*) FROM R GROUP BY R.a WINDOW ROWS 9;"
+NAMES = ("pairs", "large", "counts")
+LIMITS = replace(USUAL, journal_bytes=24_000, replay_seconds=float("inf"))
+LATER = 2
+"""Epochs that follow the one in which something goes wrong."""
+
+
+@functools.lru_cache
+def _compiled(load: p.Load) -> object:
+    return compile_load(load)
+
+
+@contextlib.contextmanager
+def compiled_once() -> Iterator[None]:
+    """The same queries again and again are compiled once."""
+    with mock.patch.object(runner, "compile_load", _compiled):
+        yield
+
+
+@dataclass
+class Run:
+    """A run without faults: the disk before each epoch, how far results reached, the results."""
+
+    epochs: list[dict[str, pa.Table]]
+    disks: list[SimDisk] = field(default_factory=list)
+    ends: list[dict[str, int]] = field(default_factory=list)
+    results: dict[str, pa.Table] = field(default_factory=dict)
+
+
+def run(epochs: int, seed: int) -> Run:
+    made = Run(cut(streams(ROWS * epochs, seed), epochs))
+    disk = SimDisk()
+    with contextlib.closing(opened(disk)) as bridge:
+        bridge.act("load", p.write(message_of(compiled(TEXT))))
+        for number, rows in enumerate(made.epochs):
+            made.disks.append(at_rest(disk))
+            stage_epoch(bridge, number, rows)
+            bridge.session.flush()
+            made.ends.append({name: bridge.session.log(name).end for name in NAMES})
+        stage_epoch(bridge, epochs, made.epochs[0], commit=False)
+        made.disks.append(at_rest(disk))
+        for name in NAMES:
+            made.results[name] = bridge.read(p.Read(name, 0, made.ends[-1][name]))
+    return made
+
+
+def at_rest(disk: SimDisk) -> SimDisk:
+    """A copy whose bridge was killed."""
+    found = disk.__deepcopy__({})
+    found.restart()
+    found.changes = 0
+    return found
+
+
+def opened(disk: SimDisk) -> Bridge:
+    return Bridge(GoldenDevice(TINY), FOLDER, "golden", LIMITS, disk=disk)
+
+
+# --- calls ------------------------------------------------------------------------
+
+
+def calls_of(made: Run, epoch: int) -> int:
+    """How many calls of an epoch change the disk."""
+    disk = at_rest(made.disks[epoch])
+    with contextlib.closing(opened(disk)) as bridge:
+        stage_epoch(bridge, epoch, made.epochs[epoch])
+        bridge.session.flush()
+        return disk.changes
+
+
+def call_case(made: Run, epoch: int, call: int, fault: str, seed: int) -> str:
+    """One call goes wrong; `right` or `refused`, or an error."""
+    chance = random.Random(seed)
+    disk = at_rest(made.disks[epoch])
+    disk.faults[call] = fault
+    last = min(epoch + 1 + LATER, len(made.epochs))
+    told = f"epoch {epoch}, call {call}, {fault}, seed {seed}"
+    try:
+        for number in range(epoch, last):
+            feed(disk, made, number, chance, cut_power=chance.random() < 0.4)
+        with contextlib.closing(restarted(disk, chance)) as bridge:
+            check(bridge, made, last, told)
+    except (JournalDamaged, BridgeError) as error:
+        # Only a disk that says it wrote what it did not may end a journal.
+        if fault == "lost" and re.search(r"/j/[\w/.-]+: byte [\d,]+: ", str(error)):
+            return "refused"
+        raise AssertionError(f"{told}: {error}") from error
+    assert not disk.faults, f"{told}: the call never came"
+    return "right"
+
+
+def feed(disk: SimDisk, made: Run, epoch: int, chance: random.Random, cut_power: bool) -> None:
+    """What a client does until an epoch is acknowledged; the power may go afterwards."""
+    bridge = restarted(disk, chance) if not disk.power else opened(disk)
+    try:
+        for attempt in range(10):
+            try:
+                commit = stage_epoch(bridge, epoch, made.epochs[epoch], f"-{attempt}", False)
+                bridge.act("commit", p.write(commit))
+                if chance.random() < 0.3:
+                    assert bridge.act("commit", p.write(commit))["already"]
+                bridge.session.flush()
+                break
+            except BridgeError as error:
+                if not disk.power:
+                    bridge.close()
+                    bridge = restarted(disk, chance)
+                elif error.kind not in ("storage", "unknown"):
+                    raise
+        else:
+            raise AssertionError("storage works, and nothing is taken")
+    finally:
+        bridge.close()
+        if cut_power:
+            disk.lose_power(chance)
+        disk.restart() if disk.power else None
+
+
+def restarted(disk: SimDisk, chance: random.Random) -> Bridge:
+    """After a loss of power."""
+    disk.lose_power(chance)
+    for _ in range(3):
+        disk.restart()
+        try:
+            return opened(disk)
+        except (OSError, BridgeError, JournalDamaged) as error:
+            # What goes wrong may go wrong now.
+            if not disk.power:
+                disk.lose_power(chance)
+            elif isinstance(error, JournalDamaged):
+                raise
+    raise AssertionError("a disk that works, and no bridge on it")
+
+
+def check(bridge: Bridge, made: Run, epochs: int, told: str) -> None:
+    """All results so far, each once, at its offset."""
+    bridge.session.flush()
+    for name in NAMES:
+        end = bridge.session.log(name).end
+        assert end == made.ends[epochs - 1][name], f"{told}: {name} has {end} results"
+        found = bridge.read(p.Read(name, 0, end))
+        assert found.equals(made.results[name].slice(0, end)), f"{told}: other results of {name}"
+
+
+# --- damage -----------------------------------------------------------------------
+
+
+def contents(journal: Journal) -> tuple[object, ...]:
+    """All that a session goes on from."""
+    snapshot = journal.snapshot
+    return journal.load, journal.records(), snapshot.seal if snapshot else None
+
+
+def damage_case(made: Run, path: Path, data: bytes, first: int, whole: bool) -> str:
+    """A file has become other bytes, the same up to some place; `right`, `healed` or `refused`.
+    `whole`: a session goes on, too, and gives all results."""
+    disk = at_rest(made.disks[-1])
+    if data or not whole:
+        disk.files[path].data[:] = data
+    else:
+        del disk.files[path]
+    told = f"{path}, {len(data)} bytes, other from {first}"
+    try:
+        journal = Journal(FOLDER, disk)
+    except JournalDamaged as error:
+        if error.path == path and error.offset <= first:
+            return "refused"
+        raise AssertionError(f"{told}: {error}") from error
+    with contextlib.closing(journal):
+        assert contents(journal) == _sound(made), told
+    if whole:
+        disk.restart()
+        with contextlib.closing(opened(disk)) as bridge:
+            check(bridge, made, len(made.epochs), told)
+    return "healed" if journal.notes else "right"
+
+
+def _sound(made: Run) -> tuple[object, ...]:
+    if not hasattr(made, "sound"):
+        with contextlib.closing(Journal(FOLDER, at_rest(made.disks[-1]))) as journal:
+            made.sound = contents(journal)  # type: ignore[attr-defined]
+    return made.sound  # type: ignore[attr-defined,no-any-return]
+
+
+def files_of(made: Run) -> dict[Path, bytes]:
+    found = made.disks[-1].files.items()
+    return {path: bytes(inode.data) for path, inode in found if path.name != "lock"}
+
+
+def flipped(data: bytes, at: int, bit: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
+
+
+# --- the campaign -----------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--parts", nargs="*", default=["calls", "flips", "cuts"])
+    parser.add_argument("--share", type=float, default=1.0, help="of the cases, at random")
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    with compiled_once():
+        made = run(options.epochs, options.seed)
+        if "flips" in options.parts:
+            found: Counter[str] = Counter()
+            start = time.monotonic()
+            for path, data in files_of(made).items():
+                for at in range(len(data)):
+                    if chance.random() < options.share:
+                        changed = flipped(data, at, chance.randrange(8))
+                        whole = chance.random() < 0.002
+                        kind = f"{path.name.split('-')[0][-8:]} "
+                        found[kind + damage_case(made, path, changed, at, whole)] += 1
+            _say("flips", found, start)
+        if "cuts" in options.parts:
+            found, start = Counter(), time.monotonic()
+            for path, data in files_of(made).items():
+                for at in range(0, len(data), 64):
+                    found[damage_case(made, path, data[:at], at, chance.random() < 0.1)] += 1
+                found[damage_case(made, path, b"", 0, True)] += 1
+            _say("cuts", found, start)
+        if "calls" in options.parts:
+            found, start = Counter(), time.monotonic()
+            for epoch in range(options.epochs):
+                for call in range(calls_of(made, epoch)):
+                    for fault in FAULTS:
+                        if chance.random() < options.share:
+                            case = call_case(made, epoch, call, fault, chance.randrange(1 << 30))
+                            found[f"{fault} {case}"] += 1
+            _say("calls", found, start)
+
+
+def _say(what: str, found: Counter[str], start: float) -> None:
+    took = time.monotonic() - start
+    print(
+        f"{what}: {found.total():,} cases in {took:.0f} s: {dict(sorted(found.items()))}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
