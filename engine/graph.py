@@ -31,10 +31,10 @@ from engine.host.driver import DEVICE_JOIN, Counts, HostDriver
 from engine.host.errors import HostError, RowsRefused
 from engine.host.evaluate import real_only
 from engine.host.stages import SoftwareJoin
-from engine.host.stores import stream_schema
 from engine.pattern import output
 from engine.pattern.stream import PatternNode
 from engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
+from engine.stream.schema import stream_schema
 from engine.stream.snapshot import unpack
 from engine.temporal.merge import Merger, OnLate
 from engine.temporal.stream import TemporalNode

@@ -18,7 +18,7 @@ from cosim.bridge.errors import BridgeError
 from cosim.bridge.security import AddressRefused
 from cosim.link.errors import LinkError
 from cosim.verilated.build import BuildFailed
-from engine.host.errors import HostError
+from engine.stream.errors import EngineError
 from hdl.boards.flow.tools import BitstreamFailed
 from hdl.device import LoadRefused
 from seustream import __version__
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _hint(error.hint)
         return 2
     except (
-        HostError,
+        EngineError,
         LoadRefused,
         BuildFailed,
         BridgeError,

@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 
 from compiler.catalogue import Stream
 from compiler.errors import nearest
-from engine.host.stores import stream_schema
-from engine.stream.schema import arrow_type
+from engine.stream.schema import arrow_type, stream_schema
 from seustream.errors import InputError
 from seustream.tables import (
     FAULTS_LISTED,

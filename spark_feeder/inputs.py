@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from compiler.catalogue import Stream
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from spark_feeder.errors import FeedError
 from spark_feeder.types import spark_schema
 

@@ -33,7 +33,7 @@ from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from cosim.bridge.protocol import LATE, PLAIN, Run
 from engine.graph import answer_schemas, streams_read
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from spark_feeder.errors import FeedError, cause
 from spark_feeder.inputs import rows_of
 from spark_feeder.prefilter import Prefilter, needed

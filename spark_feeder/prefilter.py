@@ -29,9 +29,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from compiler.plan.pipeline import Compilation
-from engine.host.stores import stream_schema
 from engine.sites.needs import Needs, needs
 from engine.sites.prefilter import Saved, SynopsisFilter, places
+from engine.stream.schema import stream_schema
 from spark_feeder.errors import FeedError
 from spark_feeder.sites_feed import of_stream, together
 from spark_feeder.types import for_bridge, spark_schema

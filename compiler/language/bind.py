@@ -119,10 +119,7 @@ class Binder:
 
     def fail(self, kind: str, message: str, span: Span, hint: str | None) -> x.Expression:
         """Reports a problem under the language's code for its kind."""
-        code = self.scope.codes.get(kind, kind)
-        if code != kind and code[1:].isdigit():
-            message = f"{code} {message}"
-        self.problems.add(code, message, span, hint)
+        report(self.problems, self.scope.codes, kind, message, span, hint)
         return FAILED
 
     def _value(self, e: s.Expression) -> x.Expression:
@@ -541,13 +538,28 @@ _ANY_NUMBER = 1_000
 _CAST_TARGETS = tuple(dict.fromkeys(t.NAMES.values()))
 
 
+def report(
+    problems: Problems,
+    codes: Mapping[str, str],
+    kind: str,
+    message: str,
+    span: Span,
+    hint: str | None,
+) -> None:
+    """Adds a problem under a language's code for its kind; a numbered code begins the message."""
+    code = codes.get(kind, kind)
+    if code != kind and code[1:].isdigit():
+        message = f"{code} {message}"
+    problems.add(code, message, span, hint)
+
+
 def bind_type(
     written: s.TypeName, problems: Problems, codes: Mapping[str, str] | None = None
 ) -> Type:
     """The type of this name; an unknown one is reported."""
 
     def fail(kind: str, message: str, hint: str) -> Type:
-        problems.add((codes or {}).get(kind, kind), message, written.span, hint)
+        report(problems, codes or {}, kind, message, written.span, hint)
         return t.ERROR
 
     found = t.NAMES.get(written.text)

@@ -7,18 +7,21 @@ after   `ir.Query`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from compiler.catalogue import Stream
 from compiler.errors import Problems, Source, Span, suggest
+from compiler.language import expressions as x
+from compiler.language import syntax as s
+from compiler.language.bind import Binder, ParameterValue
+from compiler.language.evaluate import compile_row
+from compiler.language.syntax import Name
+from compiler.language.types import MILLISECONDS
 from compiler.pattern import ir, tree
-from compiler.pattern.bind import Binder, ParameterValue, Scope
-from compiler.pattern.classify import classify, references
-from compiler.pattern.evaluate import holds
+from compiler.pattern.classify import classify
 from compiler.pattern.ir import Mode, Skip, Strategy
-from compiler.pattern.units import MILLISECONDS
-from compiler.xsql.tree import Name
+from compiler.pattern.scope import ElementScope
 
 DEFAULT_TYPE_COLUMN = "type"
 _SKIPS = {"no_skip": Skip.NONE, "skip_to_next": Skip.NEXT, "skip_past_last": Skip.PAST_LAST}
@@ -94,7 +97,7 @@ def analyse(statement: tree.Pattern, name: str, context: Context) -> ir.Query:
     if all(element.negated for element in elements):
         hint = "an absence needs a neighbour: PATTERN A; !B; C"
         context.report("P007", "no element of the sequence has events", statement.span, hint)
-    scope = Scope(
+    scope = ElementScope(
         elements,
         _aliases(statement.elements, context),
         _types(statement.elements),
@@ -190,7 +193,7 @@ def _types(elements: Sequence[tree.Element]) -> dict[str, list[int]]:
 
 
 def conditions(
-    where: tree.Expression | None, scope: Scope, context: Context
+    where: s.Expression | None, scope: ElementScope, context: Context
 ) -> tuple[tuple[ir.Conjunct, ...], str]:
     """WHERE split at its ANDs; and a condition without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
@@ -201,9 +204,9 @@ def conditions(
         expression = binder.condition(part)
         if len(context.problems.found) > before:
             continue
-        refs = references(expression)
+        refs = ir.references(expression)
         if not refs:
-            if not holds(expression):
+            if not _holds(expression):
                 empty = empty or context.text(part.span)
             continue
         cls = classify(expression, scope.elements, part.span, context.problems)
@@ -213,10 +216,19 @@ def conditions(
     return tuple(found), empty
 
 
-def _split(e: tree.Expression | None) -> list[tree.Expression]:
+def _holds(e: x.Expression) -> bool:
+    """Whether a condition without variables is TRUE."""
+
+    def leaf(e: x.Leaf) -> Callable[[None], x.Value]:
+        raise AssertionError(e)
+
+    return compile_row(e, leaf)(None) is True
+
+
+def _split(e: s.Expression | None) -> list[s.Expression]:
     if e is None:
         return []
-    if isinstance(e, tree.Connective) and e.operator == "AND":
+    if isinstance(e, s.Connective) and e.operator == "AND":
         return [part for operand in e.operands for part in _split(operand)]
     return [e]
 
@@ -251,25 +263,24 @@ def _no_maximum(positive: Sequence[ir.Element]) -> str | None:
 
 
 def outputs(
-    items: Sequence[tree.Item] | None, scope: Scope, context: Context
+    items: Sequence[tree.Item] | None, scope: ElementScope, context: Context
 ) -> tuple[ir.Output, ...]:
     """The columns of RETURN; `*` is every positive element."""
-    found: list[tuple[str, ir.Expression | ir.Whole, Span]] = []
+    found: list[tuple[str, x.Expression | ir.Whole, Span]] = []
     if items is None:
         for index, element in enumerate(scope.elements):
             if not element.negated:
                 pick = ir.Pick.EACH if element.kleene else ir.Pick.ONE
                 found.append((element.variable, ir.Whole(index, pick), Span(0, 0)))
-    binder = Binder(scope, context.problems, returns=True)
+    scope = replace(scope, returns=True, within="RETURN")
+    binder = Binder(scope, context.problems)
     for number, item in enumerate(items or (), start=1):
-        expression = binder.output(item.expression)
+        expression = scope.output(item.expression, binder)
         if item.alias is not None:
             name = item.alias.text
         elif isinstance(expression, ir.Whole):
             name = scope.elements[expression.element].variable
-        elif isinstance(item.expression, (tree.Reference, tree.Call)) and isinstance(
-            expression, ir.Value
-        ):
+        elif isinstance(expression, ir.Value):
             name = _attribute_name(item.expression, scope, expression)
         else:
             name = f"c{number}"
@@ -282,20 +293,25 @@ def outputs(
     )
 
 
-def _attribute_name(written: tree.Reference | tree.Call, scope: Scope, value: ir.Value) -> str:
+def _attribute_name(written: s.Expression, scope: ElementScope, value: ir.Value) -> str:
+    """As the stream spells it; the time as it was written."""
     column = scope.stream.column(value.attribute)
-    if value.attribute == ir.TIME or column is None:
-        return written.attribute.text if written.attribute else value.attribute
-    return column.name
+    if value.attribute != ir.TIME and column is not None:
+        return column.name
+    if isinstance(written, s.Call) and written.attribute is not None:
+        return written.attribute.text
+    return written.parts[-1].text if isinstance(written, s.Reference) else value.attribute
 
 
-def _each(e: ir.Expression | ir.Whole, scope: Scope, span: Span, context: Context) -> int | None:
+def _each(
+    e: x.Expression | ir.Whole, scope: ElementScope, span: Span, context: Context
+) -> int | None:
     """The group whose members a column lists."""
     if isinstance(e, ir.Whole):
         return e.element if e.pick is ir.Pick.EACH else None
     groups = {
         part.element
-        for part in ir.walk(e)
+        for part in ir.parts(e)
         if isinstance(part, ir.Value) and part.pick is ir.Pick.EACH
     }
     if len(groups) > 1:

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.errors import Problems, Span
+from compiler.language import expressions as x
 from compiler.pattern import ir
 from compiler.pattern.ir import Class, Pick
 
 
-def references(e: ir.Expression) -> tuple[int, ...]:
-    """The elements an expression mentions, in order."""
-    parts = ir.walk(e)
-    return tuple(sorted({p.element for p in parts if isinstance(p, (ir.Value, ir.Aggregate))}))
-
-
 def classify(
-    e: ir.Expression, elements: Sequence[ir.Element], span: Span, problems: Problems
+    e: x.Expression, elements: Sequence[ir.Element], span: Span, problems: Problems
 ) -> Class | None:
     """The class of a conjunct; None, reported, if it has none."""
-    refs = references(e)
+    refs = ir.references(e)
     negated = [i for i in refs if elements[i].negated]
     kleene = [i for i in refs if elements[i].kleene]
-    parts = [p for p in ir.walk(e) if isinstance(p, (ir.Value, ir.Aggregate))]
+    parts = list(ir.parts(e))
     stepping = any(_steps(part) for part in parts)
     if len(negated) > 1:
         names = " and ".join(f"!{elements[i].variable}" for i in negated)
@@ -52,14 +47,14 @@ def classify(
     return Class.GROUP
 
 
-def _steps(part: ir.Value | ir.Aggregate) -> bool:
-    if isinstance(part, ir.Aggregate):
+def _steps(part: ir.Value | ir.GroupAggregate) -> bool:
+    if isinstance(part, ir.GroupAggregate):
         return part.before
     return part.pick is Pick.PREVIOUS
 
 
-def _closes(part: ir.Value | ir.Aggregate) -> bool:
+def _closes(part: ir.Value | ir.GroupAggregate) -> bool:
     """Whether it is known only when its group is complete."""
-    if isinstance(part, ir.Aggregate):
+    if isinstance(part, ir.GroupAggregate):
         return not part.before
     return part.pick is Pick.LAST

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import Problems
-from compiler.language.types import BIGINT
+from compiler.language import expressions as x
+from compiler.language.types import BIGINT, Kind
 from compiler.pattern import ir
 
 
-def fields(query: ir.Query) -> Iterator[tuple[str, ir.Expression, int | None]]:
+def fields(query: ir.Query) -> Iterator[tuple[str, x.Expression, int | None]]:
     """Every column: its name, its value, and the group it lists, if any."""
     taken: set[str] = set()
     for output in query.outputs:
@@ -22,12 +23,13 @@ def fields(query: ir.Query) -> Iterator[tuple[str, ir.Expression, int | None]]:
             yield _free(output.name, taken), output.expression, output.each
             continue
         element, pick = output.expression.element, output.expression.pick
+        name = query.elements[element].variable
         own = {column.name.lower() for column in query.stream.columns}
         if ir.TIME not in own:
-            value = ir.Value(element, pick, ir.TIME, BIGINT)
+            value = ir.Value(element, pick, ir.TIME, BIGINT, name)
             yield _free(f"{output.name}.{ir.TIME}", taken), value, output.each
         for column in query.stream.columns:
-            value = ir.Value(element, pick, column.name.lower(), column.type)
+            value = ir.Value(element, pick, column.name.lower(), column.type, name)
             yield _free(f"{output.name}.{column.name}", taken), value, output.each
 
 
@@ -45,7 +47,7 @@ def stream_of(name: str, query: ir.Query, problems: Problems) -> Stream:
     be written: `a_price` for `a.price`."""
     columns = []
     for label, e, each in fields(query):
-        if each is not None:
+        if each is not None or e.type.kind is Kind.LIST:
             problems.add(
                 "P015",
                 f"P015 stream {name} would have a list in column {label}",

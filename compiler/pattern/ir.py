@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler.catalogue import Stream
 from compiler.errors import Span
+from compiler.language import expressions as x
 from compiler.language.types import Type
 
 # --- expressions --------------------------------------------------------------
@@ -33,19 +34,37 @@ TIME = "ts"
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    value: int | float | str | bool | None
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An attribute, by its folded name; `ts` is the time."""
+class Value(x.Leaf):
+    """An attribute of an element's event, by its folded name; `ts` is the time. `variable` is the
+    element's name, for showing."""
 
     element: int
     pick: Pick
     attribute: str
     type: Type
+    variable: str = field(default="", compare=False)
+
+    def show(self) -> str:
+        index = {Pick.FIRST: "[1]", Pick.PREVIOUS: "[i-1]", Pick.EACH: "[i]", Pick.LAST: "[last]"}
+        return f"{self.variable}{index.get(self.pick, '')}.{self.attribute}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAggregate(x.Leaf):
+    """An aggregate of the registry over the events of a group, or with `before` over those before
+    the one of EACH. In its arguments EACH is the event that is added; `count` without an argument
+    counts events."""
+
+    element: int
+    before: bool
+    aggregate: x.Aggregate
+    type: Type
+    variable: str = field(default="", compare=False)
+
+    def show(self) -> str:
+        if not self.aggregate.arguments:
+            return f"{self.aggregate.function}({self.variable}{'[..i-1]' * self.before})"
+        return x.show(self.aggregate).replace("[i]", "[..i-1]" if self.before else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,108 +75,24 @@ class Whole:
     pick: Pick
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """`count`, `sum`, `avg`, `min` or `max` over a group, or with `before` over the members
-    before the one of EACH. `count` of no attribute counts events."""
-
-    function: str
-    element: int
-    before: bool
-    attribute: str | None
-    type: Type
+def parts(e: x.Expression) -> Iterator[Value | GroupAggregate]:
+    """The leaves of an expression as they stand in it."""
+    return (leaf for leaf in x.leaves(e) if isinstance(leaf, (Value, GroupAggregate)))
 
 
-@dataclass(frozen=True, slots=True)
-class Minus:
-    operand: Expression
-    type: Type
+def values(e: x.Expression) -> Iterator[Value]:
+    """Every attribute an expression reads, also within aggregates."""
+    for part in parts(e):
+        if isinstance(part, Value):
+            yield part
+        else:
+            yield from values(part.aggregate)
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    operator: str
-    left: Expression
-    right: Expression
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    operator: str
-    left: Expression
-    right: Expression
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class InList:
-    operand: Expression
-    items: tuple[Expression, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    operand: Expression
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    operand: Expression
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Connective:
-    operator: str
-    operands: tuple[Expression, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    function: str
-    arguments: tuple[Expression, ...]
-    type: Type
-
-
-Expression = (
-    Constant
-    | Value
-    | Aggregate
-    | Minus
-    | Arithmetic
-    | Comparison
-    | InList
-    | IsNull
-    | Not
-    | Connective
-    | Call
-)
-
-
-def children(e: Expression) -> tuple[Expression, ...]:
-    match e:
-        case Minus(operand) | Not(operand) | IsNull(operand):
-            return (operand,)
-        case Arithmetic(_, left, right) | Comparison(_, left, right):
-            return (left, right)
-        case InList(operand, items):
-            return (operand, *items)
-        case Connective(_, operands):
-            return operands
-        case Call(_, arguments):
-            return arguments
-        case _:
-            return ()
-
-
-def walk(e: Expression) -> Iterator[Expression]:
-    yield e
-    for child in children(e):
-        yield from walk(child)
+def references(e: x.Expression) -> tuple[int, ...]:
+    """The elements an expression mentions, in order."""
+    mentioned = {value.element for value in values(e)}
+    return tuple(sorted(mentioned | {part.element for part in parts(e)}))
 
 
 # --- the query ----------------------------------------------------------------
@@ -211,7 +146,7 @@ class Conjunct:
 
     cls: Class
     refs: tuple[int, ...]
-    expression: Expression
+    expression: x.Expression
     text: str
     at: Span
 
@@ -241,7 +176,7 @@ class Output:
     over whose members it is a list."""
 
     name: str
-    expression: Expression | Whole
+    expression: x.Expression | Whole
     each: int | None
 
 

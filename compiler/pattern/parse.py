@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark.visitors import v_args
 
 from compiler.errors import Problems, Source, Span
+from compiler.language import parse as language
+from compiler.language import syntax as s
+from compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
 from compiler.pattern import tree
-from compiler.xsql.tree import Name
 
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$))*"
 _HEADER = rf"(?:REGISTER\s+QUERY\s+\w+\s+AS\s+|CREATE\s+STREAM\s+\w+\s+AS\s+|EXPLAIN\s+)?{_BLANK}"
@@ -71,42 +72,23 @@ def parse_statement(source: Source, span: Span, problems: Problems) -> tree.Stat
     return statement
 
 
-@functools.cache
 def parser(kind: str) -> Lark:
-    here = Path(__file__)
-    grammar = "".join(
-        here.with_name(f"{name}.lark").read_text(encoding="utf-8") for name in (kind, "expressions")
-    )
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    """The parser of `pattern` or `match_recognize` statements."""
+    return language.parser(Path(__file__).with_name(f"{kind}.lark"))
 
 
 # --- errors -------------------------------------------------------------------
 
-_TOKEN_NAMES = {
-    "NAME": "a name",
+_TOKEN_NAMES = language.TOKEN_NAMES | {
     "COLUMN": "a name",
-    "INT": "a number",
-    "NUMBERLIT": "a number",
-    "PERCENT": "a percentage",
-    "PARAM": "a parameter",
-    "STRING": "a string",
-    "CMP": "a comparison",
-    "SIGN": "'+' or '-'",
-    "STAR": "'*'",
-    "MUL": "'/'",
     "BANG": "'!'",
-    "COMMA": "','",
     "LEFT": "'('",
-    "LPAR": "'('",
-    "RPAR": "')'",
     "LBRACE": "'{'",
     "RBRACE": "'}'",
-    "SEMICOLON": "';'",
     "CIRCUMFLEX": "'^'",
     "INDEX": "an index",
-    "DOT": "'.'",
-    "$END": "the end of the statement",
 }
+_INSTEAD = {"&": "write AND", "!": "write NOT", "|": "write OR"}
 
 
 def _report(
@@ -116,6 +98,7 @@ def _report(
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
+        hint = _INSTEAD.get(char, hint)
         problems.add("P001", f"P001 {char!r} has no meaning here", Span(at, at + 1), hint)
         return
     if not isinstance(error, UnexpectedToken):
@@ -141,29 +124,14 @@ def _end(source: Source, span: Span) -> Span:
 # --- tree building ------------------------------------------------------------
 
 
-def _span(meta: Meta) -> Span:
-    return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
-
-
-def _at(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0)
-
-
-def _name(token: Token) -> Name:
-    return Name(str(token), _at(token))
-
-
-def _names(c: list[Any]) -> tuple[Name, ...]:
+def _names(c: list[Any]) -> tuple[s.Name, ...]:
     return tuple(
-        _name(token) for token in c if token is not None and token.type in ("NAME", "COLUMN")
+        token_name(token) for token in c if token is not None and token.type in ("NAME", "COLUMN")
     )
 
 
-_OPERATORS = {"≤": "<=", "≥": ">=", "≠": "<>", "!=": "<>", "==": "="}
-
-
 @v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, Any]):
+class _Builder(ExpressionBuilder):
     """The rules both grammars have."""
 
     def __init__(self, problems: Problems) -> None:
@@ -171,104 +139,42 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         self._problems = problems
 
     def register(self, meta: Meta, c: list[Token]) -> tree.Header:
-        return tree.Header("register", _name(c[0]), _span(meta))
+        return tree.Header("register", token_name(c[0]), span_of(meta))
 
     def create(self, meta: Meta, c: list[Token]) -> tree.Header:
-        return tree.Header("create", _name(c[0]), _span(meta))
+        return tree.Header("create", token_name(c[0]), span_of(meta))
 
     def explain(self, meta: Meta, c: list[Token]) -> tree.Header:
-        return tree.Header("explain", None, _span(meta))
+        return tree.Header("explain", None, span_of(meta))
 
     def item(self, meta: Meta, c: list[Any]) -> tree.Item:
-        return tree.Item(c[0], None if c[1] is None else _name(c[1]), _span(meta))
+        return tree.Item(c[0], None if c[1] is None else token_name(c[1]), span_of(meta))
 
-    def partition(self, meta: Meta, c: list[Token]) -> tuple[str, tuple[Name, ...]]:
+    def partition(self, meta: Meta, c: list[Token]) -> tuple[str, tuple[s.Name, ...]]:
         return ("partition", _names(c))
 
-    def between(self, meta: Meta, c: list[Any]) -> tree.Quantifier:
+    def ranged(self, meta: Meta, c: list[Any]) -> tree.Quantifier:
         most = None if c[2] is None else int(c[2])
-        return tree.Quantifier(int(c[0]), most, _span(meta))
+        return tree.Quantifier(int(c[0]), most, span_of(meta))
 
     def one_or_more(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
         if str(c[0]) != "+":
             self._problems.add(
                 "P001",
                 f"P001 {str(c[0])!r} is no quantifier",
-                _at(c[0]),
+                token_span(c[0]),
                 "a closure is written +, {k}, {k,} or {k,m}",
             )
-        return tree.Quantifier(1, None, _span(meta))
+        return tree.Quantifier(1, None, span_of(meta))
 
     def at_least(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
-        return tree.Quantifier(int(c[0]), None, _span(meta))
+        return tree.Quantifier(int(c[0]), None, span_of(meta))
 
-    # expressions
-    def expr(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        return tree.Connective("OR", tuple(c), _span(meta))
-
-    def and_(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        return tree.Connective("AND", tuple(c), _span(meta))
-
-    def negation(self, meta: Meta, c: list[Any]) -> tree.Not:
-        return tree.Not(c[-1], _span(meta))
-
-    def comparison(self, meta: Meta, c: list[Any]) -> tree.Comparison:
-        operator = _OPERATORS.get(str(c[1]), str(c[1]))
-        return tree.Comparison(operator, c[0], c[2], _span(meta))
-
-    def in_list(self, meta: Meta, c: list[Any]) -> tree.InList:
-        return tree.InList(c[0], tuple(c[2:]), c[1] is not None, _span(meta))
-
-    def is_null(self, meta: Meta, c: list[Any]) -> tree.IsNull:
-        return tree.IsNull(c[0], c[1] is not None, _span(meta))
-
-    def arithmetic(self, meta: Meta, c: list[Any]) -> tree.Arithmetic:
-        operator = "*" if str(c[1]) == "×" else str(c[1])
-        return tree.Arithmetic(operator, c[0], c[2], _at(c[1]), _span(meta))
-
-    def signed(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        return tree.Signed(str(c[0]), c[1], _span(meta))
-
-    def percent(self, meta: Meta, c: list[Token]) -> tree.Expression:
-        text = str(c[0])[:-1]
-        if text.startswith(":"):
-            return tree.Parameter(text[1:], True, _span(meta))
-        return tree.Literal(Fraction(text) / 100, _span(meta))
-
-    def number(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(Fraction(str(c[0])), _span(meta))
-
-    def integer(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(int(c[0]) if len(c[0]) < 400 else 10**400, _span(meta))
-
-    def string(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(str(c[0])[1:-1].replace("''", "'"), _span(meta))
-
-    def true(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(True, _span(meta))
-
-    def false(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(False, _span(meta))
-
-    def null(self, meta: Meta, c: list[Token]) -> tree.Literal:
-        return tree.Literal(None, _span(meta))
-
-    def parameter(self, meta: Meta, c: list[Token]) -> tree.Parameter:
-        return tree.Parameter(str(c[0])[1:], False, _span(meta))
-
-    def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        # The parser's children are untyped.
-        return c[0]  # type: ignore[no-any-return]  # lark gives Any
-
-    def call(self, meta: Meta, c: list[Any]) -> tree.Call:
-        attribute = None if c[-1] is None else _name(c[-1])
-        arguments = tuple(argument for argument in c[1:-1] if argument is not None)
-        return tree.Call(_name(c[0]), arguments, attribute, _span(meta))
-
-    def reference(self, meta: Meta, c: list[Any]) -> tree.Reference:
-        index = None if c[1] is None else re.sub(r"\s", "", str(c[1])[1:-1])
-        attribute = None if c[2] is None else _name(c[2])
-        return tree.Reference(_name(c[0]), index, attribute, _span(meta))
+    def reference(self, meta: Meta, c: list[Any]) -> s.Reference:
+        name, index, attribute = c
+        parts = tuple(token_name(token) for token in (name, attribute) if token is not None)
+        inside = None if index is None else re.sub(r"\s", "", str(index)[1:-1])
+        return s.Reference(parts, span_of(meta), inside)
 
 
 @v_args(meta=True)
@@ -285,11 +191,11 @@ class _PatternBuilder(_Builder):
             strategy,
             after or "no_skip",
             output,
-            _span(meta),
+            span_of(meta),
         )
 
     def source(self, meta: Meta, c: list[Any]) -> tree.From:
-        return tree.From(_name(c[0]), None if c[1] is None else _name(c[1]))
+        return tree.From(token_name(c[0]), None if c[1] is None else token_name(c[1]))
 
     def sequence(self, meta: Meta, c: list[Any]) -> tuple[tree.Element, ...]:
         return tuple(c)
@@ -298,7 +204,7 @@ class _PatternBuilder(_Builder):
         kind, quantifier, alias = c
         name = None if kind.type == "ANY" else str(kind)
         return tree.Element(
-            name, quantifier, None if alias is None else _name(alias), negated, _span(meta)
+            name, quantifier, None if alias is None else token_name(alias), negated, span_of(meta)
         )
 
     def positive(self, meta: Meta, c: list[Any]) -> tree.Element:
@@ -307,32 +213,32 @@ class _PatternBuilder(_Builder):
     def negated(self, meta: Meta, c: list[Any]) -> tree.Element:
         return self._element(meta, c[1:], True)
 
-    def type(self, meta: Meta, c: list[Token]) -> Token:
+    def event_type(self, meta: Meta, c: list[Token]) -> Token:
         return c[0]
 
-    def where(self, meta: Meta, c: list[Any]) -> tree.Expression:
+    def where(self, meta: Meta, c: list[Any]) -> s.Expression:
         return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
-        return tree.Within(Fraction(str(c[0])), _name(c[1]), _span(meta))
+        return tree.Within(Fraction(str(c[0])), token_name(c[1]), span_of(meta))
 
     def using(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
         return c[0]  # type: ignore[no-any-return]  # lark gives Any
 
     def any(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return ("any", _span(meta))
+        return ("any", span_of(meta))
 
     def any_group(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return ("any_group", _span(meta))
+        return ("any_group", span_of(meta))
 
     def any_subsets(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return ("any_subsets", _span(meta))
+        return ("any_subsets", span_of(meta))
 
     def next(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return ("next", _span(meta))
+        return ("next", span_of(meta))
 
     def strict(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
-        return ("strict", _span(meta))
+        return ("strict", span_of(meta))
 
     def no_skip(self, meta: Meta, c: list[Any]) -> str:
         return "no_skip"
@@ -362,7 +268,7 @@ class _RecognizeBuilder(_Builder):
         return tree.Recognize(
             header,
             columns,
-            _name(stream),
+            token_name(stream),
             () if partition is None else partition[1],
             order or (),
             measures or (),
@@ -371,24 +277,24 @@ class _RecognizeBuilder(_Builder):
             within,
             define or (),
             tuple(unsupported),
-            _span(meta),
+            span_of(meta),
         )
 
     def everything(self, meta: Meta, c: list[Any]) -> None:
         return None
 
-    def columns(self, meta: Meta, c: list[Token]) -> tuple[Name, ...]:
+    def columns(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
         return _names(c)
 
-    def order(self, meta: Meta, c: list[Any]) -> tuple[tuple[Name, str], ...]:
-        found: list[tuple[Name, str]] = []
+    def order(self, meta: Meta, c: list[Any]) -> tuple[tuple[s.Name, str], ...]:
+        found: list[tuple[s.Name, str]] = []
         for token in c:
             if token is None or token.type == "COMMA":
                 continue
             if token.type == "ORDER":
                 found[-1] = (found[-1][0], str(token).lower())
             else:
-                found.append((_name(token), "asc"))
+                found.append((token_name(token), "asc"))
         return tuple(found)
 
     def measures(self, meta: Meta, c: list[Any]) -> tuple[tree.Item, ...]:
@@ -398,19 +304,19 @@ class _RecognizeBuilder(_Builder):
         return None
 
     def all_rows(self, meta: Meta, c: list[Any]) -> tree.Unsupported:
-        return tree.Unsupported("ALL ROWS PER MATCH", _span(meta))
+        return tree.Unsupported("ALL ROWS PER MATCH", span_of(meta))
 
-    def past_last(self, meta: Meta, c: list[Any]) -> tuple[str, Name | None]:
+    def past_last(self, meta: Meta, c: list[Any]) -> tuple[str, s.Name | None]:
         return ("past_last", None)
 
-    def to_next(self, meta: Meta, c: list[Any]) -> tuple[str, Name | None]:
+    def to_next(self, meta: Meta, c: list[Any]) -> tuple[str, s.Name | None]:
         return ("to_next", None)
 
-    def to_first(self, meta: Meta, c: list[Token]) -> tuple[str, Name | None]:
-        return ("to_first", _name(c[0]))
+    def to_first(self, meta: Meta, c: list[Token]) -> tuple[str, s.Name | None]:
+        return ("to_first", token_name(c[0]))
 
-    def to_last(self, meta: Meta, c: list[Token]) -> tuple[str, Name | None]:
-        return ("to_last", _name(c[0]))
+    def to_last(self, meta: Meta, c: list[Token]) -> tuple[str, s.Name | None]:
+        return ("to_last", token_name(c[0]))
 
     def row_pattern(self, meta: Meta, c: list[Any]) -> list[Any]:
         return c
@@ -420,19 +326,19 @@ class _RecognizeBuilder(_Builder):
         if isinstance(quantifier, tree.Unsupported):
             return quantifier
         if reluctant is not None:
-            return tree.Unsupported("a reluctant quantifier", _at(reluctant))
-        return tree.Element(None, quantifier, _name(name), False, _span(meta))
+            return tree.Unsupported("a reluctant quantifier", token_span(reluctant))
+        return tree.Element(None, quantifier, token_name(name), False, span_of(meta))
 
     def unsupported(self, meta: Meta, c: list[Any]) -> tree.Unsupported:
         first = c[0]
         what = {"BAR": "alternation", "LEFT": "a group", "EXCLUDE": "exclusion"}
-        return tree.Unsupported(what.get(first.type, "PERMUTE"), _at(first))
+        return tree.Unsupported(what.get(first.type, "PERMUTE"), token_span(first))
 
     def maybe_none(self, meta: Meta, c: list[Token]) -> tree.Unsupported:
-        return tree.Unsupported(f"the quantifier {c[0]}", _at(c[0]))
+        return tree.Unsupported(f"the quantifier {c[0]}", token_span(c[0]))
 
     def exactly(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
-        return tree.Quantifier(int(c[0]), int(c[0]), _span(meta))
+        return tree.Quantifier(int(c[0]), int(c[0]), span_of(meta))
 
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
         text = str(c[0]).strip("'")
@@ -440,13 +346,13 @@ class _RecognizeBuilder(_Builder):
             size = Fraction(text)
         except ValueError:
             self._problems.add(
-                "P011", f"P011 {c[0]} is no number", _at(c[0]), "INTERVAL '10' MINUTE"
+                "P011", f"P011 {c[0]} is no number", token_span(c[0]), "INTERVAL '10' MINUTE"
             )
             size = Fraction(1)
-        return tree.Within(size, _name(c[1]), _span(meta))
+        return tree.Within(size, token_name(c[1]), span_of(meta))
 
-    def define(self, meta: Meta, c: list[Any]) -> tuple[tuple[Name, tree.Expression], ...]:
+    def define(self, meta: Meta, c: list[Any]) -> tuple[tuple[s.Name, s.Expression], ...]:
         return tuple(part for part in c if isinstance(part, tuple))
 
-    def definition(self, meta: Meta, c: list[Any]) -> tuple[Name, tree.Expression]:
-        return (_name(c[0]), c[1])
+    def definition(self, meta: Meta, c: list[Any]) -> tuple[s.Name, s.Expression]:
+        return (token_name(c[0]), c[1])

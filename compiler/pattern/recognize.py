@@ -9,17 +9,20 @@ one its last row. `PREV(x.a)` is an attribute `prev.a` of the row itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compiler.catalogue import TIMESTAMP_NAMES, Stream
 from compiler.errors import Span, suggest
-from compiler.language.types import Type
+from compiler.language import expressions as x
+from compiler.language import syntax as s
+from compiler.language.bind import FAILED, Binder
+from compiler.language.syntax import Name
+from compiler.language.types import VARCHAR, Type
 from compiler.pattern import ir, tree
 from compiler.pattern.analyse import Context, check_quantifier, conditions, outputs
-from compiler.pattern.bind import AGGREGATES, Scope
-from compiler.pattern.ir import Mode, Skip, Strategy
-from compiler.xsql.tree import Name
+from compiler.pattern.ir import Mode, Pick, Skip, Strategy
+from compiler.pattern.scope import BY_NAME, ElementScope, fail
 
 _SKIPS = {
     "past_last": Skip.PAST_LAST,
@@ -28,20 +31,6 @@ _SKIPS = {
     "to_last": Skip.TO_LAST,
 }
 PREVIOUS = "prev."
-
-
-@dataclass
-class _RowScope(Scope):
-    """Attributes of the row before are attributes too; `previous` collects which are used."""
-
-    previous: set[str] = field(default_factory=set)
-
-    def attribute(self, name: str) -> tuple[str, Type] | None:
-        found = super().attribute(name.removeprefix(PREVIOUS))
-        if found is None or not name.startswith(PREVIOUS):
-            return found
-        self.previous.add(PREVIOUS + found[0])
-        return PREVIOUS + found[0], found[1]
 
 
 def recognize(statement: tree.Recognize, name: str, context: Context) -> ir.Query:
@@ -56,30 +45,30 @@ def recognize(statement: tree.Recognize, name: str, context: Context) -> ir.Quer
         context.report("P007", "the pattern is empty", statement.span)
         elements = (ir.Element("?", None),)
     aliases = _aliases(statement.elements, context)
-    scope = _RowScope(elements, aliases, {}, stream, context.parameters)
-    where: tree.Expression | None = None
+    scope = RowScope(elements, aliases, {}, stream, context.parameters, within="MEASURES")
+    conjuncts: list[ir.Conjunct] = []
+    never: list[str] = []
     for variable, condition in statement.definitions:
         own = aliases.get(variable.text.lower())
         if own is None:
             hint = suggest(variable.text, aliases, "variables")
             context.report("P006", f"there is no variable {variable.text}", variable.span, hint)
             continue
-        rewritten = _Rewriter(scope, context, own).expression(condition)
-        parts = (rewritten,) if where is None else (where, rewritten)
-        where = parts[0] if len(parts) == 1 else tree.Connective("AND", parts, condition.span)
-    conjuncts, empty = conditions(where, scope, context)
+        found, empty = conditions(condition, replace(scope, own=own, within="DEFINE"), context)
+        conjuncts += found
+        never += [empty] if empty else []
     partition = context.partition(statement.partition, stream)
     skip, skip_to = _skip(statement, aliases, context)
     return ir.Query(
         name,
         elements,
-        conjuncts,
+        tuple(conjuncts),
         context.window(statement.within, statement.span),
         Strategy.STRICT,
         Mode.SUBSETS,
         skip,
         partition,
-        outputs(_items(statement, scope, context), scope, context),
+        outputs(_items(statement, context), scope, context),
         stream,
         None,
         context.text(statement.span),
@@ -87,7 +76,7 @@ def recognize(statement: tree.Recognize, name: str, context: Context) -> ir.Quer
         rows=True,
         skip_to=skip_to,
         previous=tuple(sorted(scope.previous)),
-        empty=empty,
+        empty=next(iter(never), ""),
     )
 
 
@@ -139,16 +128,12 @@ def _skip(
     return _SKIPS[kind], aliases.get(to.text.lower())
 
 
-def _items(statement: tree.Recognize, scope: _RowScope, context: Context) -> tuple[tree.Item, ...]:
+def _items(statement: tree.Recognize, context: Context) -> tuple[tree.Item, ...]:
     """The columns of a match: those of PARTITION BY, then the measures; of them, those selected."""
-    last = len(scope.elements) - 1
-    rewriter = _Rewriter(scope, context, None)
-    found: list[tree.Item] = []
-    for name in statement.partition:
-        value = rewriter.of(last, name, name.span)
-        found.append(tree.Item(value, name, name.span))
-    for item in statement.measures:
-        found.append(replace(item, expression=rewriter.expression(item.expression)))
+    found = [
+        tree.Item(s.Reference((name,), name.span), name, name.span) for name in statement.partition
+    ]
+    found += statement.measures
     if statement.columns is None:
         return tuple(found)
     by_name = {item.alias.text.lower(): item for item in found if item.alias is not None}
@@ -162,131 +147,128 @@ def _items(statement: tree.Recognize, scope: _RowScope, context: Context) -> tup
     return tuple(selected)
 
 
-class _Rewriter:
-    """Puts an expression of SQL into the terms of PATTERN. `own` is the variable DEFINE is
-    about, None in MEASURES, where all rows are known."""
+@dataclass
+class RowScope(ElementScope):
+    """The names of MATCH_RECOGNIZE. `own` is the variable DEFINE is about, None in MEASURES, where
+    all rows are known. Attributes of the row before are attributes too; `previous` collects which
+    are used."""
 
-    def __init__(self, scope: Scope, context: Context, own: int | None) -> None:
-        self._scope = scope
-        self._context = context
-        self._own = own
+    own: int | None = None
+    previous: set[str] = field(default_factory=set)
+    functions: Iterable[str] = ("prev", "classifier")
 
-    def _refuse(self, what: str, span: Span, hint: str | None = None) -> tree.Expression:
-        self._context.report("P017", f"{what} is not supported", span, hint)
-        return tree.Literal(None, span)
-
-    def expression(self, e: tree.Expression) -> tree.Expression:
-        match e:
-            case tree.Reference():
-                return self._reference(e)
-            case tree.Call():
-                return self._call(e)
-            case tree.Arithmetic() | tree.Comparison():
-                return replace(e, left=self.expression(e.left), right=self.expression(e.right))
-            case tree.Signed() | tree.IsNull() | tree.Not():
-                return replace(e, operand=self.expression(e.operand))
-            case tree.InList():
-                items = tuple(self.expression(item) for item in e.items)
-                return replace(e, operand=self.expression(e.operand), items=items)
-            case tree.Connective():
-                operands = tuple(self.expression(operand) for operand in e.operands)
-                return replace(e, operands=operands)
-        return e
-
-    def of(self, element: int, attribute: Name, span: Span) -> tree.Expression:
-        """An attribute of a variable's row at hand: the present one, or its last."""
-        of = self._scope.elements[element]
-        name = Name(of.variable, span)
-        if element == self._own or not of.kleene:
-            return tree.Reference(name, None, attribute, span)
-        group = tree.Reference(name, None, None, span)
-        return tree.Call(Name("last", span), (group,), attribute, span)
-
-    def _variable(self, e: tree.Reference) -> tuple[int, Name] | None:
-        """The variable and attribute of `v.x`, or of a bare column."""
-        if e.attribute is None:
-            # A bare column: the row at hand, in MEASURES the last one.
-            at = len(self._scope.elements) - 1 if self._own is None else self._own
-            return at, e.name
-        element = self._scope.aliases.get(e.name.text.lower())
-        if element is None:
-            hint = suggest(e.name.text, self._scope.aliases, "variables")
-            text = f"there is no variable {e.name.text}"
-            self._context.report("P006", text, e.name.span, hint)
-            return None
-        if self._own is not None and element > self._own:
-            self._refuse(
-                "a condition on a later variable", e.span, "put it into DEFINE of that one"
-            )
-            return None
-        return element, e.attribute
-
-    def _reference(self, e: tree.Reference) -> tree.Expression:
+    def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
+        """A column, of a variable or of the row at hand."""
         if e.index is not None:
-            return self._refuse("an index", e.span, "LAST(x.a, 1) is the row before")
-        found = self._variable(e)
-        return tree.Literal(None, e.span) if found is None else self.of(*found, e.span)
+            return _refuse(binder, "an index", e.span, "LAST(x.a, 1) is the row before")
+        found = self._variable(e, binder)
+        if found is None:
+            return FAILED
+        element, name = found
+        if binder.aggregating is None:
+            return self.value(element, self._at_hand(element), name, binder)
+        self._groups.append((element, False))
+        pick = Pick.EACH if self.elements[element].kleene else Pick.ONE
+        return self.value(element, pick, name, binder)
 
-    def _call(self, e: tree.Call) -> tree.Expression:
-        name = e.function.text.lower()
+    def output(self, e: s.Expression, binder: Binder) -> x.Expression | ir.Whole:
+        """A measure."""
+        return binder.value(e)
+
+    def attribute(self, name: str) -> tuple[str, Type] | None:
+        """Also of the row before, as `prev.NAME`."""
+        found = super().attribute(name.removeprefix(PREVIOUS))
+        if found is None or not name.startswith(PREVIOUS):
+            return found
+        self.previous.add(PREVIOUS + found[0])
+        return PREVIOUS + found[0], found[1]
+
+    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+        """Navigation between rows, and aggregates."""
+        name = e.name.lower()
         if name == "classifier":
-            return self._classifier(e)
+            if self.own is not None:
+                return _refuse(binder, "CLASSIFIER in DEFINE", e.span)
+            return x.Literal(self.elements[-1].variable.upper(), VARCHAR)
         if name in ("match_number", "next"):
-            return self._refuse(e.function.text.upper(), e.span)
-        if name in ("prev", "first", "last") or name in AGGREGATES:
-            of = e.arguments[0] if e.arguments else None
-            if not isinstance(of, tree.Reference) or of.index is not None:
-                return self._refuse(f"{name.upper()} of an expression", e.span)
-            found = self._variable(of)
-            if found is None:
-                return tree.Literal(None, e.span)
-            return self._navigation(e, name, *found)
-        arguments = tuple(self.expression(argument) for argument in e.arguments)
-        return replace(e, arguments=arguments)
+            return _refuse(binder, e.name.upper(), e.span)
+        if name in ("prev", "first", "last"):
+            return self._navigation(e, name, binder)
+        return self.aggregate(e, binder) if name in BY_NAME else None
 
-    def _classifier(self, e: tree.Call) -> tree.Expression:
-        if self._own is not None:
-            return self._refuse("CLASSIFIER in DEFINE", e.span)
-        return tree.Literal(self._scope.elements[-1].variable.upper(), e.span)
+    def over(self, found: x.Aggregate, e: s.Call, binder: Binder) -> x.Expression:
+        """An aggregate over the rows of one variable, which is complete."""
+        if any(element == self.own for element, _ in self._groups):
+            hint = "aggregate an earlier variable"
+            return _refuse(binder, "a running aggregate", e.span, hint)
+        return super().over(found, e, binder)
 
-    def _navigation(
-        self, e: tree.Call, name: str, element: int, attribute: Name
-    ) -> tree.Expression:
-        of = self._scope.elements[element]
-        offset = self._offset(e)
-        variable = Name(of.variable, e.span)
-        if offset is None:
-            return self._refuse("this offset", e.span, "PREV(x.a) and LAST(x.a, 1) go back one row")
-        if name == "prev":
-            if element != self._own or offset != 1:
-                hint = "PREV(x.a) in DEFINE of x"
-                return self._refuse("PREV of another row", e.span, hint)
-            before = Name(PREVIOUS + attribute.text, attribute.span)
-            return tree.Reference(variable, None, before, e.span)
-        if name in ("first", "last"):
-            if offset and not (name == "last" and element == self._own and of.kleene):
-                return self._refuse(f"{name.upper()} with an offset", e.span)
-            if not of.kleene:
-                return tree.Reference(variable, None, attribute, e.span)
-            if element == self._own:
-                index = "1" if name == "first" else "i-1" if offset else None
-                return tree.Reference(variable, index, attribute, e.span)
-            group = tree.Reference(variable, None, None, e.span)
-            return tree.Call(e.function, (group,), attribute, e.span)
-        if element == self._own:
-            return self._refuse("a running aggregate", e.span, "aggregate an earlier variable")
-        if not of.kleene:
-            return tree.Reference(variable, None, attribute, e.span)
-        return replace(e, arguments=(tree.Reference(variable, None, attribute, e.span),))
+    def _counts(self, written: s.Reference) -> bool:
+        """A bare name is a column first."""
+        name = written.parts[0].text
+        return super()._counts(written) and self.attribute(name) is None
 
-    def _offset(self, e: tree.Call) -> int | None:
-        """The second argument of PREV or LAST."""
-        name = e.function.text.lower()
-        if len(e.arguments) == 1:
-            return 1 if name == "prev" else 0
-        if name in AGGREGATES or len(e.arguments) != 2:
+    def _at_hand(self, element: int) -> Pick:
+        """The present row of the variable DEFINE is about, the last one of any other."""
+        if not self.elements[element].kleene:
+            return Pick.ONE
+        return Pick.EACH if element == self.own else Pick.LAST
+
+    def _variable(self, e: s.Reference, binder: Binder) -> tuple[int, Name] | None:
+        """The variable and attribute of `v.x`, or of a bare column."""
+        if len(e.parts) == 1:
+            # A bare column: the row at hand, in MEASURES the last one.
+            at = len(self.elements) - 1 if self.own is None else self.own
+            return at, e.parts[0]
+        variable, attribute = e.parts
+        element = self.aliases.get(variable.text.lower())
+        if element is None:
+            hint = suggest(variable.text, self.aliases, "variables")
+            fail(binder, "P006", f"there is no variable {variable.text}", variable.span, hint)
             return None
-        offset = e.arguments[1]
-        if isinstance(offset, tree.Literal) and offset.value in (0, 1):
-            return int(offset.value)
-        return None
+        if self.own is not None and element > self.own:
+            hint = "put it into DEFINE of that one"
+            _refuse(binder, "a condition on a later variable", e.span, hint)
+            return None
+        return element, attribute
+
+    def _navigation(self, e: s.Call, name: str, binder: Binder) -> x.Expression:
+        """PREV, FIRST and LAST."""
+        of = e.arguments[0] if e.arguments else None
+        if not isinstance(of, s.Reference) or of.index is not None:
+            return _refuse(binder, f"{name.upper()} of an expression", e.span)
+        if binder.aggregating is not None:
+            text = f"{e.name} within {binder.aggregating}"
+            return fail(binder, "P020", text, e.at, "an aggregate takes v.attribute")
+        found = self._variable(of, binder)
+        if found is None:
+            return FAILED
+        element, attribute = found
+        offset = _offset(e, name)
+        if offset is None:
+            hint = "PREV(x.a) and LAST(x.a, 1) go back one row"
+            return _refuse(binder, "this offset", e.span, hint)
+        kleene, own = self.elements[element].kleene, element == self.own
+        if name == "prev":
+            if not own or offset != 1:
+                return _refuse(binder, "PREV of another row", e.span, "PREV(x.a) in DEFINE of x")
+            before = Name(PREVIOUS + attribute.text, attribute.span)
+            return self.value(element, self._at_hand(element), before, binder)
+        if offset and not (name == "last" and own and kleene):
+            return _refuse(binder, f"{name.upper()} with an offset", e.span)
+        pick = Pick.FIRST if name == "first" and kleene else self._at_hand(element)
+        return self.value(element, Pick.PREVIOUS if offset else pick, attribute, binder)
+
+
+def _refuse(binder: Binder, what: str, span: Span, hint: str | None = None) -> x.Expression:
+    return fail(binder, "P017", f"{what} is not supported", span, hint)
+
+
+def _offset(e: s.Call, name: str) -> int | None:
+    """The second argument of PREV or LAST, 0 or 1."""
+    if len(e.arguments) == 1:
+        return 1 if name == "prev" else 0
+    offset = e.arguments[1]
+    if len(e.arguments) == 2 and isinstance(offset, s.Literal) and offset.value in (0, 1):
+        return int(offset.value)
+    return None

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from compiler.catalogue import Stream
 from compiler.errors import Problems, Source, Span
+from compiler.language.bind import ParameterValue
 from compiler.pattern import ir, tree
 from compiler.pattern.analyse import Context, analyse
-from compiler.pattern.bind import ParameterValue
 from compiler.pattern.parse import parse_statement
 from compiler.pattern.recognize import recognize
 

@@ -1,4 +1,5 @@
-"""Syntax tree of PATTERN and MATCH_RECOGNIZE: what was written, before any name is looked up."""
+"""Statements of PATTERN and MATCH_RECOGNIZE: what was written, before any name is looked up. Their
+expressions are those of all languages."""
 
 from __future__ import annotations
 
@@ -6,118 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from compiler.errors import Span
-from compiler.xsql.tree import Name
-
-# --- expressions --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    """A constant; a number that is not an integer is exact until it is used."""
-
-    value: int | Fraction | str | bool | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """`:x`, or `:x%` with `percent`."""
-
-    name: str
-    percent: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """`v`, `v.x`, `v[i].x`; the index as written, without spaces."""
-
-    name: Name
-    index: str | None
-    attribute: Name | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """`f(x, y)`, or `last(v).x` with an attribute."""
-
-    function: Name
-    arguments: tuple[Expression, ...]
-    attribute: Name | None
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    operator: str
-    left: Expression
-    right: Expression
-    at: Span
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Signed:
-    sign: str
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    operator: str
-    left: Expression
-    right: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class InList:
-    operand: Expression
-    items: tuple[Expression, ...]
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    operand: Expression
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Connective:
-    """AND or OR over two or more operands."""
-
-    operator: str
-    operands: tuple[Expression, ...]
-    span: Span
-
-
-Expression = (
-    Literal
-    | Parameter
-    | Reference
-    | Call
-    | Arithmetic
-    | Signed
-    | Comparison
-    | InList
-    | IsNull
-    | Not
-    | Connective
-)
-
-
-# --- statements ---------------------------------------------------------------
+from compiler.language.syntax import Expression, Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from compiler.apas.libraries import Libraries
 from compiler.catalogue import Stream
 from compiler.errors import CompileError, Problem, Problems, Source, Span
-from compiler.pattern.bind import ParameterValue
+from compiler.language.bind import ParameterValue
 from compiler.plan import cost, logical, thesis
 from compiler.plan.areas import allocate
 from compiler.plan.decompose import Subquery, decompose

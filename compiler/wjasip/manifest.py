@@ -11,7 +11,7 @@ import json
 
 from compiler.errors import CompileError
 from compiler.language import expressions as x
-from compiler.pattern.bind import ParameterValue
+from compiler.language.bind import ParameterValue
 from compiler.plan.normalise import Normalised
 from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
 from compiler.plan.statistics import Statistics, StatisticsError

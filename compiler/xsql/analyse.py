@@ -16,10 +16,10 @@ from compiler.apas.libraries import Libraries
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.language import expressions as x
+from compiler.language.bind import ParameterValue
 from compiler.pattern import ir
 from compiler.pattern import tree as pattern_tree
 from compiler.pattern.analyse import Context
-from compiler.pattern.bind import ParameterValue
 from compiler.pattern.fields import stream_of
 from compiler.pattern.statements import bind
 from compiler.plan import logical

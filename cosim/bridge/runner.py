@@ -18,8 +18,8 @@ from cosim.bridge.errors import BridgeError
 from cosim.bridge.loading import check_config, compile_load
 from cosim.bridge.log import Record
 from engine.graph import GraphRun, RunState, answer_schemas
-from engine.host.errors import HostError
-from engine.host.stores import stream_schema
+from engine.stream.errors import EngineError
+from engine.stream.schema import stream_schema
 from engine.temporal.merge import timestamps
 from hdl.device import Device, LoadRefused
 
@@ -124,7 +124,7 @@ class Runner:
         _check_queries(compilation, run)
         try:
             return GraphRun(compilation, self.device, run.overflow, run.slack, self._take_late)
-        except (CompileError, LoadRefused, ValueError, HostError) as error:
+        except (CompileError, LoadRefused, ValueError, EngineError) as error:
             raise BridgeError("refused", str(error)) from None
 
     def _take_late(self, stream: str, rows: pa.Table) -> None:

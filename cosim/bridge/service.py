@@ -38,7 +38,7 @@ from cosim.bridge.session import Session
 from cosim.bridge.supervised import Supervised
 from engine.graph import accepted
 from engine.host.errors import RowsRefused
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from hdl.device import Device
 
 MOST_CALLS = 2000.0

@@ -39,7 +39,7 @@ from cosim.bridge.log import Record
 from cosim.bridge.results import ResultLog
 from cosim.bridge.runner import Runner
 from engine.graph import GraphRun, answer_schemas
-from engine.host.errors import HostError
+from engine.stream.errors import EngineError
 from hdl.device import Device, Status
 
 _SNAPSHOTS = 2.0
@@ -305,7 +305,7 @@ class Session:
             hint = getattr(error, "hint", None)
             what = (
                 ""
-                if isinstance(error, (HostError, BridgeError, JournalDamaged))
+                if isinstance(error, (EngineError, BridgeError, JournalDamaged))
                 else f"{type(error).__name__}: "
             )
             with self.changed:

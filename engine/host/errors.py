@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from engine.stream.errors import EngineError
 
-class HostError(Exception):
-    """Base of all; `hint` says what might help."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+class HostError(EngineError):
+    """Base of all."""
 
 
 class RowsRefused(HostError):

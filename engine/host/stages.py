@@ -19,8 +19,9 @@ from engine.host.answers import alone, as_rows, blaming, completed
 from engine.host.grouping import Grouping
 from engine.host.software import Side, software_join
 from engine.host.state import restore_groups, restore_streams, streams_of
-from engine.host.stores import Stores, stream_schema
+from engine.host.stores import Stores
 from engine.stream.operator import Answer
+from engine.stream.schema import stream_schema
 from engine.stream.snapshot import Snapshot, unpack
 from engine.temporal.merge import Merger, Slice, never_late, whole
 from hdl.device import Retention

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from compiler.catalogue import Stream
 from engine.host.grouping import Grouping
-from engine.host.stores import Stores, stream_schema
+from engine.host.stores import Stores
+from engine.stream.schema import stream_schema
 from engine.stream.snapshot import Snapshot
 from engine.temporal.merge import Merger
 

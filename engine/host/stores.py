@@ -6,21 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from compiler.catalogue import Stream
 from engine.host.rows import RowStore
-from engine.stream.schema import arrow_type
+from engine.stream.schema import stream_schema
 from engine.temporal.merge import Slice, timestamps
 from hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
-
-
-def stream_schema(stream: Stream) -> pa.Schema:
-    """The columns of a stream's rows."""
-    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
-    return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])
 
 
 class Stores:

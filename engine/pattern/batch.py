@@ -1,11 +1,11 @@
 """Events in columns: a piece of a stream, from Arrow or from single events.
 
-Columns hold int64, float64, bool, or text as objects; dates and times are integers. NaN is NULL.
+Columns are Arrow arrays of the attributes' types, NULL where there is no value or NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.catalogue import Stream
-from compiler.language.types import Kind, Type
+from compiler.language import expressions as x
+from compiler.language.types import Type
 from compiler.pattern import ir
-from engine.pattern.columns import Array, Column, Ints, column_of, without_nan
+from engine.pattern.columns import Array, Ints, taken
 from engine.pattern.event import Event
+from engine.stream.evaluate import real_only
 from engine.stream.schema import arrow_type
 
 
@@ -31,19 +33,19 @@ class Batch:
     seq: Ints
     type: Ints
     names: list[str]
-    columns: dict[str, Column]
+    columns: dict[str, pa.Array]
     events: Array | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
 
-    def take(self, rows: Array) -> Batch:
+    def take(self, rows: Array | slice) -> Batch:
         return Batch(
             self.ts[rows],
             self.seq[rows],
             self.type[rows],
             self.names,
-            {name: column.take(rows) for name, column in self.columns.items()},
+            {name: taken(column, rows) for name, column in self.columns.items()},
             None if self.events is None else self.events[rows],
         )
 
@@ -53,37 +55,33 @@ class Batch:
             found: Event = self.events[row]
             return found
         code = int(self.type[row])
-        attrs = {name: _plain(column, row) for name, column in self.columns.items()}
+        attrs = {name: column[row].as_py() for name, column in self.columns.items()}
         kind = None if code < 0 else self.names[code]
         return Event(int(self.ts[row]), int(self.seq[row]), kind, attrs)
 
     def rows(self) -> list[Event]:
         if self.events is not None:
             return list(self.events)
-        columns = {name: _values(column) for name, column in self.columns.items()}
+        columns = {name: values(column) for name, column in self.columns.items()}
         kinds = [None if code < 0 else self.names[code] for code in self.type.tolist()]
         names = list(columns)
-        values = zip(*columns.values(), strict=True) if columns else [()] * len(self)
+        cells = zip(*columns.values(), strict=True) if columns else [()] * len(self)
         return [
             Event(ts, seq, kind, dict(zip(names, row, strict=True)))
             for ts, seq, kind, row in zip(
-                self.ts.tolist(), self.seq.tolist(), kinds, values, strict=True
+                self.ts.tolist(), self.seq.tolist(), kinds, cells, strict=True
             )
         ]
 
 
-def _plain(column: Column, row: int) -> Any:
-    if column.valid is not None and not column.valid[row]:
-        return None
-    value = column.values[row]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _values(column: Column) -> list[Any]:
-    values: list[Any] = column.values.tolist()
-    if column.valid is None:
-        return values
-    return [v if ok else None for v, ok in zip(values, column.valid.tolist(), strict=True)]
+def values(column: pa.Array) -> list[Any]:
+    """The values of a column, None for NULL."""
+    kind = column.type
+    if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_float64(kind)):
+        found: list[Any] = column.to_pylist()
+    else:
+        found = column.to_numpy().tolist()
+    return found
 
 
 def concat(first: Batch | None, second: Batch) -> Batch:
@@ -105,30 +103,15 @@ def concat(first: Batch | None, second: Batch) -> Batch:
         np.concatenate([first.seq, second.seq]),
         np.concatenate([first.type, table[second.type]]),
         names,
-        {name: _joined(first.columns[name], second.columns[name]) for name in first.columns},
+        {
+            name: pa.concat_arrays([column, second.columns[name]])
+            for name, column in first.columns.items()
+        },
         events,
     )
 
 
-def _joined(a: Column, b: Column) -> Column:
-    x, y = a.values, b.values
-    if x.dtype != y.dtype:  # a column of nothing but NULLs has no type of its own
-        if a.valid is not None and not a.valid.any():
-            x = _blank(len(x), y.dtype)
-        elif b.valid is not None and not b.valid.any():
-            y = _blank(len(y), x.dtype)
-    values = np.concatenate([x, y])
-    if a.valid is None and b.valid is None:
-        return Column(values)
-    masks = [np.ones(len(c), bool) if c.valid is None else c.valid for c in (a, b)]
-    return Column(values, np.concatenate(masks))
-
-
-def _blank(size: int, dtype: np.dtype[Any]) -> Array:
-    return np.zeros(size, dtype)
-
-
-def of_events(events: Sequence[Event], columns: Iterable[str]) -> Batch:
+def of_events(events: Sequence[Event], columns: Mapping[str, Type]) -> Batch:
     """Single events, in order, as columns of these attributes."""
     kinds, names = _coded([event.type for event in events])
     objects = np.empty(len(events), object)
@@ -138,13 +121,16 @@ def of_events(events: Sequence[Event], columns: Iterable[str]) -> Batch:
         np.array([event.seq for event in events], np.int64),
         kinds,
         names,
-        {name: _clean([event.attrs.get(name) for event in events]) for name in columns},
+        {
+            name: pa.array(_clean(event.attrs.get(name) for event in events), arrow_type(of))
+            for name, of in columns.items()
+        },
         objects,
     )
 
 
-def _clean(values: list[Any]) -> Column:
-    return column_of([None if value != value else value for value in values])
+def _clean(values: Iterable[Any]) -> list[Any]:
+    return [None if value != value else value for value in values]
 
 
 def _coded(kinds: list[str | None]) -> tuple[Ints, list[str]]:
@@ -168,7 +154,7 @@ def of_table(
         np.arange(first, first + table.num_rows, dtype=np.int64),
         kinds,
         names,
-        {name: _from_arrow(table[_spelled(stream, name)]) for name in columns},
+        {name: _from_arrow(table, stream, name) for name in columns},
     )
 
 
@@ -183,49 +169,26 @@ def _whole(array: pa.ChunkedArray) -> pa.Array:
     return found
 
 
-def _from_arrow(chunked: pa.ChunkedArray) -> Column:
-    array = _whole(chunked)
-    valid = None if array.null_count == 0 else array.is_valid().to_numpy(zero_copy_only=False)
-    kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return Column(array.to_numpy(zero_copy_only=False), valid)
-    if pa.types.is_boolean(kind):
-        return Column(pc.fill_null(array, False).to_numpy(zero_copy_only=False), valid)
-    if pa.types.is_floating(kind):
-        values = pc.fill_null(array.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
-        return without_nan(values, valid)
-    if not pa.types.is_integer(kind):  # dates and times count in their own unit
-        array = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
-    return Column(pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False), valid)
+def _from_arrow(table: pa.Table, stream: Stream, name: str) -> pa.Array:
+    """A column in the type the stream declares, without NaN."""
+    column = next(c for c in stream.columns if c.name.lower() == name)
+    array, wanted = _whole(table[column.name]), arrow_type(column.type)
+    if array.type != wanted:
+        array = array.cast(wanted)
+    return real_only(array) if column.type.is_inexact else array
 
 
-def to_arrow(column: Column, of: Type) -> pa.Array:
-    """A column as Arrow has its type."""
-    target = arrow_type(of)
-    mask = None if column.valid is None else ~column.valid
-    if of.kind in (Kind.DATE, Kind.TIME):
-        return pa.array(column.values.astype(np.int32), pa.int32(), mask=mask).cast(target)
-    if of.kind is Kind.TIMESTAMP:
-        return pa.array(column.values.astype(np.int64), pa.int64(), mask=mask).cast(target)
-    if of.kind is Kind.NULL:
-        return pa.nulls(len(column))
-    if of.is_text:
-        return pa.array(column.values, target, mask=mask, from_pandas=True)
-    return pa.array(column.values, mask=mask).cast(target)
-
-
-def needed(query: ir.Query) -> set[str]:
-    """The attributes a query reads, ts aside."""
-    found = {name for name in query.partition if name != ir.TIME}
-    expressions: list[ir.Expression] = [c.expression for c in query.conjuncts]
+def needed(query: ir.Query) -> dict[str, Type]:
+    """The attributes a query reads, ts aside, and their types."""
+    own = {column.name.lower(): column.type for column in query.stream.columns}
+    found = {name: own[name] for name in query.partition if name != ir.TIME}
+    expressions: list[x.Expression] = [c.expression for c in query.conjuncts]
     for output in query.outputs:
         if isinstance(output.expression, ir.Whole):
-            found |= {column.name.lower() for column in query.stream.columns}
+            found |= own
         else:
             expressions.append(output.expression)
     for expression in expressions:
-        for part in ir.walk(expression):
-            if isinstance(part, (ir.Value, ir.Aggregate)) and part.attribute is not None:
-                found.add(part.attribute)
-    found.discard(ir.TIME)
+        found |= {value.attribute: value.type for value in ir.values(expression)}
+    found.pop(ir.TIME, None)
     return found

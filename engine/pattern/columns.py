@@ -1,243 +1,127 @@
-"""Columns with NULLs, and the value of an expression for many bindings at once.
+"""Conditions on many bindings at once, by the evaluator of columns.
 
-The meaning is that of `compiler.pattern.evaluate`, value for value: what has no value is NULL,
-integers are exact, and a sum goes from left to right.
+A part of a condition that speaks of one event alone is *hoisted*: evaluated once an event of its list
+instead of once a binding, where that is less work. Where the part has a fault in some event the
+condition is evaluated in place, so that faults count only in bindings.
+
+    before  a.price > b.price * 1.1      the product for every pair of a and b
+    after   a.price > Once(b, b.price * 1.1)      the product for every b, then taken
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from compiler.language import expressions as x
+from compiler.language.faults import Faults
+from compiler.language.types import Type
 from compiler.pattern import ir
-from compiler.pattern.evaluate import FUNCTIONS
+from compiler.pattern.ir import Pick
+from engine.stream import evaluate as columns
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_SAFE = 1 << 31  # products and sums of smaller integers stay in range
+
+def taken(column: pa.Array, rows: Array | slice) -> pa.Array:
+    """Some rows of a column: by number, by mask, or a stretch."""
+    if isinstance(rows, slice):
+        return column[rows]
+    if rows.dtype == np.bool_:
+        return column.filter(pa.array(rows))
+    return column.take(pa.array(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """Values and where they are: `valid` None is everywhere. What stands where it is not valid
-    is arbitrary, but a value."""
+class Once(x.Leaf):
+    """A part of a condition about the event of one element, or with EACH about one member."""
 
-    values: Array
-    valid: Bools | None = None
+    element: int
+    pick: Pick
+    part: x.Expression
+    type: Type
 
-    def take(self, rows: Array) -> Column:
-        return Column(self.values[rows], None if self.valid is None else self.valid[rows])
+    def show(self) -> str:
+        return x.show(self.part)
 
-    def __len__(self) -> int:
-        return len(self.values)
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A condition as it is, and with its parts hoisted."""
+
+    whole: x.Expression
+    hoisted: x.Expression = field(init=False)
+    parts: tuple[Once, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        hoisted = _hoist(self.whole)
+        object.__setattr__(self, "hoisted", hoisted)
+        parts = tuple(leaf for leaf in x.leaves(hoisted) if isinstance(leaf, Once))
+        object.__setattr__(self, "parts", parts)
+
+
+def _hoist(e: x.Expression) -> x.Expression:
+    if not x.children(e):
+        return e
+    leaves = set()
+    for leaf in x.leaves(e):
+        known = isinstance(leaf, ir.Value) and leaf.pick in (Pick.ONE, Pick.EACH)
+        leaves.add((leaf.element, leaf.pick) if known and isinstance(leaf, ir.Value) else None)
+    if len(leaves) == 1 and (only := leaves.pop()) is not None:
+        return Once(*only, e, e.type)
+    return x.rebuild(e, _hoist)
 
 
 class Binding(Protocol):
-    """What an expression reads: for each row the event of an element, or something of its
-    group. `alone` may give the whole column of a subexpression about one single element,
-    evaluated once an event instead of once a binding."""
+    """What an expression reads: for each row the event of an element, or something of its group."""
 
     size: int
+    faults: Faults | None  # where those within aggregates go
 
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column: ...
-    def aggregate(self, e: ir.Aggregate) -> Column: ...
-    def alone(self, e: ir.Expression) -> Column | None: ...
+    def leaf(self, e: x.Leaf) -> pa.Array:
+        """The column of a leaf."""
+
+    def hoists(self, part: Once) -> bool:
+        """Whether the part is known for its whole list."""
+
+    def arrival(self, row: int) -> int:
+        """The number of the newest event of a row, by arrival."""
 
 
-def holds(e: ir.Expression, binding: Binding) -> Bools:
+def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) -> Bools:
     """Where a condition is TRUE."""
-    found = evaluate(e, binding)
-    values = found.values.astype(bool, copy=False)
-    return values if found.valid is None else values & found.valid
+    e = prepared.hoisted
+    if prepared.parts and not all(map(binding.hoists, prepared.parts)):
+        e = prepared.whole
+    binding.faults = faults
+    if faults is None:
+        return columns.holds(e, binding.leaf, binding.size)
+    found = Faults()
+    true = columns.holds(e, binding.leaf, binding.size, found)
+    if found.count:
+        count(found, binding, faults)
+    return true
 
 
-def evaluate(e: ir.Expression, binding: Binding) -> Column:
-    match e:
-        case ir.Constant(value):
-            return _constant(value, binding.size)
-        case ir.Value(element, pick, attribute):
-            return binding.value(element, pick, attribute)
-        case ir.Aggregate():
-            return binding.aggregate(e)
-    once = binding.alone(e)
-    if once is not None:
-        return once
-    match e:
-        case ir.Minus(operand):
-            inner = evaluate(operand, binding)
-            if inner.values.dtype.kind == "f":
-                return Column(-inner.values, inner.valid)
-            zero = Column(np.zeros(len(inner), np.int64))
-            return _whole(np.subtract, zero, inner)
-        case ir.Arithmetic(operator, left, right):
-            a, b = evaluate(left, binding), evaluate(right, binding)
-            if operator == "/":
-                return _quotient(a, b)
-            of = {"+": np.add, "-": np.subtract, "*": np.multiply}[operator]
-            return _whole(of, a, b) if e.type.is_integer else _real(of, a, b)
-        case ir.Comparison(operator, left, right):
-            return _comparison(operator, evaluate(left, binding), evaluate(right, binding))
-        case ir.InList(operand, items):
-            return _in_list(evaluate(operand, binding), [evaluate(i, binding) for i in items])
-        case ir.IsNull(operand):
-            inner = evaluate(operand, binding)
-            if inner.valid is None:
-                return Column(np.zeros(len(inner), bool))
-            return Column(~inner.valid)
-        case ir.Not(operand):
-            inner = evaluate(operand, binding)
-            return Column(~inner.values.astype(bool, copy=False), inner.valid)
-        case ir.Connective(operator, operands):
-            return _connective(operator == "OR", [evaluate(o, binding) for o in operands])
-        case ir.Call(function, arguments):
-            return _call(function, [evaluate(a, binding) for a in arguments], e.type.is_text)
-    raise AssertionError(e)
+def evaluate(e: x.Expression, binding: Binding, faults: Faults | None = None) -> pa.Array:
+    """The value for each binding."""
+    binding.faults = faults
+    if faults is None:
+        return columns.evaluate(e, binding.leaf, binding.size)
+    found = Faults()
+    value = columns.evaluate(e, binding.leaf, binding.size, found)
+    if found.count:
+        count(found, binding, faults)
+    return value
 
 
-def _constant(value: object, size: int) -> Column:
-    if value is None:
-        return Column(np.zeros(size), np.zeros(size, bool))
-    if isinstance(value, str):
-        found = np.empty(size, object)
-        found[:] = value
-        return Column(found)
-    return Column(np.full(size, value))
-
-
-def both(a: Column, b: Column) -> Bools | None:
-    if a.valid is None:
-        return b.valid
-    return a.valid if b.valid is None else a.valid & b.valid
-
-
-def without_nan(values: Array, valid: Bools | None) -> Column:
-    """NaN is no value."""
-    nan = np.isnan(values)
-    if not nan.any():
-        return Column(values, valid)
-    return Column(values, ~nan if valid is None else valid & ~nan)
-
-
-def _real(of: Callable[..., Any], a: Column, b: Column) -> Column:
-    with np.errstate(all="ignore"):
-        values = of(
-            a.values.astype(np.float64, copy=False), b.values.astype(np.float64, copy=False)
-        )
-    return without_nan(values, both(a, b))
-
-
-def _quotient(a: Column, b: Column) -> Column:
-    x, y = (c.values.astype(np.float64, copy=False) for c in (a, b))
-    zero = y == 0
-    with np.errstate(all="ignore"):
-        values = x / np.where(zero, 1.0, y)
-    valid = both(a, b)
-    if zero.any():
-        valid = ~zero if valid is None else valid & ~zero
-    return without_nan(values, valid)
-
-
-def _whole(of: Callable[..., Any], a: Column, b: Column) -> Column:
-    """Integers, exactly; out of range is NULL. (A NULL literal comes as a real.)"""
-    x, y = (c.values.astype(np.int64, copy=False) for c in (a, b))
-    valid = both(a, b)
-    if not len(x) or (_largest(x) < _SAFE and _largest(y) < _SAFE):
-        return Column(of(x, y), valid)
-    exact = of(x.astype(object), y.astype(object))
-    inside = np.array([-(1 << 63) <= v < 1 << 63 for v in exact], bool)
-    values = np.where(inside, exact, 0).astype(np.int64)
-    return Column(values, inside if valid is None else valid & inside)
-
-
-def _largest(values: Ints) -> int:
-    return max(abs(int(values.min())), abs(int(values.max())))
-
-
-_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "=": np.equal,
-    "<>": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-
-
-def _comparison(operator: str, a: Column, b: Column) -> Column:
-    x, y = a.values, b.values
-    if x.dtype == object or y.dtype == object:
-        return _by_value(_COMPARE[operator], a, b)
-    if "f" in (x.dtype.kind, y.dtype.kind):
-        x, y = x.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
-    return Column(_COMPARE[operator](x, y), both(a, b))
-
-
-def _by_value(of: Callable[[Array, Array], Array], a: Column, b: Column) -> Column:
-    """Texts: compared only where both are."""
-    valid = both(a, b)
-    found = np.zeros(len(a), bool)
-    where = slice(None) if valid is None else valid
-    found[where] = of(a.values[where], b.values[where])
-    return Column(found, valid)
-
-
-def _in_list(operand: Column, items: list[Column]) -> Column:
-    found = np.zeros(len(operand), bool)
-    unknown = np.zeros(len(operand), bool)
-    for item in items:
-        same = _comparison("=", operand, item)
-        known = np.ones(len(found), bool) if same.valid is None else same.valid
-        found |= same.values.astype(bool) & known
-        unknown |= ~known
-    valid = found | ~unknown
-    if operand.valid is not None:
-        valid &= operand.valid
-    return Column(found, valid)
-
-
-def _connective(decisive: bool, operands: list[Column]) -> Column:
-    decided = np.zeros(len(operands[0]), bool)
-    unknown = np.zeros(len(operands[0]), bool)
-    for operand in operands:
-        values = operand.values.astype(bool, copy=False)
-        says = values if decisive else ~values
-        if operand.valid is not None:
-            unknown |= ~operand.valid
-            says = says & operand.valid
-        decided |= says
-    return Column(decided if decisive else ~decided, decided | ~unknown)
-
-
-def _call(function: str, arguments: list[Column], text: bool) -> Column:
-    """Functions are applied value by value: they are rare, and their meaning stands once."""
-    of = FUNCTIONS[function]
-    valid = np.ones(len(arguments[0]), bool)
-    for argument in arguments:
-        if argument.valid is not None:
-            valid &= argument.valid
-    rows = zip(*(argument.values.tolist() for argument in arguments), strict=True)
-    results = [of(*row) if ok else None for row, ok in zip(rows, valid.tolist(), strict=True)]
-    return column_of(results, text)
-
-
-def column_of(values: list[Any], text: bool = False) -> Column:
-    """A column of plain values, None for NULL."""
-    valid = np.array([value is not None for value in values], bool)
-    if text or any(isinstance(value, str) for value in values):
-        found = np.empty(len(values), object)
-        found[:] = values
-        return Column(found, None if valid.all() else valid)
-    filled = [0 if value is None else value for value in values]
-    if any(isinstance(value, float) for value in filled):
-        array: Array = np.array(filled, np.float64)
-    elif filled and all(isinstance(v, bool) for v, ok in zip(filled, valid, strict=True) if ok):
-        array = np.array(filled, bool)
-    else:
-        array = np.array(filled, np.int64)
-    return Column(array, None if valid.all() else valid)
+def count(found: Faults, binding: Binding, faults: Faults) -> None:
+    """Counts faults under the number of the event at which each first was."""
+    for place, rows in found.count.items():
+        faults.add(place, rows, binding.arrival(found.first[place]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.host.errors import HostError
+from engine.stream.errors import EngineError
 
 
-class PatternError(HostError):
+class PatternError(EngineError):
     """Base of all; `hint` says what might help."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from compiler.language import expressions as x
 from compiler.pattern import ir
 from compiler.pattern.ir import Class
 from engine.pattern.columns import Array, Bools, Ints, holds
@@ -15,7 +16,7 @@ from engine.pattern.errors import PatternBudgetExceeded
 from engine.pattern.event import END_OF_STREAM, Event
 from engine.pattern.found import Found, Members, runs
 from engine.pattern.lists import Bindings, Lists
-from engine.pattern.meaning import Meaning
+from engine.pattern.meaning import Condition, Meaning
 from engine.pattern.sampling import pieces
 
 Rows = dict[int, Array]
@@ -37,9 +38,7 @@ class Completion:
         self._meaning = meaning
         self._query = meaning.query
         self._anchors = meaning.query.anchors
-        self._conjuncts = {
-            cls: [c for c in meaning.query.conjuncts if c.cls is cls] for cls in Class
-        }
+        self._conditions = {cls: meaning.of(cls) for cls in Class}
         self._lists = lists
         self._epoch = epoch
         self._limit = limit
@@ -72,9 +71,9 @@ class Completion:
                 keep &= members.counts <= of.most
             rows, groups, size = _kept(rows, groups, keep)
         for cls in (Class.FIRST, Class.STEP, Class.GROUP):
-            for conjunct in self._conjuncts[cls]:
+            for condition in self._conditions[cls]:
                 if size:
-                    keep = self._holds(conjunct, rows, groups, size)
+                    keep = self._holds(condition, rows, groups, size)
                     rows, groups, size = _kept(rows, groups, keep)
         if not size:
             return
@@ -156,31 +155,31 @@ class Completion:
     def _members(self, element: int, rows: Rows, size: int) -> Members:
         begin, end = self._gap(element, rows, None)
         members = Members(end - begin, runs(begin, end - begin))
-        for conjunct in self._conjuncts[Class.MEMBER]:
-            if element in conjunct.refs and len(members.rows):
+        for condition in self._conditions[Class.MEMBER]:
+            if element in condition.conjunct.refs and len(members.rows):
                 owner = members.owner
                 at = {e: r[owner] for e, r in rows.items()}
                 bindings = Bindings(self._lists, len(owner), at, {element: members.rows})
-                true = holds(conjunct.expression, bindings)
+                true = holds(condition.prepared, bindings, self._meaning.faults)
                 counts = np.bincount(owner[true], minlength=size).astype(np.int64)
                 members = Members(counts, members.rows[true])
         return members
 
     def _holds(
-        self, conjunct: ir.Conjunct, rows: Rows, groups: dict[int, Members], size: int
+        self, condition: Condition, rows: Rows, groups: dict[int, Members], size: int
     ) -> Bools:
         """Whether a condition on complete groups is TRUE, for each match."""
-        through = _goes_through(conjunct.expression)
+        through = _goes_through(condition.conjunct.expression)
         if through is None:
-            return self._one_by_one(conjunct, rows, groups, size)
+            return self._one_by_one(condition, rows, groups, size)
         if not through:
             bindings = Bindings(self._lists, size, rows, groups=groups)
-            return holds(conjunct.expression, bindings)
+            return holds(condition.prepared, bindings, self._meaning.faults)
         (element,) = through
         members = groups[element]
         owner = members.owner
         index = np.arange(len(members.rows))
-        if conjunct.cls is Class.STEP:
+        if condition.conjunct.cls is Class.STEP:
             later = np.ones(len(index), bool)
             later[members.starts] = False
             index, owner = index[later], owner[later]
@@ -190,19 +189,19 @@ class Completion:
             len(index),
             at,
             {element: members.rows[index]},
-            {element: members.rows[index - 1]} if conjunct.cls is Class.STEP else None,
+            {element: members.rows[index - 1]} if condition.conjunct.cls is Class.STEP else None,
             groups,
             owner,
         )
-        fails = np.bincount(owner[~holds(conjunct.expression, bindings)], minlength=size)
+        true = holds(condition.prepared, bindings, self._meaning.faults)
+        fails = np.bincount(owner[~true], minlength=size)
         none: Bools = fails == 0
         return none
 
     def _one_by_one(
-        self, conjunct: ir.Conjunct, rows: Rows, groups: dict[int, Members], size: int
+        self, condition: Condition, rows: Rows, groups: dict[int, Members], size: int
     ) -> Bools:
         """Conditions that compare a member with all before it, or two groups."""
-        condition = next(c for c in self._meaning.conditions if c.conjunct is conjunct)
         found = np.zeros(size, bool)
         for number in range(size):
             found[number] = self._meaning.throughout(condition, self._events(rows, groups, number))
@@ -224,28 +223,28 @@ class Completion:
         """Which matches some event forbids."""
         begin, end = self._gap(element, rows, groups)
         counts = end - begin
-        conjuncts = [c for c in self._conjuncts[Class.NEGATED] if element in c.refs]
+        conditions = [c for c in self._conditions[Class.NEGATED] if element in c.conjunct.refs]
         found: Bools = counts > 0
-        if not conjuncts:
+        if not conditions:
             return found
         found[:] = False
         for piece in pieces(counts, self._limit):
             owner = np.repeat(np.arange(piece.start, piece.stop), counts[piece])
             events = runs(begin[piece], counts[piece])
             true = np.ones(len(events), bool)
-            for conjunct in conjuncts:
-                if _goes_through(conjunct.expression) == ():
+            for condition in conditions:
+                if _goes_through(condition.conjunct.expression) == ():
                     at = {e: r[owner] for e, r in rows.items()} | {element: events}
                     bindings = Bindings(self._lists, len(events), at, groups=groups, owner=owner)
-                    true &= holds(conjunct.expression, bindings)
+                    true &= holds(condition.prepared, bindings, self._meaning.faults)
                 else:
-                    true &= self._forbids(conjunct, element, rows, groups, owner, events)
+                    true &= self._forbids(condition, element, rows, groups, owner, events)
             found[owner[true]] = True
         return found
 
     def _forbids(
         self,
-        conjunct: ir.Conjunct,
+        condition: Condition,
         element: int,
         rows: Rows,
         groups: dict[int, Members],
@@ -254,7 +253,6 @@ class Completion:
     ) -> Bools:
         """Conditions between a forbidding event and every member of a group."""
         lists = self._lists
-        condition = next(c for c in self._meaning.conditions if c.conjunct is conjunct)
         found = np.zeros(len(events), bool)
         for number, (match, position) in enumerate(zip(owner, events, strict=True)):
             whole = self._events(rows, groups, int(match))
@@ -263,10 +261,10 @@ class Completion:
         return found
 
 
-def _goes_through(e: ir.Expression) -> tuple[int, ...] | None:
+def _goes_through(e: x.Expression) -> tuple[int, ...] | None:
     """The groups whose members a condition goes through; None where columns do not do it."""
-    parts = list(ir.walk(e))
-    if any(isinstance(part, ir.Aggregate) and part.before for part in parts):
+    parts = list(ir.parts(e))
+    if any(isinstance(part, ir.GroupAggregate) and part.before for part in parts):
         return None
     picks = (ir.Pick.EACH, ir.Pick.PREVIOUS)
     found = {p.element for p in parts if isinstance(p, ir.Value) and p.pick in picks}

@@ -11,13 +11,15 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from compiler.language import expressions as x
+from compiler.language.faults import Faults
 from compiler.pattern import ir
-from compiler.pattern.classify import references
-from compiler.pattern.evaluate import aggregate
+from engine.pattern.aggregates import over_groups
 from engine.pattern.batch import Batch
-from engine.pattern.columns import Array, Column, Ints, column_of, evaluate
+from engine.pattern.columns import Array, Bools, Ints, Once, taken
 from engine.pattern.errors import PatternError
 from engine.pattern.found import Members
+from engine.stream.evaluate import evaluate
 
 FAR = 1 << 62
 
@@ -34,8 +36,8 @@ class Lists:
         self.T = [log.ts[r] for r in rows]
         self.stretch = FAR
         self.keys = 1
-        self._columns: dict[tuple[int, str], Column] = {}
-        self._alone: dict[tuple[int, int], Column] = {}
+        self._columns: dict[tuple[int, str], pa.Array] = {}
+        self._once: dict[int, tuple[Once, pa.Array | None]] = {}  # by what it keeps alive
         if query.partition:
             self._lay_out()
 
@@ -61,10 +63,8 @@ class Lists:
         """A number for each row's key; NULL is a key like any other."""
         codes: Ints = np.zeros(len(self.log), np.int64)
         for name in self.query.partition:
-            column = Column(self.log.ts) if name == ir.TIME else self.log.columns[name]
-            mask = None if column.valid is None else ~column.valid
-            array = pa.array(column.values, mask=mask, from_pandas=column.values.dtype == object)
-            coded = array.dictionary_encode(null_encoding="encode")
+            column = pa.array(self.log.ts) if name == ir.TIME else self.log.columns[name]
+            coded = column.dictionary_encode(null_encoding="encode")
             one = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             pairs = codes * (len(coded.dictionary) + 1) + one
             codes = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
@@ -94,42 +94,35 @@ class Lists:
     def counts(self, elements: tuple[int, ...]) -> list[int]:
         return [len(self.rows[e]) for e in elements]
 
-    def column(self, element: int, attribute: str) -> Column:
+    def column(self, element: int, attribute: str) -> pa.Array:
         key = (element, attribute)
         if key not in self._columns:
             rows = self.rows[element]
             if attribute == ir.TIME:
-                self._columns[key] = Column(self.log.ts[rows])
+                self._columns[key] = pa.array(self.log.ts[rows])
             else:
-                self._columns[key] = self.log.columns[attribute].take(rows)
+                self._columns[key] = taken(self.log.columns[attribute], rows)
         return self._columns[key]
 
-    def alone(self, element: int, e: ir.Expression, bindings: int) -> Column | None:
-        """A subexpression about one element, for its whole list, if that is worth it."""
-        key = (element, id(e))
-        if key not in self._alone:
-            if bindings < len(self.rows[element]) // 4:
+    def arrivals(self, element: int, position: int) -> int:
+        """The number of an event of a list, by arrival."""
+        return int(self.log.seq[self.rows[element][position]])
+
+    def once(self, part: Once, bindings: int) -> pa.Array | None:
+        """A part of a condition for its whole list; None where that is not worth it, or the part
+        has a fault."""
+        if id(part) not in self._once:
+            size = len(self.rows[part.element])
+            if bindings < size // 4:
                 return None
-            self._alone[key] = evaluate(e, _WholeList(self, element))
-        return self._alone[key]
+            faults = Faults()
+            column = evaluate(part.part, self._alone, size, faults)
+            self._once[id(part)] = part, None if faults.count else column
+        return self._once[id(part)][1]
 
-
-class _WholeList:
-    """Every event of one element's list, alone."""
-
-    def __init__(self, lists: Lists, element: int) -> None:
-        self.size = len(lists.rows[element])
-        self._lists = lists
-        self._element = element
-
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
-        return self._lists.column(self._element, attribute)
-
-    def aggregate(self, e: ir.Aggregate) -> Column:
-        raise AssertionError(e)
-
-    def alone(self, e: ir.Expression) -> Column | None:
-        return None
+    def _alone(self, e: x.Leaf) -> pa.Array:
+        assert isinstance(e, ir.Value)
+        return self.column(e.element, e.attribute)
 
 
 class BatchRows:
@@ -139,24 +132,27 @@ class BatchRows:
         self.size = len(rows)
         self._batch = batch
         self._rows = rows
+        self.faults: Faults | None = None
 
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
-        if attribute == ir.TIME:
-            return Column(self._batch.ts[self._rows])
-        return self._batch.columns[attribute].take(self._rows)
+    def leaf(self, e: x.Leaf) -> pa.Array:
+        assert isinstance(e, ir.Value)
+        if e.attribute == ir.TIME:
+            return pa.array(self._batch.ts[self._rows])
+        return taken(self._batch.columns[e.attribute], self._rows)
 
-    def aggregate(self, e: ir.Aggregate) -> Column:
-        raise AssertionError(e)
+    def hoists(self, part: Once) -> bool:
+        return False
 
-    def alone(self, e: ir.Expression) -> Column | None:
-        return None
+    def arrival(self, row: int) -> int:
+        return int(self._batch.seq[self._rows[row]])
 
 
 class Columns(Protocol):
     """Where bindings look: the columns of each element's list."""
 
-    def column(self, element: int, attribute: str) -> Column: ...
-    def alone(self, element: int, e: ir.Expression, bindings: int) -> Column | None: ...
+    def column(self, element: int, attribute: str) -> pa.Array: ...
+    def arrivals(self, element: int, position: int) -> int: ...
+    def once(self, part: Once, bindings: int) -> pa.Array | None: ...
 
 
 class Bindings:
@@ -180,9 +176,36 @@ class Bindings:
         self._before = before or {}
         self._groups = groups or {}
         self._owner = owner
+        self.faults: Faults | None = None
 
-    def value(self, element: int, pick: ir.Pick, attribute: str) -> Column:
-        return self._lists.column(element, attribute).take(self._positions(element, pick))
+    def kept(self, rows: Bools) -> Bindings:
+        """Some of the rows, as members of groups."""
+        at = {e: positions[rows] for e, positions in self._at.items()}
+        each = {e: positions[rows] for e, positions in self._each.items()}
+        return Bindings(self._lists, int(rows.sum()), at, each)
+
+    def leaf(self, e: x.Leaf) -> pa.Array:
+        match e:
+            case ir.Value():
+                positions = self._positions(e.element, e.pick)
+                return taken(self._lists.column(e.element, e.attribute), positions)
+            case Once():
+                whole = self._lists.once(e, self.size)
+                assert whole is not None, "hoisted"
+                return taken(whole, self._positions(e.element, e.pick))
+            case ir.GroupAggregate():
+                return self._aggregate(e)
+        raise AssertionError(e)
+
+    def hoists(self, part: Once) -> bool:
+        return self._lists.once(part, self.size) is not None
+
+    def arrival(self, row: int) -> int:
+        bound = [*self._at.items(), *self._each.items()]
+        if not bound:
+            (element, members), *_ = self._groups.items()
+            return self._lists.arrivals(element, int(members.rows[members.ends[row] - 1]))
+        return max(self._lists.arrivals(e, int(positions[row])) for e, positions in bound)
 
     def _positions(self, element: int, pick: ir.Pick) -> Array:
         if pick is ir.Pick.ONE:
@@ -195,55 +218,20 @@ class Bindings:
         ends = members.starts if pick is ir.Pick.FIRST else members.ends - 1
         return members.rows[ends if self._owner is None else ends[self._owner]]
 
-    def aggregate(self, e: ir.Aggregate) -> Column:
-        found = self._over_groups(e, self._groups[e.element])
-        return found if self._owner is None else found.take(self._owner)
+    def _aggregate(self, e: ir.GroupAggregate) -> pa.Array:
+        """The aggregate for every match, then for every row of one."""
+        members = self._groups[e.element]
+        owner = members.owner
+        at = {element: self._of_match(rows)[owner] for element, rows in self._at.items()}
+        inside = Bindings(self._lists, len(owner), at, {e.element: members.rows})
+        found = over_groups(e, inside, members, self.faults)
+        return found if self._owner is None else taken(found, self._owner)
 
-    def _over_groups(self, e: ir.Aggregate, members: Members) -> Column:
-        size = len(members.counts)
-        if e.attribute is None:
-            return Column(members.counts)
-        column = self._lists.column(e.element, e.attribute).take(members.rows)
-        owner, values = members.owner, column.values
-        if column.valid is not None:
-            owner, values = owner[column.valid], values[column.valid]
-        counts = np.bincount(owner, minlength=size)
-        if e.function == "count":
-            return Column(counts.astype(np.int64))
-        some = counts > 0
-        if values.dtype.kind == "f" and e.function in ("sum", "avg"):
-            sums = np.bincount(owner, weights=values, minlength=size)  # from left to right
-            total = Column(sums if e.function == "sum" else sums / np.maximum(counts, 1), some)
-            return Column(total.values, some & ~np.isnan(total.values))
-        return self._one_by_one(e.function, values.tolist(), counts.tolist())
-
-    def _one_by_one(self, function: str, values: list[object], counts: list[int]) -> Column:
-        """Integers without overflow, and texts."""
-        found, at = [], 0
-        for count in counts:
-            found.append(aggregate(function, values[at : at + count]))
-            at += count
-        return column_of(found)
-
-    def alone(self, e: ir.Expression) -> Column | None:
-        refs = references(e)
-        if len(refs) != 1 or isinstance(e, ir.Value):
-            return None
-        (element,) = refs
-        if element in self._at:
-            at = self._at[element]
-        elif element in self._each and _members_only(e):
-            at = self._each[element]
-        else:
-            return None
-        whole = self._lists.alone(element, e, self.size)
-        return None if whole is None else whole.take(at)
-
-
-def _members_only(e: ir.Expression) -> bool:
-    return all(
-        part.pick is ir.Pick.EACH
-        if isinstance(part, ir.Value)
-        else not isinstance(part, ir.Aggregate)
-        for part in ir.walk(e)
-    )
+    def _of_match(self, rows: Array) -> Array:
+        """What is bound for each row, for each match."""
+        if self._owner is None:
+            return rows
+        members = next(iter(self._groups.values()))
+        found: Ints = np.zeros(len(members.counts), np.int64)
+        found[self._owner] = rows
+        return found

@@ -6,15 +6,19 @@ meaning of one condition on one binding.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from compiler.language import expressions as x
+from compiler.language.faults import Faults, Place
 from compiler.pattern import ir
-from compiler.pattern.evaluate import Evaluator, evaluator
 from compiler.pattern.ir import Class
+from engine.pattern.columns import Prepared
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from engine.pattern.leaves import Binding, Evaluator, evaluator, may_fault
 
 Groups = Sequence[Sequence[Event]]
 Range = tuple[int, int]
@@ -23,20 +27,23 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A conjunct with what evaluates it. `kleene` are the groups whose members it goes through,
-    `latest` the last positive element it mentions."""
+    """A conjunct with what evaluates it, one binding at a time and in columns. `kleene` are the
+    groups whose members it goes through, `latest` the last positive element it mentions."""
 
     conjunct: ir.Conjunct
     evaluate: Evaluator
+    prepared: Prepared
     kleene: tuple[int, ...]
     latest: int
 
 
 class Meaning:
-    """A query's parts by element number."""
+    """A query's parts by element number. Faults are counted in `faults` wherever a matcher
+    evaluates, under the number of the newest event of the binding by arrival."""
 
-    def __init__(self, query: ir.Query) -> None:
+    def __init__(self, query: ir.Query, faults: Faults | None = None) -> None:
         self.query = query
+        self.faults: Faults | None = Faults() if faults is None else faults
         self.positives = query.positives
         self.size = len(query.elements)
         self.conditions = tuple(self._condition(c) for c in query.conjuncts)
@@ -58,17 +65,51 @@ class Meaning:
         elements = self.query.elements
         each = {
             part.element
-            for part in ir.walk(conjunct.expression)
+            for part in ir.parts(conjunct.expression)
             if (isinstance(part, ir.Value) and part.pick in (ir.Pick.EACH, ir.Pick.PREVIOUS))
-            or (isinstance(part, ir.Aggregate) and part.before)
+            or (isinstance(part, ir.GroupAggregate) and part.before)
         }
         positive = [i for i in conjunct.refs if not elements[i].negated]
         return Condition(
             conjunct,
-            evaluator(conjunct.expression),
+            self.evaluator(conjunct.expression),
+            Prepared(conjunct.expression),
             tuple(sorted(i for i in each if elements[i].kleene)),
             max(positive, default=-1),
         )
+
+    def evaluator(self, e: x.Expression) -> Evaluator:
+        """What gives the value of an expression for a binding, and counts its faults."""
+        noted: list[Place] = []
+        value = evaluator(e, noted)
+        if not may_fault(e):
+            return value
+
+        def counted(binding: Binding) -> object:
+            found = value(binding)
+            if noted:
+                self._count(noted, binding)
+            return found
+
+        return counted
+
+    def _count(self, noted: list[Place], binding: Binding) -> None:
+        places = list(noted)
+        noted.clear()
+        if self.faults is None:
+            return
+        newest = max(event.seq for group in binding[0] for event in group)
+        for place in places:
+            self.faults.add(place, 1, newest)
+
+    @contextlib.contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Evaluations whose faults are not counted: they were before, or are samples."""
+        faults, self.faults = self.faults, None
+        try:
+            yield
+        finally:
+            self.faults = faults
 
     def of(self, *classes: Class) -> list[Condition]:
         return [c for c in self.conditions if c.conjunct.cls in classes]
@@ -85,19 +126,19 @@ class Meaning:
             return True
         groups: list[Sequence[Event]] = [()] * self.size
         groups[element] = (event,)
-        return all(evaluate(groups, self._zeros) is True for evaluate in constants)
+        return all(evaluate((groups, self._zeros)) is True for evaluate in constants)
 
     # --- bindings -------------------------------------------------------------
 
     def once(self, condition: Condition, groups: Groups) -> bool:
         """A condition that goes through no members."""
-        return condition.evaluate(groups, self._zeros) is True
+        return condition.evaluate((groups, self._zeros)) is True
 
     def member(self, condition: Condition, groups: Groups, index: int) -> bool:
         """A condition on one member of its group."""
         at = list(self._zeros)
         at[condition.kleene[0]] = index
-        return condition.evaluate(groups, at) is True
+        return condition.evaluate((groups, at)) is True
 
     def throughout(self, condition: Condition, groups: Groups) -> bool:
         """A condition on complete groups: for all members it goes through, for a step from the
@@ -110,7 +151,7 @@ class Meaning:
         for indices in itertools.product(*spans):
             for element, index in zip(condition.kleene, indices, strict=True):
                 at[element] = index
-            if condition.evaluate(groups, at) is not True:
+            if condition.evaluate((groups, at)) is not True:
                 return False
         return True
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from compiler.language.faults import Faults
 from compiler.pattern import ir
 from compiler.pattern.ir import Skip
 from engine.pattern import output, state
@@ -74,7 +75,7 @@ class PatternOperator:
     """A query on a stream. `engine` is auto, columns, optiseq, nfa or compact; `late` drop or
     error; an epoch (the time between two calls of `advance`) of more than `max_matches` matches
     (MAX_ROWS in columns and MAX_MATCHES elsewhere, if not given) or `max_runs` runs raises
-    `PatternBudgetExceeded`."""
+    `PatternBudgetExceeded`. Faults are counted in `faults`, or raised there."""
 
     def __init__(
         self,
@@ -84,6 +85,7 @@ class PatternOperator:
         order: str | Order = "cost",
         max_matches: int | None = None,
         max_runs: int = MAX_RUNS,
+        faults: Faults | None = None,
     ) -> None:
         if late not in ("drop", "error"):
             raise EngineRefused(f"late={late!r}", "late events: drop, or error")
@@ -96,7 +98,8 @@ class PatternOperator:
         self._max_rows = MAX_ROWS if max_matches is None else max_matches
         self._max_matches = MAX_MATCHES if max_matches is None else max_matches
         self._max_runs = max_runs
-        self._meaning = Meaning(query)
+        self.faults = Faults() if faults is None else faults
+        self._meaning = Meaning(query, self.faults)
         self._needed = needed(query)
         self._arrived = 0
         self._heap: list[tuple[int, int, Event]] = []
@@ -189,17 +192,17 @@ class PatternOperator:
         if isinstance(found, list):
             matches = self._stamped(found)
             times = np.array([match.D for match in matches], np.int64)
-            return output.of_matches(self.query, matches), times
+            return output.of_matches(self._meaning, matches), times
         if found is None:
-            return output.of_found(self.query, None), np.zeros(0, np.int64)
+            return output.of_found(self._meaning, None), np.zeros(0, np.int64)
         if self.query.waits and self.query.window is None:
             return self._at_the_end(found)
-        return output.of_found(self.query, found), found.determined
+        return output.of_found(self._meaning, found), found.determined
 
     def _at_the_end(self, found: Found) -> tuple[pa.Table, np.ndarray[Any, Any]]:
         matches = self._stamped(found.matches(self.query))
         times = np.array([match.D for match in matches], np.int64)
-        return output.of_matches(self.query, matches), times
+        return output.of_matches(self._meaning, matches), times
 
     def _stamped(self, found: list[Match] | Found | None) -> list[Match]:
         """A match that had to wait for the end of the stream bears the time of its last event."""
@@ -395,9 +398,13 @@ class PatternOperator:
             "engine": self.engine,
             "considered": list(self._chooser.considered),
             "stats": dataclasses.asdict(self.stats),
+            "faults": state.faults(self.faults),
             "retained": state.events(self._seen()),
             "waiting": state.events(waiting),
-            "before": [[list(key), state.event(event)] for key, event in self._before.items()],
+            "before": [
+                [[state.value(of) for of in key], state.event(event)]
+                for key, event in self._before.items()
+            ],
             "skipping": [state.skipper(key, one) for key, one in self._skippers.items()],
         }
 
@@ -411,9 +418,13 @@ class PatternOperator:
         self._build(state.events_of(stored["retained"]))
         self._arrived = stored["arrived"]
         self.stats = Stats(**stored["stats"])
+        state.resume_faults(self.faults, stored["faults"])
         for event in state.events_of(stored["waiting"]):
             heapq.heappush(self._heap, (event.ts, event.seq, event))
-        self._before = {tuple(key): state.event_of(plain) for key, plain in stored["before"]}
+        self._before = {
+            tuple(map(state.value_of, key)): state.event_of(plain)
+            for key, plain in stored["before"]
+        }
         skippers = (state.skipper_of(self.query, one) for one in stored["skipping"])
         self._skippers = dict(skippers)
 
@@ -424,6 +435,10 @@ class PatternOperator:
     def _build(self, seen: list[Event]) -> None:
         """The matcher chosen, as if it had run from the start; what it finds was given out."""
         self._matchers, self._retained, self._columns = {}, [], None
+        with self._meaning.uncounted():
+            self._run_again(seen)
+
+    def _run_again(self, seen: list[Event]) -> None:
         if self.engine == "columns":
             self._columns = self._new_columns()
             self._columns.advance(of_events(seen, self._needed), BEGIN_OF_TIME, self.watermark)

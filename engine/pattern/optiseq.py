@@ -149,12 +149,13 @@ class OptiSeq:
         window = END_OF_STREAM if self._query.window is None else self._query.window
         pairs = passed = 0
         groups: Groups = [()] * self.meaning.size
-        for event in earlier.events[:: sample_step(len(earlier))]:
-            groups[a] = (event,)
-            for partner in later.between(event.ts + 1, event.ts + window + 1):
-                groups[b] = (partner,)
-                pairs += 1
-                passed += self.meaning.once(condition, groups)
+        with self.meaning.uncounted():
+            for event in earlier.events[:: sample_step(len(earlier))]:
+                groups[a] = (event,)
+                for partner in later.between(event.ts + 1, event.ts + window + 1):
+                    groups[b] = (partner,)
+                    pairs += 1
+                    passed += self.meaning.once(condition, groups)
         return pairs, passed
 
     # --- search ---------------------------------------------------------------

@@ -7,20 +7,18 @@ over a group is a list.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from compiler.language.types import Type
 from compiler.pattern import ir
-from compiler.pattern.evaluate import evaluator
 from compiler.pattern.fields import fields
-from engine.pattern.batch import Batch, to_arrow
-from engine.pattern.columns import Column, column_of, evaluate
+from engine.pattern.batch import Batch
+from engine.pattern.columns import Array, Once, evaluate
 from engine.pattern.event import Match
 from engine.pattern.found import Found
 from engine.pattern.lists import Bindings
+from engine.pattern.meaning import Meaning
 from engine.stream.schema import arrow_type
 
 
@@ -33,37 +31,36 @@ def schema(query: ir.Query) -> pa.Schema:
     )
 
 
-def of_matches(query: ir.Query, matches: Sequence[Match]) -> pa.Table:
+def of_matches(meaning: Meaning, matches: Sequence[Match]) -> pa.Table:
     """Single matches as rows."""
-    columns = []
+    columns, query = [], meaning.query
     zeros = [0] * len(query.elements)
     for _, e, each in fields(query):
-        value = evaluator(e)
+        value = meaning.evaluator(e)
         if each is None:
-            columns.append(_array([value(match.groups, zeros) for match in matches], e.type))
+            columns.append(
+                pa.array([value((match.groups, zeros)) for match in matches], arrow_type(e.type))
+            )
             continue
         counts, values = [], []
         for match in matches:
             counts.append(len(match.groups[each]))
             at = list(zeros)
             for at[each] in range(counts[-1]):
-                values.append(value(match.groups, at))
-        columns.append(_lists(counts, _array(values, e.type)))
+                values.append(value((match.groups, at)))
+        columns.append(_lists(counts, pa.array(values, arrow_type(e.type))))
     return pa.Table.from_arrays(columns, schema=schema(query))
 
 
-def _array(values: list[Any], of: Type) -> pa.Array:
-    return to_arrow(column_of(values, of.is_text), of)
-
-
-def _lists(counts: Sequence[int] | np.ndarray[Any, Any], values: pa.Array) -> pa.Array:
+def _lists(counts: Sequence[int] | Array, values: pa.Array) -> pa.Array:
     ends = np.cumsum(np.asarray(counts, np.int64))
     offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, values)
 
 
-def of_found(query: ir.Query, found: Found | None) -> pa.Table:
+def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
     """Matches in columns as rows."""
+    query = meaning.query
     if found is None or not len(found):
         return schema(query).empty_table()
     log = _Log(found.log)
@@ -71,7 +68,7 @@ def of_found(query: ir.Query, found: Found | None) -> pa.Table:
     for _, e, each in fields(query):
         if each is None:
             whole = Bindings(log, len(found), found.singles, groups=found.groups)
-            columns.append(to_arrow(evaluate(e, whole), e.type))
+            columns.append(evaluate(e, whole, meaning.faults))
             continue
         members = found.groups[each]
         owner = members.owner
@@ -79,7 +76,7 @@ def of_found(query: ir.Query, found: Found | None) -> pa.Table:
         bindings = Bindings(
             log, len(owner), singles, {each: members.rows}, groups=found.groups, owner=owner
         )
-        columns.append(_lists(members.counts, to_arrow(evaluate(e, bindings), e.type)))
+        columns.append(_lists(members.counts, evaluate(e, bindings, meaning.faults)))
     return pa.Table.from_arrays(columns, schema=schema(query))
 
 
@@ -89,8 +86,11 @@ class _Log:
     def __init__(self, log: Batch) -> None:
         self._log = log
 
-    def column(self, element: int, attribute: str) -> Column:
-        return Column(self._log.ts) if attribute == ir.TIME else self._log.columns[attribute]
+    def column(self, element: int, attribute: str) -> pa.Array:
+        return pa.array(self._log.ts) if attribute == ir.TIME else self._log.columns[attribute]
 
-    def alone(self, element: int, e: ir.Expression, bindings: int) -> Column | None:
+    def arrivals(self, element: int, position: int) -> int:
+        return int(self._log.seq[position])
+
+    def once(self, part: Once, bindings: int) -> pa.Array | None:
         return None

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from compiler.language.faults import Faults
 from compiler.pattern import ir
 from compiler.pattern.ir import Class
 from engine.pattern.batch import Batch
-from engine.pattern.columns import Ints, holds
+from engine.pattern.columns import Ints, Prepared, holds
 from engine.pattern.found import runs
 from engine.pattern.lists import BatchRows, Bindings, Lists
 
@@ -34,7 +35,7 @@ def pieces(counts: Ints, limit: int) -> list[slice]:
     return found
 
 
-def fitting(query: ir.Query, element: int, batch: Batch) -> Ints:
+def fitting(query: ir.Query, element: int, batch: Batch, faults: Faults | None = None) -> Ints:
     """The rows of a batch that have an element's type and pass its constants."""
     wanted = query.elements[element].type
     if wanted is None:
@@ -45,7 +46,8 @@ def fitting(query: ir.Query, element: int, batch: Batch) -> Ints:
         return np.zeros(0, np.int64)
     for conjunct in query.conjuncts:
         if conjunct.cls is Class.CONSTANT and conjunct.refs == (element,) and len(rows):
-            rows = rows[holds(conjunct.expression, BatchRows(batch, rows))]
+            prepared = Prepared(conjunct.expression)
+            rows = rows[holds(prepared, BatchRows(batch, rows), faults)]
     return rows
 
 
@@ -60,11 +62,11 @@ def share(lists: Lists, conjunct: ir.Conjunct, refs: Sequence[int], limit: int) 
         end = np.searchsorted(lists.T[b], lists.stretch_end(times), "left")
     else:
         end = np.searchsorted(lists.T[b], times + lists.query.window, "right")
-    counts = end - begin
+    counts, prepared = end - begin, Prepared(conjunct.expression)
     pairs = passed = 0
     for piece in pieces(counts, limit):
         part = counts[piece]
         at = {a: np.repeat(rows[piece], part), b: runs(begin[piece], part)}
-        true = holds(conjunct.expression, Bindings(lists, len(at[a]), at))
+        true = holds(prepared, Bindings(lists, len(at[a]), at))
         pairs, passed = pairs + len(true), passed + int(true.sum())
     return pairs, passed

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
+from compiler.errors import Span
+from compiler.language.faults import Faults, Place
 from compiler.pattern import ir
 from engine.pattern.event import Event, Match
 from engine.pattern.skip import Skipper
 
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+_WRITE: dict[type, tuple[str, Any, Any]] = {
+    Decimal: ("decimal", str, Decimal),
+    datetime.datetime: ("timestamp", str, datetime.datetime.fromisoformat),
+    datetime.date: ("date", str, datetime.date.fromisoformat),
+    datetime.time: ("time", str, datetime.time.fromisoformat),
+    datetime.timedelta: (
+        "interval",
+        lambda value: value // _MILLISECOND,
+        lambda size: size * _MILLISECOND,
+    ),
+}
+"""Values that JSON does not have: their name, and how they are written and read."""
+_READ = {name: read for name, _, read in _WRITE.values()}
+
+
+def value(of: Any) -> Any:
+    """A value as JSON has it; of another type, `{its name: text}`."""
+    written = _WRITE.get(type(of))
+    return of if written is None else {written[0]: written[1](of)}
+
+
+def value_of(plain: Any) -> Any:
+    if not isinstance(plain, dict):
+        return plain
+    ((name, text),) = plain.items()
+    return _READ[name](text)
+
 
 def event(e: Event) -> list[Any]:
-    return [e.ts, e.seq, e.type, dict(e.attrs)]
+    return [e.ts, e.seq, e.type, {name: value(of) for name, of in e.attrs.items()}]
 
 
 def event_of(plain: list[Any]) -> Event:
     ts, seq, kind, attrs = plain
-    return Event(ts, seq, kind, attrs)
+    return Event(ts, seq, kind, {name: value_of(of) for name, of in attrs.items()})
 
 
 def events(found: Sequence[Event]) -> list[list[Any]]:
@@ -30,7 +62,7 @@ def events_of(plain: list[list[Any]]) -> list[Event]:
 def skipper(key: tuple[Any, ...], of: Skipper) -> dict[str, Any]:
     """The matches of a key that wait for their start to be settled."""
     matches = [{"D": m.D, "groups": [events(g) for g in m.groups]} for m in of.waiting.values()]
-    return {"key": list(key), "after": list(of.after), "matches": matches}
+    return {"key": [value(of) for of in key], "after": list(of.after), "matches": matches}
 
 
 def skipper_of(query: ir.Query, plain: dict[str, Any]) -> tuple[tuple[Any, ...], Skipper]:
@@ -40,4 +72,20 @@ def skipper_of(query: ir.Query, plain: dict[str, Any]) -> tuple[tuple[Any, ...],
         Match(tuple(tuple(events_of(g)) for g in m["groups"]), m["D"]) for m in plain["matches"]
     ]
     found.waiting = {match.first.order: match for match in matches}
-    return tuple(plain["key"]), found
+    return tuple(map(value_of, plain["key"])), found
+
+
+def faults(of: Faults) -> list[list[Any]]:
+    """Counts of faults: where, how many, and the first."""
+    return [
+        [None if p.at is None else [p.at.start, p.at.end], p.text, p.reason, rows, of.first[p]]
+        for p, rows in of.count.items()
+    ]
+
+
+def resume_faults(of: Faults, plain: list[list[Any]]) -> None:
+    """Counts on from such counts."""
+    for at, text, reason, rows, first in plain:
+        place = Place(None if at is None else Span(*at), text, reason)
+        of.count[place] = of.count.get(place, 0) + rows
+        of.first[place] = min(first, of.first.get(place, first))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from compiler.language.faults import Faults
 from compiler.pattern import ir
 from engine.pattern.event import BEGIN_OF_TIME
 from engine.pattern.operator import PatternOperator
@@ -15,11 +16,13 @@ from engine.stream.snapshot import Snapshot, unpack
 
 class PatternNode:
     """A pattern over one stream. Its matches are results or, at the time of their last event, rows of the
-    stream it defines."""
+    stream it defines. Faults are counted in `faults`, or raised there."""
 
-    def __init__(self, query: ir.Query, engine: str = "auto") -> None:
+    def __init__(self, query: ir.Query, engine: str = "auto", faults: Faults | None = None) -> None:
         self.query = query
-        self.operator = PatternOperator(query, engine, late="error")  # the runner keeps the order
+        self.faults = Faults() if faults is None else faults
+        # The runner keeps the order.
+        self.operator = PatternOperator(query, engine, late="error", faults=self.faults)
         self.inputs = (query.stream.name,)
         self._reached = BEGIN_OF_TIME
 

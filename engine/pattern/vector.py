@@ -23,7 +23,7 @@ from engine.pattern.fill import Completion, Rows
 from engine.pattern.following import chains, neighbours
 from engine.pattern.found import Found, joined, runs
 from engine.pattern.lists import FAR, Bindings, Lists
-from engine.pattern.meaning import Meaning
+from engine.pattern.meaning import Condition, Meaning
 from engine.pattern.planner import Order, OrderChooser, check_order
 from engine.pattern.reach import Reach, reach
 from engine.pattern.sampling import fitting, pieces, share
@@ -53,7 +53,7 @@ class ColumnSearch:
         self._limit = limit
         self._max_matches = max_matches
         self._anchors = query.anchors
-        self._conjuncts = {cls: [c for c in query.conjuncts if c.cls is cls] for cls in Class}
+        self._pairs = meaning.of(Class.PAIR)
         self._log: Batch | None = None
         self._rows: list[Ints] = [np.zeros(0, np.int64) for _ in query.elements]
         self._order: Order = ()
@@ -90,7 +90,7 @@ class ColumnSearch:
 
     def _take(self, batch: Batch) -> None:
         elements = range(len(self._rows))
-        fits = [fitting(self._query, element, batch) for element in elements]
+        fits = [fitting(self._query, element, batch, self.meaning.faults) for element in elements]
         # Under STRICT any event at all comes between two others.
         kept = np.full(len(batch), self._query.strategy is Strategy.STRICT)
         for rows in fits:
@@ -111,7 +111,7 @@ class ColumnSearch:
             gone = len(self._log)
         if gone:
             left = len(self._log) - gone
-            self._log = self._log.take(slice(gone, None)) if left else None  # type: ignore[arg-type]  # left: there is a log
+            self._log = self._log.take(slice(gone, None)) if left else None
             self._rows = [rows[np.searchsorted(rows, gone) :] - gone for rows in self._rows]
 
     # --- search ---------------------------------------------------------------
@@ -196,8 +196,9 @@ class ColumnSearch:
 
     def _settled(self, rows: Rows, element: int) -> Rows:
         """The rows for which the conditions hold that this anchor completes."""
-        for conjunct in self._completed(rows, element):
-            true = holds(conjunct.expression, Bindings(self._ready, len(rows[element]), rows))
+        for condition in self._completed(rows, element):
+            bindings = Bindings(self._ready, len(rows[element]), rows)
+            true = holds(condition.prepared, bindings, self.meaning.faults)
             rows = {e: r[true] for e, r in rows.items()}
         return rows
 
@@ -205,15 +206,16 @@ class ColumnSearch:
         """Where they hold."""
         size = len(rows[element])
         true = np.ones(size, bool)
-        for conjunct in self._completed(rows, element):
-            true &= holds(conjunct.expression, Bindings(self._ready, size, rows))
+        for condition in self._completed(rows, element):
+            bindings = Bindings(self._ready, size, rows)
+            true &= holds(condition.prepared, bindings, self.meaning.faults)
         return true
 
-    def _completed(self, rows: Rows, element: int) -> list[ir.Conjunct]:
+    def _completed(self, rows: Rows, element: int) -> list[Condition]:
         return [
             c
-            for c in self._conjuncts[Class.PAIR]
-            if element in c.refs and all(i in rows for i in c.refs)
+            for c in self._pairs
+            if element in c.conjunct.refs and all(i in rows for i in c.conjunct.refs)
         ]
 
     @property

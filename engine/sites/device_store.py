@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from compiler.plan.pipeline import Compilation, Options, compile_text
 from engine.graph import GraphRun
-from engine.host.stores import stream_schema
 from engine.sites.errors import BadQuery
 from engine.sites.keys import Key, hashed
 from engine.sites.model import Join, Partial, Stored, admitted, extend
 from engine.sites.store import Ends
+from engine.stream.schema import stream_schema
 from hdl.config import MAX_ATTRIBUTES
 from hdl.device import Device
 

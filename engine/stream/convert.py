@@ -154,7 +154,7 @@ def each_row(
     varying = [place for place, a in enumerate(arguments) if not isinstance(a, pa.Scalar)]
     if strict and len(varying) == 1 and len(arguments[varying[0]]) > _FEW:
         column = arguments[varying[0]]
-        if not pa.types.is_floating(column.type):  # where 0 and -0 would be one
+        if not pa.types.is_floating(column.type):  # reals seldom repeat
             distinct = column.dictionary_encode()
             shorter = [*arguments]
             shorter[varying[0]] = distinct.dictionary

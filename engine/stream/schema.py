@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from compiler.catalogue import Stream
 from compiler.language.types import Kind, Type
 
 _ARROW: dict[Kind, pa.DataType] = {
@@ -30,3 +31,9 @@ def arrow_type(of: Type) -> pa.DataType:
     if of.element is not None:
         return pa.list_(arrow_type(of.element))
     return _ARROW[of.kind]
+
+
+def stream_schema(stream: Stream) -> pa.Schema:
+    """The columns of a stream's rows: their time, and its own."""
+    fields = [pa.field(c.name, arrow_type(c.type), c.nullable) for c in stream.columns]
+    return pa.schema([pa.field("ts", pa.int64(), nullable=False), *fields])

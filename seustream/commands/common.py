@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compiler.errors import nearest, suggest
 from compiler.explain import explain
-from compiler.pattern.bind import ParameterValue
+from compiler.language.bind import ParameterValue
 from compiler.plan.normalise import DEFAULT_MAX_TERMS
 from compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
 from compiler.plan.statistics import Statistics, StatisticsError

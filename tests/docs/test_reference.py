@@ -20,8 +20,8 @@ from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.errors import CompileError
+from compiler.language.bind import FUNCTIONS as PATTERN_FUNCTIONS
 from compiler.language.types import Kind
-from compiler.pattern.bind import FUNCTIONS as PATTERN_FUNCTIONS
 from compiler.plan.pipeline import STAGES, Options, compile_text
 from compiler.wjasip.assembler import assemble, disassemble
 from compiler.xsql.analyse import _MILLISECONDS

@@ -31,7 +31,7 @@ from compiler.language.types import (
     Kind,
     Type,
 )
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from seustream.errors import OutputError
 from seustream.reading import read
 from seustream.writing import FORMATS, OutputSet, Writer

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compiler.plan.pipeline import Compilation
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from spark_feeder.errors import FeedError
 from spark_feeder.job import Job, files, run
 from spark_feeder.prefilter import Prefilter

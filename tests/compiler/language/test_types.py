@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
+from decimal import Decimal
 
 import pytest
 
@@ -13,6 +15,7 @@ from compiler.language.types import (
     DOUBLE,
     ERROR,
     INT,
+    INTERVAL,
     NULL,
     REAL,
     SMALLINT,
@@ -21,12 +24,21 @@ from compiler.language.types import (
     VARCHAR,
     Kind,
     Type,
+    castable,
     common,
+    decimal,
+    decimal_of,
     integer_range,
+    list_of,
+    read_interval,
+    read_time,
 )
 
 CHAR = Type(Kind.CHAR, 4)
-ALL = (SMALLINT, INT, BIGINT, REAL, DOUBLE, CHAR, VARCHAR, DATE, TIME, TIMESTAMP, BOOLEAN)
+ALL = (
+    SMALLINT, INT, BIGINT, decimal(12, 2), REAL, DOUBLE, CHAR, VARCHAR, DATE, TIME, TIMESTAMP,
+    BOOLEAN,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -48,7 +60,18 @@ ALL = (SMALLINT, INT, BIGINT, REAL, DOUBLE, CHAR, VARCHAR, DATE, TIME, TIMESTAMP
         (DATE, DATE, DATE),
         (NULL, NULL, NULL),
         (INT, VARCHAR, None),
-        (DATE, TIMESTAMP, None),
+        (DATE, TIMESTAMP, TIMESTAMP),
+        (decimal(10, 2), decimal(6, 4), decimal(12, 4)),
+        (decimal(10, 2), INT, decimal(12, 2)),
+        (decimal(3, 2), BIGINT, decimal(21, 2)),
+        (decimal(38, 38), INT, decimal(38, 38)),
+        (decimal(10, 2), REAL, DOUBLE),
+        (INTERVAL, INTERVAL, INTERVAL),
+        (INTERVAL, SMALLINT, BIGINT),
+        (INTERVAL, DOUBLE, None),
+        (INTERVAL, VARCHAR, None),
+        (list_of(INT), list_of(INT), list_of(INT)),
+        (list_of(INT), list_of(BIGINT), None),
         (BOOLEAN, INT, None),
         (TIME, DATE, None),
     ],
@@ -83,10 +106,84 @@ def test_ranges() -> None:
 
 def test_families() -> None:
     assert [t for t in ALL if t.is_integer] == [SMALLINT, INT, BIGINT]
-    assert [t for t in ALL if t.is_numeric] == [SMALLINT, INT, BIGINT, REAL, DOUBLE]
+    assert [t for t in ALL if t.is_numeric] == [
+        SMALLINT, INT, BIGINT, decimal(12, 2), REAL, DOUBLE,
+    ]  # fmt: skip
     assert [t for t in ALL if t.is_text] == [CHAR, VARCHAR]
     assert [t for t in (*ALL, NULL, ERROR) if t.is_unknown] == [NULL, ERROR]
 
 
 def test_names() -> None:
     assert [str(t) for t in (DOUBLE, CHAR, VARCHAR)] == ["double precision", "char(4)", "varchar"]
+    assert str(decimal(10, 2)) == "decimal(10,2)"
+    assert str(list_of(decimal(5, 1))) == "list(decimal(5,1))"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("0", decimal(1, 0)),
+        ("-12.50", decimal(4, 2)),
+        ("0.001", decimal(3, 3)),
+        ("1E+3", decimal(4, 0)),
+        ("9" * 38, decimal(38, 0)),
+        ("9" * 39, None),
+        ("1E-39", None),
+    ],
+)
+def test_the_narrowest_decimal(text: str, wanted: Type | None) -> None:
+    assert decimal_of(Decimal(text)) == wanted
+
+
+def test_what_can_be_cast() -> None:
+    for a, b in itertools.product(ALL, repeat=2):
+        if a.is_text or b.is_text or a == b or (a.is_numeric and b.is_numeric):
+            assert castable(a, b)
+    assert castable(BOOLEAN, DOUBLE)
+    assert castable(INTERVAL, BIGINT)
+    assert castable(INT, INTERVAL)
+    assert castable(DATE, TIMESTAMP)
+    for a, b in (
+        (DATE, INT),
+        (TIMESTAMP, BIGINT),
+        (TIME, DATE),
+        (INTERVAL, DOUBLE),
+        (DATE, BOOLEAN),
+    ):
+        assert not castable(a, b)
+        assert not castable(b, a)
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("5 min", 300_000),
+        ("1 hour 30 min", 5_400_000),
+        ("1.5h", 5_400_000),
+        ("-2 d", -172_800_000),
+        ("10s", 10_000),
+        ("1 W", 604_800_000),
+        ("0.5 ms", None),
+        ("5", None),
+        ("", None),
+        ("5 parsec", None),
+        ("1 month", None),
+        ("999999999999 w", None),
+    ],
+)
+def test_intervals(text: str, milliseconds: int | None) -> None:
+    found = read_interval(text)
+    assert (None if found is None else found // datetime.timedelta(milliseconds=1)) == milliseconds
+
+
+def test_times() -> None:
+    assert read_time("2024-2-3", Kind.DATE) == datetime.date(2024, 2, 3)
+    assert read_time(" 2024-02-29 ", Kind.DATE) == datetime.date(2024, 2, 29)
+    assert read_time("2023-02-29", Kind.DATE) is None
+    assert read_time("2024-2-3 4:5", Kind.TIMESTAMP) is None
+    assert read_time("2024-2-3 04:05", Kind.TIMESTAMP) == datetime.datetime(2024, 2, 3, 4, 5)
+    assert read_time("2024-02-29T12:00+02:00", Kind.TIMESTAMP) == (
+        datetime.datetime(2024, 2, 29, 10)
+    )
+    assert read_time("12:30:15.2509", Kind.TIME) == datetime.time(12, 30, 15, 250_000)
+    assert read_time("12:30+01:00", Kind.TIME) is None

@@ -56,7 +56,7 @@ PATTERNS = [
     ("P015", "PATTERN A FROM s WHERE «a.name + 1 > 2 WITHIN 1 s RETURN *"),
     ("P015", "PATTERN A FROM s WHERE «a > 2 WITHIN 1 s RETURN *"),
     ("P015", "PATTERN A FROM s WHERE NOT «a.x WITHIN 1 s RETURN *"),
-    ("P015", "PATTERN A FROM s WHERE lower(«a.x) = 'q' WITHIN 1 s RETURN *"),
+    ("P015", "PATTERN A FROM s WHERE «lower(a.x) = 'q' WITHIN 1 s RETURN *"),
     ("P015", "PATTERN A FROM s WHERE «mod(a.x) = 1 WITHIN 1 s RETURN *"),
     ("P015", "PATTERN A; B+; C; D+; E FROM s WITHIN 1 s RETURN «b.x + d.x"),
     ("P016", "PATTERN A; B+; C+ FROM s WITHIN 1 s «RETURN *"),

@@ -3,14 +3,18 @@ a test is that of the acceptance statement in the specification."""
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
+from compiler.language import expressions as x
 from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
 from compiler.pattern.ir import Class, Mode, Skip, Strategy
 from compiler.pattern.statements import compile_pattern
+from hdl.isa import Condition
 
 STOCK = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 NUMBERS = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("y", DOUBLE)))
@@ -57,12 +61,12 @@ def test_02_two_semicolons() -> None:
 def test_03_percent_and_signs() -> None:
     found = query("PATTERN A WHERE a.price ≤ 1+38% AND a.price ≠ 2×3 WITHIN 1 s RETURN *")
     first, second = (c.expression for c in found.conjuncts)
-    assert isinstance(first, ir.Comparison)
-    assert isinstance(first.right, ir.Constant)
+    assert isinstance(first, x.Compare)
+    assert isinstance(first.right, x.Literal)
     assert first.right.value == 1.38
-    assert first.operator == "<="
-    assert isinstance(second, ir.Comparison)
-    assert (second.operator, second.right) == ("<>", ir.Constant(6, second.right.type))
+    assert first.condition is Condition.LE
+    assert isinstance(second, x.Compare)
+    assert (second.condition, second.right) == (Condition.NE, x.Literal(6, INT))
     with pytest.raises(CompileError, match="P019"):
         query("PATTERN A WHERE a.volume % 2 = 1 WITHIN 1 s RETURN *")
 
@@ -70,10 +74,10 @@ def test_03_percent_and_signs() -> None:
 def test_04_parameters() -> None:
     text = "PATTERN A WHERE a.price > :x AND a.price < 1 + :y% WITHIN 1 s RETURN *"
     first, second = (c.expression for c in query(text, x=2, y=38).conjuncts)
-    assert isinstance(first, ir.Comparison)
-    assert isinstance(second, ir.Comparison)
-    assert isinstance(first.right, ir.Constant)
-    assert isinstance(second.right, ir.Constant)
+    assert isinstance(first, x.Compare)
+    assert isinstance(second, x.Compare)
+    assert isinstance(first.right, x.Literal)
+    assert isinstance(second.right, x.Literal)
     assert (first.right.value, second.right.value) == (2, 1.38)
     with pytest.raises(CompileError, match="P018"):
         query(text, x=2)
@@ -191,4 +195,8 @@ def test_a_text_is_read_as_a_date() -> None:
         c.expression.right.value  # type: ignore[union-attr]
         for c in compile_pattern(text, days).conjuncts
     ]
-    assert values == [2, 1500, 1_000_000]
+    assert values == [
+        datetime.date(1970, 1, 3),
+        datetime.time(0, 0, 1, 500_000),
+        datetime.datetime(1970, 1, 1, 0, 0, 1),
+    ]

@@ -20,7 +20,7 @@ from engine.host.complete import project, residual, result_schema, without_repea
 from engine.host.encode import encode
 from engine.host.rows import RowStore
 from engine.host.software import Side
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from hdl.device import Window, WindowKind
 from tests.engine.host.reference import (
     ARROW,

@@ -9,7 +9,7 @@ import pytest
 
 from engine.graph import GraphRun
 from engine.host.errors import RowsRefused
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from tests.engine.host.reference import (
     Stream,
     equal,

@@ -18,7 +18,7 @@ from engine.host import software
 from engine.host.errors import EvaluationError
 from engine.host.rows import RowStore
 from engine.host.software import Side, software_join
-from engine.host.stores import stream_schema
+from engine.stream.schema import stream_schema
 from engine.temporal.merge import timestamps
 from tests.engine.host.reference import (
     Query,

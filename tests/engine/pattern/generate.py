@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 from compiler.catalogue import Column, Stream
+from compiler.language.bind import ParameterValue
 from compiler.language.types import DOUBLE, INT, VARCHAR
 from compiler.pattern import ir
-from compiler.pattern.bind import ParameterValue
 from compiler.pattern.statements import compile_pattern
 from engine.pattern.event import Event
 

@@ -7,12 +7,13 @@ It shares with the matchers only the value of one expression for one binding.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from compiler.language import expressions as x
 from compiler.pattern import ir
-from compiler.pattern.evaluate import evaluator
 from compiler.pattern.ir import Class, Mode, Strategy
 from engine.pattern.event import Event, Ids
+from engine.pattern.leaves import evaluator
 
 Binding = list[tuple[Event, ...]]
 Found = dict[Ids, int]
@@ -26,7 +27,7 @@ class Oracle:
         self.query = query
         self.window = FOREVER if query.window is None else query.window
         self.positives = [i for i, e in enumerate(query.elements) if not e.negated]
-        self.conditions = [(c, evaluator(c.expression)) for c in query.conjuncts]
+        self.conditions = [(c, _valued(c.expression)) for c in query.conjuncts]
 
     def matches(self, events: Sequence[Event]) -> Found:
         if self.query.empty:
@@ -251,13 +252,18 @@ class Oracle:
         return True
 
 
-def _goes_through(e: ir.Expression, element: int) -> bool:
+def _valued(e: x.Expression) -> Callable[[Binding, Sequence[int]], object]:
+    value = evaluator(e, [])
+    return lambda binding, at: value((binding, at))
+
+
+def _goes_through(e: x.Expression, element: int) -> bool:
     """Whether an expression speaks of the members of a group in turn."""
-    for part in ir.walk(e):
+    for part in ir.parts(e):
         if isinstance(part, ir.Value) and part.element == element:
             if part.pick in (ir.Pick.EACH, ir.Pick.PREVIOUS):
                 return True
-        elif isinstance(part, ir.Aggregate) and part.element == element and part.before:
+        elif isinstance(part, ir.GroupAggregate) and part.element == element and part.before:
             return True
     return False
 

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from compiler.language.types import INT
 from engine.pattern.batch import of_events
 from engine.pattern.choice import (
     COSTS,
@@ -32,16 +33,16 @@ def stream(events: int, seed: int = 0) -> list[Event]:
 
 
 def test_the_sample_is_one_window_of_at_most_ten_thousand() -> None:
-    batch = of_events(stream(400), ["x"])
+    batch = of_events(stream(400), {"x": INT})
     assert len(beginning(batch, 50)) == 51  # both ends are within
     assert len(beginning(batch, None)) == 400
-    assert len(beginning(of_events(stream(SAMPLED + 5), ["x"]), None)) == SAMPLED
+    assert len(beginning(of_events(stream(SAMPLED + 5), {"x": INT}), None)) == SAMPLED
 
 
 def test_what_a_sample_shows() -> None:
     query = query_of(PAIRS)
     events = stream(2_000)
-    seen = sample(query, beginning(of_events(events, ["x"]), 1_000_000), len(events))
+    seen = sample(query, beginning(of_events(events, {"x": INT}), 1_000_000), len(events))
     for place, kind in enumerate("ABC"):
         assert seen.anchors.counts[place] == sum(e.type == kind for e in events)
     ((places, found),) = seen.anchors.selectivities
@@ -54,8 +55,8 @@ def test_what_a_sample_shows() -> None:
 def test_the_sample_of_a_part_stands_for_the_epoch() -> None:
     query = query_of(PAIRS)
     events = stream(4_000)
-    part = beginning(of_events(events, ["x"]), 50 * 20)
-    whole = sample(query, of_events(events, ["x"]), len(events)).anchors
+    part = beginning(of_events(events, {"x": INT}), 50 * 20)
+    whole = sample(query, of_events(events, {"x": INT}), len(events)).anchors
     scaled = sample(query, part, len(events)).anchors
     assert scaled.span == pytest.approx(whole.span, rel=0.1)
     for a, b in zip(scaled.counts, whole.counts, strict=True):
@@ -89,14 +90,14 @@ def test_a_rare_first_element_makes_the_automaton_cheap() -> None:
     """One A, and long lists that only a search from the lists would go through."""
     query = query_of("PATTERN A; B; C WHERE b.x > a.x WITHIN 1 s USING ANY SUBSETS RETURN *")
     events = [Event(t, t, "A" if t == 0 else "BC"[t % 2], {"x": 1}) for t in range(400)]
-    found = costs(query, sample(query, of_events(events, ["x"]), len(events)))
+    found = costs(query, sample(query, of_events(events, {"x": INT}), len(events)))
     assert found["nfa"] < found["optiseq"] * 2
     assert set(found) == {"columns", "optiseq", "nfa"}
 
 
 def test_what_is_kept_counts_where_it_is_searched_again() -> None:
     query = query_of(PAIRS)
-    batch = of_events(stream(1), ["x"])
+    batch = of_events(stream(1), {"x": INT})
     alone = costs(query, sample(query, batch, 1))
     after = costs(query, sample(query, batch, 1, kept=1_000))
     assert after["nfa"] == alone["nfa"]
@@ -116,7 +117,7 @@ def test_it_is_considered_anew_when_epochs_change() -> None:
     chooser = EngineChooser(query_of(PAIRS), "auto")
     assert chooser.due(10)
     assert not chooser.due(0)
-    chooser.consider(of_events(stream(10), ["x"]), 10)
+    chooser.consider(of_events(stream(10), {"x": INT}), 10)
     assert not chooser.due(20)
     assert not chooser.due(5)
     assert chooser.due(21)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from compiler.language.types import INT
 from compiler.pattern.statements import compile_pattern
 from engine.pattern.batch import of_events
 from engine.pattern.choice import sample
@@ -91,7 +92,7 @@ def test_trace_of_nothing() -> None:
 def test_a_sample_shows_costs_and_order() -> None:
     query = query_of(TEXTS[1])
     events = [Event(t, t, "ABC"[t % 3], {"x": t % 5}) for t in range(3_000)]
-    seen = sample(query, of_events(events, ["x"]), len(events))
+    seen = sample(query, of_events(events, {"x": INT}), len(events))
     found = facts(query, seen)
     assert found["engine"] == "columns"
     assert set(found["costs_us"]) == {"columns", "optiseq", "nfa"}

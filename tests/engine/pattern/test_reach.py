@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from compiler.language.types import INT
 from compiler.pattern import ir
 from engine.pattern.batch import of_events
 from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
@@ -56,14 +57,14 @@ def test_every_partial_match_becomes_a_match(seed: int) -> None:
     dead = 0
     for order in orders(4):
         search = Watched(query, order, tighten=True)
-        found = search.advance(of_events(events, ["x"]), BEGIN_OF_TIME, END_OF_STREAM)
+        found = search.advance(of_events(events, {"x": INT}), BEGIN_OF_TIME, END_OF_STREAM)
         assert {m.ids for m in found.matches(query)} == want if found else not want
         for step, seen in enumerate(search.seen, start=1):
             bound = sorted(order[:step])
             led = {tuple((e, ids[e][0]) for e in bound) for ids in want}
             assert seen == led, f"seed {seed}: order {order}, step {step}"
         loose = Watched(query, order, tighten=False)
-        loose.advance(of_events(events, ["x"]), BEGIN_OF_TIME, END_OF_STREAM)
+        loose.advance(of_events(events, {"x": INT}), BEGIN_OF_TIME, END_OF_STREAM)
         dead += sum(map(len, loose.seen)) - sum(map(len, search.seen))
     assert dead > 0  # there are some to be spared
 

@@ -24,6 +24,7 @@ from compiler.language.types import Type
 from engine.stream.evaluate import evaluate, holds, survivors
 from engine.stream.schema import arrow_type
 from hdl.isa import Condition
+from tests.engine.stream.trees import COLUMNS, Trees
 from tests.engine.stream.values import TYPES, column, value
 
 Rows = dict[str, list[object]]
@@ -132,6 +133,11 @@ def test_every_entry_by_column_and_by_row(name: str, number: int) -> None:
     assert tried == 60
 
 
+A, B, N = (a_column(name, t.INT) for name in "abn")
+D, E = (a_column(name, t.DOUBLE) for name in "de")
+P, Q = (a_column(name, t.BOOLEAN) for name in "pq")
+
+
 # --- conversions ----------------------------------------------------------------
 
 
@@ -163,12 +169,28 @@ def test_comparisons_of_all_types_that_meet() -> None:
                 compared(x.Compare(condition, a_column("a", a), constant, met), rows, 30)
 
 
+def test_rounding_of_columns_is_that_of_what_is_written() -> None:
+    rng = random.Random("round")
+
+    def real() -> float:
+        """Often a number whose last digit is the 5 that decides."""
+        match rng.randrange(4):
+            case 0:
+                return float(f"{rng.randrange(-(10**5), 10**5)}.{rng.randrange(10**places)}5")
+            case 1:
+                return round(rng.uniform(-1000, 1000), places + 1)
+            case 2:
+                return rng.uniform(-10, 10)
+        return rng.choice((0.0, -0.0, 0.5, -0.5, 1.005, 2.675, 1.015, -1e-9, 0.285))
+
+    for places in (0, 1, 2, 2, 3, 5, 9, 12):
+        rows: Rows = {"d": [real() for _ in range(300)]}
+        arguments = (D, x.Literal(places, t.INT))
+        e = x.Call("round", arguments, (t.DOUBLE, t.BIGINT), t.DOUBLE, 5)
+        compared(e, rows, 300)
+
+
 # --- trees ----------------------------------------------------------------------
-
-
-A, B, N = (a_column(name, t.INT) for name in "abn")
-D, E = (a_column(name, t.DOUBLE) for name in "de")
-P, Q = (a_column(name, t.BOOLEAN) for name in "pq")
 
 
 def quotient(a: x.Expression, b: x.Expression) -> x.Call:
@@ -234,6 +256,39 @@ def test_random_trees_have_the_same_values_and_faults() -> None:
         make = rng.choice((random_number, random_condition))
         faults += compared(make(rng, 4), tree_rows(rng, count), count).total
     assert faults > 500
+
+
+def typed_rows(rng: random.Random, e: x.Expression, count: int) -> Rows:
+    """Values for the columns that an expression reads, and for one more."""
+    read = {part.name: part for part in x.columns(e) | {COLUMNS[0]}}
+    return {name: column(rng, read[name].type, count) for name in sorted(read)}
+
+
+def campaign(seed: int, trees: int) -> set[str]:
+    """Compares so many typed trees; gives the entries among them."""
+    rng, made = random.Random(seed), Trees(seed)
+    for _ in range(trees):
+        e, count = made.any(rng.randint(1, 6)), rng.choice((0, 1, 6, 40))
+        compared(e, typed_rows(rng, e, count), count)
+    return made.used
+
+
+@pytest.fixture
+def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of texts end early."""
+    monkeypatch.setattr("compiler.language.functions.texts.MAX_TEXT", 500)
+
+
+@pytest.mark.usefixtures("short_texts")
+def test_random_typed_trees_over_every_entry() -> None:
+    assert campaign(1, 600) == set(FUNCTIONS)
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("short_texts")
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_many_random_typed_trees(seed: int) -> None:
+    campaign(seed, 10_000)
 
 
 def test_survivors_are_those_of_one_and_and_so_are_their_faults() -> None:

@@ -50,7 +50,7 @@ def value(rng: random.Random, of: Type) -> object:
         case Kind.DECIMAL:
             assert of.length is not None
             assert of.scale is not None
-            digits = rng.choice((0, 1, 2, of.length, of.length, rng.randint(1, of.length)))
+            digits = min(rng.choice((0, 1, 2, 38, 38, rng.randint(1, of.length))), of.length)
             whole = rng.randint(-(10**digits) + 1, 10**digits - 1)
             if digits == of.length and rng.random() < 0.3:
                 whole = rng.choice((-1, 1)) * (10**digits - 1)

@@ -1,0 +1,131 @@
+"""Aggregates over groups in columns: the groups of many matches, one after the other.
+
+The values are those of the registry's states. Counts, sums, means, least and greatest numbers are
+computed for all groups together; the sums exactly, in integers, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from compiler.language.faults import Faults
+from compiler.language.registry import FAULT
+from compiler.pattern import ir
+from engine.pattern.batch import values
+from engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, evaluate, holds
+from engine.pattern.found import Members
+from engine.pattern.leaves import Fold
+from engine.stream.schema import arrow_type
+
+_HALF = 31
+"""Bits of the lower part of a number in a sum: so many numbers can be added in 64 bits."""
+
+
+class Rows(Binding, Protocol):
+    """The members of groups as bindings."""
+
+    def kept(self, rows: Bools) -> Rows: ...
+
+
+def over_groups(
+    e: ir.GroupAggregate, rows: Rows, members: Members, faults: Faults | None
+) -> pa.Array:
+    """The value for each group; `rows` are the members."""
+    size, owner, ends = len(members.counts), members.owner, members.ends
+    every = rows
+    if e.aggregate.where is not None:
+        true = holds(Prepared(e.aggregate.where), rows, faults)
+        rows, owner = rows.kept(true), owner[true]
+    fold = Fold(e)
+    columns = [evaluate(argument, rows, faults) for argument in fold.arguments]
+    some = np.ones(len(owner), bool)
+    for column in columns:
+        if column.null_count:
+            some &= column.is_valid().to_numpy(zero_copy_only=False)
+    if not some.all():
+        owner, columns = owner[some], [column.filter(pa.array(some)) for column in columns]
+    counts = np.bincount(owner, minlength=size).astype(np.int64)
+    found = _together(e, columns, counts)
+    if found is None:
+        found = []
+        lists, at = [values(column) for column in columns], 0
+        for number in counts.tolist():
+            found.append(fold(zip(*(one[at : at + number] for one in lists), strict=True)))
+            at += number
+    for group, value in enumerate(found):
+        if value is FAULT:
+            if faults is not None:
+                faults.add(fold.place, 1, every.arrival(int(ends[group]) - 1))
+            found[group] = None
+    return pa.array(found, arrow_type(e.type))
+
+
+def _together(e: ir.GroupAggregate, columns: Sequence[pa.Array], counts: Ints) -> Any:
+    """The values of all groups, None where they are to be computed one by one."""
+    function = e.aggregate.function
+    if e.aggregate.distinct:
+        return None
+    if function == "count":
+        return counts.tolist()
+    kind = columns[0].type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None
+    numbers = columns[0].to_numpy()
+    if function in ("min", "max") and len(numbers):
+        return _ends(function, numbers, counts)
+    if function in ("sum", "avg"):
+        return _sums(function, numbers, counts)
+    return None
+
+
+def _ends(function: str, numbers: Array, counts: Ints) -> list[Any]:
+    of = np.minimum if function == "min" else np.maximum
+    some = counts > 0
+    found = np.empty(len(counts), object)
+    found[some] = of.reduceat(numbers, (np.cumsum(counts) - counts)[some]).tolist()
+    listed: list[Any] = found.tolist()
+    return listed
+
+
+def _sums(function: str, numbers: Array, counts: Ints) -> list[Any] | None:
+    """Sums or means, from whole numbers of one unit; None where there is none small enough."""
+    unit = 0
+    whole = numbers
+    if numbers.dtype.kind == "f":
+        numbers = numbers.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            return None
+        exponents = np.frexp(numbers)[1][numbers != 0]
+        if len(exponents):
+            unit = int(exponents.min()) - 53
+            if int(exponents.max()) - unit > 62 or unit < -1_000:
+                return None
+        whole = np.ldexp(numbers, -unit)
+    whole = whole.astype(np.int64)
+    high, low = (_added(part, counts) for part in (whole >> _HALF, whole & ((1 << _HALF) - 1)))
+    found: list[Any] = []
+    real = numbers.dtype.kind == "f"
+    for above, below, count in zip(high, low, counts.tolist(), strict=True):
+        total = (above << _HALF) + below
+        if not count:
+            found.append(None)
+        elif not real and not -(1 << 63) <= total < 1 << 63:
+            found.append(FAULT)
+        elif function == "avg":
+            found.append(math.ldexp(total / count, unit))
+        else:
+            found.append(math.ldexp(total, unit) if real else total)
+    return found
+
+
+def _added(numbers: Ints, counts: Ints) -> list[int]:
+    """The sum of each group."""
+    sums = np.concatenate([[0], np.cumsum(numbers)])
+    ends = np.cumsum(counts)
+    found: list[int] = (sums[ends] - sums[ends - counts]).tolist()
+    return found

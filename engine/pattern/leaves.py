@@ -1,0 +1,133 @@
+"""Leaves of a pattern's expressions, one binding at a time.
+
+An evaluator is a closure of the language core over a binding: the events of each element, and for
+each element which member EACH means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from compiler.language import expressions as x
+from compiler.language.aggregates import AGGREGATES
+from compiler.language.evaluate import compile_noting
+from compiler.language.faults import Place
+from compiler.language.registry import FAULT
+from compiler.pattern import ir
+from compiler.pattern.ir import Pick
+
+
+class Attributes(Protocol):
+    """What an expression reads of an event; attributes are NULL where they are missing."""
+
+    @property
+    def ts(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def attrs(self) -> Mapping[str, Any]: ...
+
+
+Groups = Sequence[Sequence[Attributes]]
+"""The events of each element; of a single one, one event."""
+
+Binding = tuple[Groups, Sequence[int]]
+"""Events, and for each element which member EACH means, from 0."""
+
+Evaluator = Callable[[Binding], Any]
+
+
+def evaluator(e: x.Expression, found: list[Place]) -> Evaluator:
+    """A function that gives the value of `e` for a binding, and appends its faults' places."""
+    return compile_noting(e, Leaves(found), found)
+
+
+def may_fault(e: x.Expression) -> bool:
+    """Whether an evaluation may have no value though all its leaves have one."""
+    for part in x.walk(e):
+        if isinstance(part, (x.Call, x.Cast, x.Case)):
+            return True
+        if isinstance(part, ir.GroupAggregate) and part.aggregate.function != "count":
+            return True
+    return False
+
+
+class Leaves:
+    """Gives what reads a leaf; faults within aggregates go to `found`."""
+
+    def __init__(self, found: list[Place]) -> None:
+        self.found = found
+
+    def __call__(self, e: x.Leaf) -> Evaluator:
+        return self._aggregate(e) if isinstance(e, ir.GroupAggregate) else _value(e)
+
+    def _aggregate(self, e: ir.GroupAggregate) -> Evaluator:
+        """The value over the members, in their order."""
+        element, before, fold = e.element, e.before, Fold(e)
+        if not e.aggregate.arguments and e.aggregate.where is None:
+            return lambda b: b[1][element] if before else len(b[0][element])
+        arguments = [evaluator(argument, self.found) for argument in fold.arguments]
+        where = e.aggregate.where
+        only = None if where is None else evaluator(where, self.found)
+        noted = self.found
+
+        def value(binding: Binding) -> Any:
+            groups, at = binding
+            end = at[element] if before else len(groups[element])
+            inner = list(at)
+            rows = []
+            for inner[element] in range(end):
+                member = (groups, inner)
+                if only is None or only(member) is True:
+                    rows.append([argument(member) for argument in arguments])
+            found = fold(rows)
+            if found is FAULT:
+                noted.append(fold.place)
+                return None
+            return found
+
+        return value
+
+
+class Fold:
+    """An aggregate of the registry over rows of arguments, converted to the types it takes."""
+
+    def __init__(self, e: ir.GroupAggregate) -> None:
+        self.entry = AGGREGATES[e.aggregate.function]
+        self.place = Place(e.aggregate.at, e.show(), self.entry.fault)
+        self.arguments = [
+            argument if argument.type == to or argument.type.is_unknown else x.Cast(argument, to)
+            for argument, to in zip(e.aggregate.arguments, e.aggregate.takes, strict=True)
+        ]
+        self._type = e.type
+        self._distinct = e.aggregate.distinct
+
+    def __call__(self, rows: Iterable[Sequence[Any]]) -> Any:
+        """Its value, FAULT where it has none."""
+        entry, seen = self.entry, set()
+        state = entry.init()
+        for values in rows:
+            if None in values:
+                continue
+            if self._distinct:
+                if tuple(values) in seen:
+                    continue
+                seen.add(tuple(values))
+            state = entry.insert(state, *values)
+        return entry.result(self._type, state) if entry.typed else entry.result(state)
+
+
+def _value(e: x.Leaf) -> Evaluator:
+    """An attribute of an event."""
+    assert isinstance(e, ir.Value), e
+    element, name = e.element, e.attribute
+    if e.pick in (Pick.EACH, Pick.PREVIOUS):
+        back = 1 if e.pick is Pick.PREVIOUS else 0
+        if name == ir.TIME:
+            return lambda b: b[0][element][b[1][element] - back].ts
+        return lambda b: b[0][element][b[1][element] - back].attrs.get(name)
+    fixed = -1 if e.pick is Pick.LAST else 0
+    if name == ir.TIME:
+        return lambda b: b[0][element][fixed].ts
+    return lambda b: b[0][element][fixed].attrs.get(name)
