@@ -23,6 +23,7 @@ from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
 from compiler.apas.tree import Node, Path, first_difference
 from compiler.apas.types import ERROR, INTEGER, shown
 from compiler.errors import Problems, Source, Span, suggest
+from compiler.language.bind import ParameterValue
 from compiler.language.expressions import Expression, condition, conjuncts, show
 from compiler.language.types import Kind
 
@@ -117,6 +118,7 @@ def analyse(
     catalogue: Mapping[str, Schema],
     libraries: Libraries,
     name: str,
+    parameters: Mapping[str, ParameterValue],
 ) -> Analysed:
     """Raises `CompileError` with all that is wrong."""
     problems = Problems()
@@ -137,13 +139,15 @@ def analyse(
             )
         elif label in catalogue:
             warnings.append(f"stream {label} of the query hides that of the catalogue")
-        found = _Analysis(source, problems, symbols, libraries, later).run(one, label)
+        found = _Analysis(source, problems, symbols, libraries, later, parameters).run(one, label)
         if found is not None and label not in symbols.local:
             symbols.local[label] = Symbol(label, found.tree, number=len(definitions))
         if found is not None:
             definitions.append(found)
     label = query.final.name.parts[0] if query.final.name is not None else name
-    last = _Analysis(source, problems, symbols, libraries, later).run(query.final, label)
+    last = _Analysis(source, problems, symbols, libraries, later, parameters).run(
+        query.final, label
+    )
     problems.raise_any(source)
     assert last is not None
     return Analysed((*definitions, last), symbols, tuple(warnings))
@@ -156,6 +160,7 @@ class _Analysis:
     symbols: Symbols
     libraries: Libraries
     later: set[str]
+    parameters: Mapping[str, ParameterValue]
     inputs: dict[str, Input] = field(default_factory=dict)
     mentioned: dict[str, int] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
@@ -174,7 +179,13 @@ class _Analysis:
         scratch = conditions[1]
         span = one.name.span if one.name is not None else one.target_span
         known = self.symbols.names
-        builder = Builder(self.problems, self.libraries, self._find, streams=known)
+        builder = Builder(
+            self.problems,
+            self.libraries,
+            self._find,
+            streams=known,
+            parameters=self.parameters,
+        )
         root = builder.target(label, one.items)
         if not self.inputs:
             hint = "read an attribute of a stream: $stream.attribute"
@@ -462,7 +473,13 @@ class _Analysis:
     # --- conditions -----------------------------------------------------------
 
     def _builder(self) -> Builder:
-        return Builder(self.problems, self.libraries, self._find, within="where")
+        return Builder(
+            self.problems,
+            self.libraries,
+            self._find,
+            within="where",
+            parameters=self.parameters,
+        )
 
     def _conditions(
         self, one: s.Subquery, stream_calls: list[s.Expression]

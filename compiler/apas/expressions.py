@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler.apas.functions import Aggregate, Bound
+from compiler.apas.functions import Aggregate, Bound, Registered
 from compiler.apas.tree import Path
 from compiler.apas.types import settled
+from compiler.errors import Span
 from compiler.language import expressions as x
 from compiler.language.evaluate import compile_row
 from compiler.language.expressions import Expression, Leaf
+from compiler.language.faults import Place as FaultPlace
 from compiler.language.types import Type
 
 Place = tuple[str, Path]
@@ -76,6 +78,15 @@ class Partial:
     arguments: tuple[Expression, ...]
     before: tuple[Step, ...]
     name: str
+    at: Span | None = None
+
+    @property
+    def place(self) -> FaultPlace:
+        """Where a result without a value is counted."""
+        function = self.aggregate
+        reason = function.entry.fault if isinstance(function, Registered) else "no value"
+        shown = f"{self.name}({', '.join(map(x.show, self.arguments)) or '*'})"
+        return FaultPlace(self.at, shown, reason)
 
     @property
     def aggregate(self) -> Aggregate:

@@ -32,6 +32,8 @@ _SHOWN = {
     "DOLLAR": "$",
     "DOT": ".",
     "T": "T",
+    "WHEN": "WHEN",
+    "END": "END",
     "SELECT": "select",
     "WHERE": "where",
     "FROM": "from",

@@ -230,7 +230,7 @@ class Expressions(Reader):
         if where is not None:
             arguments = tuple(_where(where, each) for each in arguments or (x.TRUE,))
         result.structure.tree.children = bound.result.copy().children
-        self.partials.append(a.Partial(result.name, bound, arguments, before, name))
+        self.partials.append(a.Partial(result.name, bound, arguments, before, name, e.at))
         return self._as_tree(result, name, e.span, tree, bound.scalar)
 
     def _as_tree(

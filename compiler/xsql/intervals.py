@@ -19,6 +19,7 @@ from compiler.apas.tree import RESERVED, Node, group, leaf
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
 from compiler.language import types
+from compiler.language.bind import ParameterValue
 from compiler.language.types import Kind
 
 END = "te"
@@ -41,13 +42,14 @@ def compile_apas(
     streams: Mapping[str, Stream],
     problems: Problems,
     libraries: Libraries,
+    parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled | None:
     """The query that stands at `span`; None, with what is wrong reported."""
     known = [stream for stream in streams.values() if not stream.unknown]
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
     try:
-        return compile_query(text, catalogue, name, libraries, file=source.name)
+        return compile_query(text, catalogue, name, libraries, source.name, parameters)
     except CompileError as error:
         for problem in error.problems:
             place = max(problem.span, Span(span.start, span.start + 1))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from compiler.apas import network as n
 from compiler.apas.functions import Registered
 from compiler.apas.tree import Node, Path, from_lists
 from compiler.apas.types import DOUBLE, shown
+from compiler.language.faults import Faults
 from compiler.language.types import Type
 from engine.temporal.aggregates.choose import choose
 from engine.temporal.aggregates.index import Index, ListIndex
@@ -100,7 +102,9 @@ class Network:
         on_end: OnEnd | None = None,
     ) -> None:
         self.plan, self.tree = plan, tree
-        self.profile = profile or Profile()
+        profile = profile or Profile()
+        self.faults = Faults(profile.strict)
+        self.profile = replace(profile, faults=self.faults)
         self.scheduler = SCHEDULERS[scheduler]()
         self._ask, self._on_end = ask, on_end
         self.sinks: list[Sink] = []

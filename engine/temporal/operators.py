@@ -45,7 +45,8 @@ class Profile:
     derived_boundaries: bool = True
     emit_gaps: bool = False
     reference: bool = False  # nested loops and aggregate lists, as the text has them
-    faults: Faults = field(default_factory=Faults)  # evaluations without a value; may be strict
+    strict: bool = False  # an evaluation without a value is an exception of the node
+    faults: Faults = field(default_factory=Faults)  # a network has its own
 
     @classmethod
     def paper(cls) -> Profile:
@@ -417,8 +418,9 @@ class Aggregate(Operator):
         self.take = compute.arguments(node.partials, node.frame, self.faults)
         self.map = compute.mapper(node.map, self.faults)
         self.results, self.width = node.results, node.width
-        names = ", ".join(partial.name for partial in node.partials)
-        self.does_not_fit = Place(None, names, "a sum that does not fit")
+        self.fault_places = [
+            partial.place for partial in node.partials for _ in partial.bound.result.paths
+        ]
         # Without deletions nothing is read back, so the index alone is kept.
         self.table = TableCollection(node.side.key - 2) if node.side.key is not None else None
         if self.table is not None:
@@ -436,18 +438,18 @@ class Aggregate(Operator):
             out: list[Any] = [None] * self.width
             out[0], out[1] = start, end
             try:
-                for place, value in zip(places, values, strict=True):
-                    out[place] = self._counted(value)
+                for place, value, of in zip(places, values, self.fault_places, strict=True):
+                    out[place] = self._counted(value, of)
                 mapped = self.map(out)
             except Exception as error:
                 self._failed(Element(Kind.INSERTION, start, end, values), error)
             else:
                 self.send(start, end, mapped)
 
-    def _counted(self, value: Any) -> Any:
+    def _counted(self, value: Any, of: Place) -> Any:
         """The value of a partial, NULL where a sum does not fit."""
         if isinstance(value, Fault):
-            self.faults.add(self.does_not_fit, 1, 0)
+            self.faults.add(of, 1, 0)
             return None
         return value
 

@@ -7,6 +7,7 @@ milliseconds; a DATE, a TIME and a DECIMAL as text; NULL as null. NaN is NULL.
 from __future__ import annotations
 
 import datetime
+import struct
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -36,12 +37,14 @@ def _taken(value: Any, of: Type) -> Any:
     match of.kind:
         case Kind.BOOLEAN:
             return value if isinstance(value, bool) else _NO
-        case Kind.BIGINT:
+        case Kind.BIGINT | Kind.INT | Kind.SMALLINT:
             low, high = integer_range(of.kind)
             return value if number and isinstance(value, int) and low <= value <= high else _NO
         case Kind.DOUBLE:
             return _float(value) if number else _NO
-        case Kind.VARCHAR:
+        case Kind.REAL:
+            return _single(_float(value)) if number else _NO
+        case Kind.VARCHAR | Kind.CHAR:
             return value if isinstance(value, str) else _NO
         case Kind.TIMESTAMP:
             if isinstance(value, datetime.datetime):
@@ -66,6 +69,14 @@ def _taken(value: Any, of: Type) -> Any:
 def _float(value: float) -> Any:
     try:
         return float(value)
+    except OverflowError:
+        return _NO
+
+
+def _single(value: Any) -> Any:
+    """The nearest real of 32 bits."""
+    try:
+        return value if value is _NO else struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
         return _NO
 

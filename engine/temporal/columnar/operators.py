@@ -22,7 +22,7 @@ from compiler.apas.expressions import Partial, Read
 from compiler.apas.functions import Registered
 from compiler.apas.streams import JoinIndex
 from compiler.apas.types import DOUBLE, INTEGER
-from compiler.language.faults import Faults, Place
+from compiler.language.faults import Faults
 from compiler.language.types import Kind
 from engine.stream.schema import arrow_type
 from engine.temporal import library
@@ -433,8 +433,7 @@ class Aggregate:
     def _count(self, partial: Partial, wrong: Mask) -> None:
         """Counts the segments whose sum does not fit."""
         if wrong.any():
-            place = Place(None, partial.name, "a sum that does not fit")
-            self.faults.add(place, int(wrong.sum()), int(wrong.argmax()))
+            self.faults.add(partial.place, int(wrong.sum()), int(wrong.argmax()))
 
 
 def _has_columns(partial: Partial) -> bool:

@@ -10,7 +10,6 @@ import pytest
 
 from compiler.apas import network as n
 from compiler.errors import CompileError
-from compiler.language.faults import Faults
 from engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion, moment
 from engine.temporal.operators import Aggregate, Join, Profile
 from tests.engine.temporal.running import (
@@ -336,7 +335,7 @@ def test_values_that_do_not_exist_are_null_and_counted() -> None:
     one.feed("A", insertion(1, 2, -2, 1), insertion(2, 3, 0, 1), insertion(3, 4, 1, 2**62))
     assert one.rows() == [(1, 2, -3.5, 2), (2, 3, None, 2), (3, 4, 7.0, None)]
     assert one.asked == []
-    found = one.network.profile.faults
+    found = one.network.faults
     assert [(str(place), n) for place, n in found.count.items()] == [
         ("division by zero in 7 / $A.k", 1),
         ("integer overflow in $A.v * 2", 1),
@@ -345,7 +344,7 @@ def test_values_that_do_not_exist_are_null_and_counted() -> None:
 
 @pytest.mark.acceptance(38)
 def test_strict_values_that_do_not_exist_raise_exceptions() -> None:
-    one = Run("select [x = 7 / $A.k, y = $A.v * 2]", TWO, Profile(faults=Faults(strict=True)))
+    one = Run("select [x = 7 / $A.k, y = $A.v * 2]", TWO, Profile(strict=True))
     one.feed("A", insertion(1, 2, -2, 1), insertion(2, 3, 0, 1), insertion(3, 4, 1, 2**62))
     assert one.rows() == [(1, 2, -3.5, 2)]
     assert [(kind, d["tuple"].ts) for kind, _, d in one.asked] == [
