@@ -203,7 +203,7 @@ FAULTY = [
     (
         "select [x = agg.sum($A.v)]",
         [insertion(1, FOREVER, 1, 2**62, 0.5, "x", True)] * 2,
-        "a sum that does not fit in agg.sum",
+        "sum overflow in agg.sum($A.v)",
     ),
 ]  # fmt: skip
 
