@@ -76,7 +76,7 @@ def _float(value: float) -> Any:
 def _single(value: Any) -> Any:
     """The nearest real of 32 bits."""
     try:
-        return value if value is _NO else struct.unpack("f", struct.pack("f", value))[0]
+        return value if value is _NO else struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         return _NO
 

@@ -1,0 +1,32 @@
+"""APAS's names of types."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.apas.types import DOUBLE, INTEGER, NAMES, STRING, named, settled, shown
+from compiler.language import types as t
+
+
+def test_names_are_read_and_written() -> None:
+    for name, of in NAMES.items():
+        assert named(name) == of
+        assert shown(of) == name
+    assert named("DECIMAL(10,2)") == t.decimal(10, 2)
+    assert shown(t.decimal(10, 2)) == "DECIMAL(10,2)"
+    assert shown(None) == "a group"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["integer", "DECIMAL", "DECIMAL(2,3)", "DECIMAL(39,0)", "DECIMAL(1,x)", "DECIMAL(1,2,3)", ""],
+)
+def test_there_is_no_such_type(text: str) -> None:
+    assert named(text) is None
+
+
+def test_a_leaf_has_the_widest_of_its_kind() -> None:
+    assert [settled(of) for of in (t.SMALLINT, t.INT, t.BIGINT)] == [INTEGER] * 3
+    assert [settled(of) for of in (t.REAL, t.DOUBLE)] == [DOUBLE] * 2
+    assert [settled(of) for of in (t.Type(t.Kind.CHAR, 3), t.VARCHAR, t.NULL)] == [STRING] * 3
+    assert settled(t.decimal(3, 1)) == t.decimal(3, 1)
