@@ -52,7 +52,8 @@ class Type:
             return f"decimal({self.length},{self.scale})"
         if self.element is not None:
             return f"list({self.element})"
-        return self.kind.value + (f"({self.length})" if self.length is not None else "")
+        length = f"({self.length})" if self.length is not None else ""
+        return f"{self.kind.value}{length}"
 
     @property
     def is_integer(self) -> bool:
