@@ -22,17 +22,19 @@ import pyarrow as pa
 
 from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
+from compiler.language.faults import FaultError
 from compiler.pattern import ir
 from compiler.plan.levels import Node, definitions, level, levels, nodes, reads
 from compiler.plan.logical import Program, Query
 from compiler.plan.pipeline import Compilation
 from engine.host.complete import result_schema
 from engine.host.driver import DEVICE_JOIN, Counts, HostDriver
-from engine.host.errors import HostError, RowsRefused
-from engine.host.evaluate import real_only
+from engine.host.errors import EvaluationError, HostError, RowsRefused
 from engine.host.stages import SoftwareJoin
 from engine.pattern import output
 from engine.pattern.stream import PatternNode
+from engine.stream.evaluate import real_only
+from engine.stream.faults import Lines, QueryFaults, located, told
 from engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from engine.stream.schema import stream_schema
 from engine.stream.snapshot import unpack
@@ -49,7 +51,8 @@ memory."""
 class Report:
     """What a run did, for people: rows taken and late by base stream, results by query; by stream,
     rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
-    matcher of each pattern."""
+    matcher of each pattern; by query and place, how many evaluations had no value, and the first
+    row."""
 
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
@@ -58,6 +61,7 @@ class Report:
     refused: dict[str, dict[str, int]] = field(default_factory=dict)
     derived: dict[str, int] = field(default_factory=dict)
     engines: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, Lines] = field(default_factory=dict)
     join: Counts = field(default_factory=Counts)
 
 
@@ -103,6 +107,7 @@ class GraphRun:
     on_progress  is told how many rows have gone through
     slice_rows   how many tuples go through the device at a time
     engine       the matcher of patterns
+    strict       the first fault of any query is an error, not only of one WITH (strict)
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class GraphRun:
         on_progress: Callable[[int], None] | None = None,
         slice_rows: int = 8192,
         engine: str = "auto",
+        strict: bool = False,
     ) -> None:
         self.compilation, self.device, self.slack = compilation, device, slack
         program = compilation.program
@@ -123,7 +129,7 @@ class GraphRun:
         self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {s.name: Merger([s.name], slack, on_late) for s in self.streams}
         self.ended: set[str] = set()
-        self.operators = _operators(compilation, device, overflow, slice_rows, engine)
+        self.operators = _operators(compilation, device, overflow, slice_rows, engine, strict)
         self.readers: dict[str, list[Operator]] = {name: [] for name in self._schemas}
         for operator in self.operators.values():
             for name in operator.inputs:
@@ -174,8 +180,12 @@ class GraphRun:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
         for own, operator in self.operators.items():
-            for query, rows in operator.outputs():
-                yield from self._pass_on(query, rows)
+            try:
+                for query, rows in operator.outputs():
+                    yield from self._pass_on(query, rows)
+            except FaultError as error:
+                where = located(error.place, self.compilation.source)
+                raise EvaluationError(f"{own}: {where}, {error.row}") from None
             for stream in self._defines[own]:
                 self._advance(stream, operator.watermark)
 
@@ -230,6 +240,7 @@ class GraphRun:
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
+            report.faults |= told(_faults_of(operator))
             if isinstance(operator, HostDriver):
                 report.join = operator.counts
             elif isinstance(operator, PatternNode):
@@ -279,6 +290,13 @@ class GraphRun:
             self._results[query] = state.results.get(query, 0)
 
 
+def _faults_of(operator: Operator) -> Mapping[str, QueryFaults]:
+    found = getattr(operator, "faults", {})
+    if isinstance(operator, PatternNode):
+        return {operator.query.name: found} if isinstance(found, QueryFaults) else {}
+    return found if isinstance(found, Mapping) else {}
+
+
 def _operator_of(node: Node, at: Mapping[str, int]) -> str:
     """The name of the operator that answers a query."""
     if isinstance(node, Query):
@@ -288,7 +306,7 @@ def _operator_of(node: Node, at: Mapping[str, int]) -> str:
 
 
 def _operators(
-    c: Compilation, device: Device | None, overflow: str, slice_rows: int, engine: str
+    c: Compilation, device: Device | None, overflow: str, slice_rows: int, engine: str, strict: bool
 ) -> dict[str, Operator]:
     """All operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
@@ -299,14 +317,15 @@ def _operators(
         by_level.setdefault(level(query, at), []).append(query)
     for number, queries in by_level.items():
         if number:
-            join: Operator = SoftwareJoin(program.streams, queries, slice_rows)
+            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in queries}
+            join: Operator = SoftwareJoin(program.streams, queries, slice_rows, faults)
         else:
             if device is None:
                 raise HostError(f"query {queries[0].name} wants a device")
-            join = HostDriver(c, device, overflow, slice_rows)
+            join = HostDriver(c, device, overflow, slice_rows, strict)
         found.append((number, _operator_of(queries[0], at), join))
     for pattern in program.patterns:
-        node = PatternNode(pattern, engine)
+        node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _operator_of(pattern, at), node))
     for compiled in program.apas.values():
         temporal = TemporalNode(compiled, known)

@@ -15,15 +15,25 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from decimal import Decimal, localcontext
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from compiler.language.types import BIGINT, Kind, Type, integer_range
+from compiler.language.types import (
+    BIGINT,
+    INTERVAL,
+    MAX_PRECISION,
+    Kind,
+    Type,
+    digits,
+    integer_range,
+    read_interval,
+)
 from engine.stream.schema import arrow_type
 
 TIME_NAME = "ts"
@@ -132,6 +142,7 @@ _CELL_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_CLOCK}(?:{_ZONE})?)?")
 # What the vectorised path takes: each pattern a part of the one above, and of what Arrow casts.
 _FAST_INTEGER = "^-?[0-9]+$"
 _FAST_REAL = f"^(?:{_REAL}|{_NOT_FINITE})$"
+_FAST_DECIMAL = r"^-?[0-9]+(?:\.[0-9]+)?$"
 _FAST_DATE = f"^{_DATE}$"
 _FAST_CLOCK = "^" + _CLOCK.replace("[0-9]+", "[0-9]{1,3}") + "$"
 _FAST_NAIVE = f"^{_DATE}(?:[T ]" + _CLOCK.replace("[0-9]+", "[0-9]{1,6}") + ")?$"
@@ -147,6 +158,7 @@ _EXPECTED = {
     Kind.DATE: "a date (YYYY-MM-DD)",
     Kind.TIME: "a time (HH:MM:SS)",
     Kind.TIMESTAMP: "a timestamp (YYYY-MM-DD HH:MM:SS)",
+    Kind.INTERVAL: "an interval (1 hour 30 min, or milliseconds)",
     Kind.BOOLEAN: "a boolean (true or false)",
 }
 _TIME_EXPECTED = "a time (integer milliseconds or an ISO timestamp)"
@@ -163,6 +175,11 @@ def _fast(text: pa.Array[Any], of: Field) -> pa.Array[Any] | None:
                 return _fast_integer(text, arrow_type(of.type))
             case Kind.REAL | Kind.DOUBLE:
                 return _fast_real(text, arrow_type(of.type))
+            case Kind.DECIMAL:
+                return _fast_decimal(text, arrow_type(of.type))
+            case Kind.INTERVAL:
+                values = _fast_integer(text, pa.int64())
+                return None if values is None or _too_long(values) else _spans(values)
             case Kind.CHAR | Kind.VARCHAR:
                 length = of.type.length
                 longest = pc.max(pc.utf8_length(text)).as_py()
@@ -194,6 +211,20 @@ def _fast_real(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
     if pc.any(pc.is_inf(values)).as_py():  # written so, or too large to be held
         return None
     return without_nan(values)
+
+
+def _too_long(milliseconds: pa.Array[Any]) -> bool:
+    outside = pc.or_(pc.less(milliseconds, _SHORTEST), pc.greater(milliseconds, _LONGEST))
+    return pc.any(outside).as_py() is True
+
+
+def _spans(milliseconds: pa.Array[Any]) -> pa.Array[Any]:
+    return _array(pc.cast(milliseconds, arrow_type(INTERVAL)))
+
+
+def _fast_decimal(text: pa.Array[Any], to: pa.DataType) -> pa.Array[Any] | None:
+    """Arrow refuses digits that the type does not hold."""
+    return _array(pc.cast(text, to)) if _all(text, _FAST_DECIMAL) else None
 
 
 def _fast_clock(text: pa.Array[Any]) -> pa.Array[Any] | None:
@@ -282,6 +313,10 @@ def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
         case Kind.REAL | Kind.DOUBLE:
             # Left as text, so that Arrow rounds it once, straight to the column's type.
             return blank_is_null(lambda text: _real(text, of)), pa.string()
+        case Kind.DECIMAL:
+            return blank_is_null(lambda text: _decimal(text, of)), arrow_type(of.type)
+        case Kind.INTERVAL:
+            return blank_is_null(lambda text: _interval(text, of)), pa.int64()
         case Kind.BOOLEAN:
             return blank_is_null(lambda text: _boolean(text, of)), pa.bool_()
         case Kind.DATE:
@@ -312,6 +347,8 @@ def _integer(text: str, of: Field) -> int:
 
 
 def range_reason(of: Field) -> str:
+    if of.type.kind is Kind.INTERVAL:
+        return f"is out of range, an interval is {_SHORTEST} to {_LONGEST} milliseconds"
     low, high = integer_range(of.type.kind)
     if of.is_time:
         return f"is out of range, a time is {low} to {high} milliseconds"
@@ -328,6 +365,49 @@ def _real(text: str, of: Field) -> str | None:
     if abs(float(text)) > 3e38 and math.isinf(pc.cast(text, arrow_type(of.type)).as_py()):
         raise _Bad(f"{shown(text)} is too large for {of.type}")
     return text
+
+
+def _decimal(text: str, of: Field) -> Decimal | None:
+    found = _CELL_REAL.fullmatch(text)
+    if found is None:
+        raise _not(text, of)
+    if found[1]:
+        if found[1].lower()[-1] == "n":
+            return None
+        raise _Bad(f"{shown(text)} is too large for {of.type}")
+    precision, scale = digits(of.type)
+    value = Decimal(text)
+    if value and value.adjusted() >= precision - scale:
+        raise _Bad(f"{shown(text)} is too large for {of.type}")
+    if value and value.adjusted() < -scale:
+        raise _Bad(_too_fine(text, of))
+    with localcontext(prec=2 * MAX_PRECISION):
+        rounded = value.quantize(Decimal(1).scaleb(-scale))
+    if rounded != value:
+        raise _Bad(_too_fine(text, of))
+    return rounded
+
+
+def _too_fine(text: str, of: Field) -> str:
+    _, scale = digits(of.type)
+    return f"{shown(text)} has more digits after the point than {of.type}, which has {scale}"
+
+
+def _interval(text: str, of: Field) -> int:
+    if _CELL_INTEGER.fullmatch(text):
+        found = _integer(text, replace(of, type=BIGINT))
+        if not _SHORTEST <= found <= _LONGEST:
+            raise _Bad(f"{shown(text)} {range_reason(of)}")
+        return found
+    read = read_interval(text)
+    if read is None:
+        raise _not(text, of)
+    return read // _MILLISECOND
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+_SHORTEST, _LONGEST = timedelta.min // _MILLISECOND + 1, timedelta.max // _MILLISECOND
+"""Milliseconds of an interval, what Python has a form for."""
 
 
 def _text(text: str, of: Field) -> str:
@@ -435,8 +515,10 @@ _ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
     Kind.BIGINT: (pa.types.is_integer,),
     Kind.REAL: _REALS,
     Kind.DOUBLE: _REALS,
+    Kind.DECIMAL: (pa.types.is_decimal, pa.types.is_integer),
     Kind.CHAR: _TEXTS,
     Kind.VARCHAR: _TEXTS,
+    Kind.INTERVAL: (pa.types.is_duration, pa.types.is_integer),
     Kind.BOOLEAN: (pa.types.is_boolean,),
     Kind.DATE: (pa.types.is_date,),
     Kind.TIME: (pa.types.is_time,),
@@ -502,6 +584,18 @@ def _checked(chunk: pa.Array[Any], of: Field) -> pa.Array[Any]:
             return values
         case Kind.TIME:
             return _array(pc.cast(chunk, to, safe=False))  # a time of day is never negative
+        case Kind.INTERVAL:
+            spans = chunk
+            if pa.types.is_duration(chunk.type):
+                spans = _array(pc.cast(chunk, to, safe=False))  # what is finer is cut off
+            milliseconds = _array(pc.cast(spans, pa.int64()))
+            if _too_long(milliseconds):
+                raise _Bad(f"{shown(str(pc.max(milliseconds)))} {range_reason(of)}")
+            return _spans(milliseconds)
+        case Kind.DECIMAL if pa.types.is_integer(chunk.type):
+            # Arrow wants a type that holds every integer of the column's.
+            wide = _array(pc.cast(pc.cast(chunk, pa.decimal128(20, 0)), pa.decimal256(60, 38)))
+            return _array(pc.cast(wide, to))
         case _:
             return _array(pc.cast(chunk, to))
 

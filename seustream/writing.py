@@ -415,11 +415,14 @@ def _is(values: pa.Array[Any], *kinds: str) -> bool:
 
 
 def _spelled(values: pa.Array[Any]) -> pa.Array[Any]:
-    """Values as text: ISO for dates and times, JSON for what is nested."""
+    """Values as text: ISO for dates and times, milliseconds for intervals, JSON for what is
+    nested."""
     if _is(values, "nested"):
         items = (None if v is None else _json(v) for v in values.to_pylist())
         return pa.array(list(items), pa.string())
     text = _string(pc.cast(values, pa.string()))
+    if _is(values, "duration"):
+        return _string(pc.binary_join_element_wise(text, " ms", ""))
     if _is(values, "floating"):
         for found, spelling in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
             text = _string(pc.if_else(pc.equal(text, found), spelling, text))

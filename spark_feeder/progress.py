@@ -40,6 +40,7 @@ class Counts:
                     `cycles` if it has a clock, the most of any
     epochs          committed
     saved           by the synopsis filter, of each stream
+    faults          of each query, by place: how many, and the first row
     """
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Counts:
     epochs: int = 0
     device: dict[str, int] = field(default_factory=dict)
     saved: dict[str, Saved] = field(default_factory=dict)
+    faults: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
 
     def add(self, status: dict[str, Any]) -> None:
         """One bridge's status."""
@@ -58,6 +60,11 @@ class Counts:
             q: n for q, n in status.get("results_total", {}).items() if not q.startswith("late.")
         }
         _sum(self.results, own)
+        for query, lines in status.get("faults", {}).items():
+            mine = self.faults.setdefault(query, {})
+            for place, (count, row) in lines.items():
+                before, first = mine.get(place, (0, row))
+                mine[place] = (before + count, first)
         self.waiting += status.get("rows_waiting", 0)
         self.epochs = max(self.epochs, status.get("epochs_total", 0))
         for name, value in status.items():

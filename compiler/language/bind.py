@@ -213,7 +213,12 @@ class Binder:
         value = t.read_time(text, to.kind)
         if value is None:
             hint = f"write it as '{_SHAPES[to.kind]}'"
-            return self.fail("constant-range", f"'{text}' is not a {to}", span, hint)
+            return self.fail(
+                "constant-range",
+                f"'{text}' is not {'an' if to.kind is Kind.INTERVAL else 'a'} {to}",
+                span,
+                hint,
+            )
         return x.Literal(value, to)
 
     def _parameter(self, e: s.Parameter) -> x.Expression:
@@ -373,7 +378,7 @@ class Binder:
         if Kind.ERROR in (operand.type.kind, to.kind):
             return FAILED
         if not t.castable(operand.type, to):
-            can = [str(other) for other in _CAST_TARGETS if t.castable(operand.type, other)]
+            can = [other.kind.value for other in _CAST_TARGETS if t.castable(operand.type, other)]
             return self.fail(
                 "type-mismatch",
                 f"{operand.type} cannot become {to}",
@@ -452,7 +457,11 @@ class Binder:
                 if chosen is not None:
                     call = x.Call(name, tuple(given), chosen.takes, chosen.type, number, at)
                     return self._checked(call, shown or name, span)
-        wants = "numbers" if name in "+-*/DIV" else "texts" if name == "||" else entry.wants
+        wants = entry.wants
+        if entry.hidden:
+            texts = len(arguments) > 1 and {p.name for p in entry.parameters} == {"a text"}
+            wants = "texts" if texts else wants
+            wants = "numbers" if name in "+-*/DIV" else wants
         kinds = " and ".join(str(argument.type) for argument in arguments)
         listed = ", ".join(str(argument.type) for argument in arguments)
         infix = len(arguments) == 2 and entry.hidden
@@ -491,7 +500,8 @@ class Binder:
                 )
             return x.Aggregate("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
         fewest = len(entry.parameters) - entry.optional
-        if not fewest <= len(e.arguments) <= len(entry.parameters):
+        # Without any, count is written count(*).
+        if not max(fewest, 1) <= len(e.arguments) <= len(entry.parameters):
             forms = "count(*) or count(column)" if name == "count" else entry.example
             many = "one argument" if len(entry.parameters) == 1 else f"{fewest} arguments"
             return self.fail("type-mismatch", f"{name} wants {many}", e.span, f"write {forms}")
@@ -535,7 +545,7 @@ def _instead(name: str, types: Sequence[Type]) -> str:
 
 
 _ANY_NUMBER = 1_000
-_CAST_TARGETS = tuple(dict.fromkeys(t.NAMES.values()))
+_CAST_TARGETS = tuple({of.kind: of for of in t.NAMES.values()}.values())
 
 
 def report(

@@ -272,18 +272,22 @@ def _shown(e: Expression) -> tuple[str, int]:
     match e:
         case Literal():
             return _literal(e), _ATOM
-        case Compare(condition=how, right=Literal(value=True, type=Type(kind=Kind.BOOLEAN))):
-            if how is Condition.EQ:
-                return _shown(e.left)
-            if how is Condition.NE:
-                return f"NOT {_within(e.left, _NOT)}", _NOT
-            return _infix(how.symbol, (e.left, e.right), _COMPARE, chains=False)
+        case Compare(condition=Condition.EQ, left=side, right=right) if _wrapped(side, right):
+            return _shown(side)
+        case Compare(condition=Condition.NE, left=side, right=right) if _wrapped(side, right):
+            if isinstance(side, Call) and side.function in _NEGATED:
+                return _call(side, negated=True)
+            return f"NOT {_within(side, _NOT)}", _NOT
         case Compare():
             return _infix(e.condition.symbol, (e.left, e.right), _COMPARE, chains=False)
         case And():
             return " AND ".join(_within(term, _AND) for term in e.terms), _AND
         case Or():
             return " OR ".join(_within(term, _OR) for term in e.terms), _OR
+        case Not(Compare(Condition.EQ, Call(function=name) as call, right)) if (
+            name in _NEGATED and right == TRUE
+        ):
+            return _call(call, negated=True)
         case Not():
             return f"NOT {_within(e.term, _NOT)}", _NOT
         case IsNull():
@@ -302,6 +306,11 @@ def _shown(e: Expression) -> tuple[str, int]:
             return e.show(), _ATOM
 
 
+def _wrapped(side: Expression, right: Expression) -> bool:
+    """Whether a comparison with TRUE is there only because a boolean value is no condition."""
+    return right == TRUE and condition(side) is not side
+
+
 def _within(e: Expression, around: int) -> str:
     text, strength = _shown(e)
     return text if strength >= around else f"({text})"
@@ -315,7 +324,11 @@ def _infix(
     return f"{left} {name} {_within(sides[1], strength + 1)}", strength
 
 
-def _call(e: Call) -> tuple[str, int]:
+_NEGATED = ("like", "ilike", "is_distinct")
+
+
+def _call(e: Call, negated: bool = False) -> tuple[str, int]:
+    """`negated` is for functions that have a form with NOT within."""
     name = e.function
     if name == "negate":
         return f"-{_within(e.arguments[0], _SIGN + 1)}", _SIGN
@@ -329,9 +342,11 @@ def _call(e: Call) -> tuple[str, int]:
     if name == "xor":
         return _infix("XOR", e.arguments, _XOR, chains=True)
     if name == "is_distinct":
-        return _infix("IS DISTINCT FROM", e.arguments, _COMPARE, chains=False)
+        return _infix(f"IS {'NOT ' * negated}DISTINCT FROM", e.arguments, _COMPARE, chains=False)
     if name in ("like", "ilike"):
-        text, strength = _infix(name.upper(), e.arguments[:2], _COMPARE, chains=False)
+        text, strength = _infix(
+            "NOT " * negated + name.upper(), e.arguments[:2], _COMPARE, chains=False
+        )
         escape = f" ESCAPE {show(e.arguments[2])}" if len(e.arguments) > 2 else ""
         return text + escape, strength
     return f"{name}({', '.join(map(show, e.arguments))})", _ATOM

@@ -25,6 +25,7 @@ each distinct value.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -110,8 +111,19 @@ class Function:
 
     @property
     def wants(self) -> str:
-        """What the arguments are, for messages."""
-        return ", ".join(p.name for p in self.parameters) or "no arguments"
+        """What the arguments are, for messages, by place over all overloads."""
+        lists = [self.parameters, *(overload.parameters for overload in self.overloads)]
+        places = [
+            dict.fromkeys(p.name for p in of if p is not None)
+            for of in itertools.zip_longest(*lists)
+        ]
+        if self.variadic and list(places[-1]) == [ANY.name] and self.parameters[-1].takes is None:
+            return "values of one type"
+        for of in places:
+            if NUMBER.name in of:
+                of.pop(INTEGER.name, None)  # which is one
+        parts = [" or ".join(of) for of in places]
+        return ", ".join(parts) or "no arguments"
 
 
 @dataclass(frozen=True, slots=True)

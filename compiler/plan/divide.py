@@ -9,11 +9,15 @@ The device's condition is implied by the whole one, so no result is lost. A conj
 
 from __future__ import annotations
 
+import datetime
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 
 from compiler.language import expressions as x
-from compiler.plan.encoding import Codec, Encoding, as_real
+from compiler.language.types import Type
+from compiler.plan.encoding import Codec, Encoding, as_compared, as_real
 from compiler.plan.layout import Layout, uses_device
 from compiler.plan.logical import Program, Query
 from hdl.isa import Condition
@@ -137,15 +141,15 @@ class _Divider:
                 return _any(tuple(self._formula(term, doubts) for term in e.terms))
             case x.Compare(condition, x.Column() as left, x.Column() as right):
                 return self._factor(condition, left, right, x.show(e), doubts)
-            case x.Compare(condition, x.Column() as left, x.Literal() as right):
-                return self._test(condition, left, right, x.show(e), doubts)
+            case x.Compare(condition, x.Column() as left, x.Literal() as right, of):
+                return self._test(condition, left, right, of, x.show(e), doubts)
             case _:
                 doubts.append(_why_not(e))
                 return ALWAYS
 
-    def _encoding(self, column: x.Column) -> Encoding:
+    def _encoding(self, column: x.Column) -> Encoding | None:
         stream = self.query.sources[column.source].stream.name
-        return self.layout.encodings[stream, column.name]
+        return self.layout.encodings.get((stream, column.name))
 
     def _factor(
         self, condition: Condition, left: x.Column, right: x.Column, text: str, doubts: list[str]
@@ -154,6 +158,9 @@ class _Divider:
             doubts.append("compares two columns of one stream")
             return ALWAYS
         encoding = self._encoding(left)
+        if encoding is None:
+            doubts.append(_no_code(left.type, right.type))
+            return ALWAYS
         weakened = encoding.weakened(condition)
         if weakened is None:
             doubts.append(f"{left.type}: a {encoding.codec.value} decides no {condition.symbol}")
@@ -171,11 +178,15 @@ class _Divider:
         condition: Condition,
         column: x.Column,
         constant: x.Literal,
+        of: Type,
         text: str,
         doubts: list[str],
     ) -> Formula:
         encoding = self._encoding(column)
-        test = _test(encoding, condition, constant.value)
+        if encoding is None:
+            doubts.append(_no_code(column.type, column.type))
+            return ALWAYS
+        test = _test(encoding, condition, as_compared(constant.value, of))
         if test is None:
             doubts.append(f"no code of {column.alias}.{column.name} decides {text}")
             return ALWAYS
@@ -190,21 +201,36 @@ class _Divider:
         return SelectionTerm(slot, True, (Test(column.name, condition, code),), text)
 
 
+def _no_code(left: Type, right: Type) -> str:
+    if left.kind is not right.kind:
+        return f"no code stands for both {left} and {right}"
+    return f"{left} is wider than an attribute"
+
+
 def _test(
     encoding: Encoding, condition: Condition, value: x.Value
 ) -> tuple[Condition, int, bool] | None:
     """Condition and constant on codes, and whether they decide; None if nothing follows."""
     decides = encoding.is_exact
     weakened: Condition | None = condition
-    if encoding.codec is Codec.INTEGER and isinstance(value, float):
-        # An integer compared with a number between two integers.
-        whole = math.floor(value)
-        if whole != value:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if encoding.codec is Codec.INTEGER and isinstance(value, datetime.datetime):
+        return None  # beside a date
+    if encoding.codec is Codec.INTEGER and isinstance(value, (float, Decimal)):
+        if encoding.scale and isinstance(value, float):
+            return None  # the column is compared as double precision
+        # An integer, or a decimal in units of its last digit, beside a number between two of them.
+        scaled = Fraction(value) * 10**encoding.scale
+        whole = math.floor(scaled)
+        if whole != scaled:
             if condition in (Condition.EQ, Condition.NE):
                 return None
             below = condition in (Condition.LT, Condition.LE)
             weakened, whole = (Condition.LE, whole) if below else (Condition.GE, whole + 1)
-        value = whole
+        encoding, value = replace(encoding, scale=0), whole
+    elif encoding.codec is Codec.INTEGER_HASH and isinstance(value, Decimal):
+        return None
     elif encoding.codec is Codec.INTEGER_HASH and isinstance(value, float) and abs(value) >= 2**53:
         return None  # several integers are equal to it as double precision
     elif encoding.codec is Codec.REAL and as_real(value) != value:
@@ -242,19 +268,26 @@ def _any(parts: tuple[Formula, ...]) -> Formula:
 
 
 def _why_not(e: x.Expression) -> str:
-    match e:
-        case x.Like():
-            return "LIKE is evaluated in software"
-        case x.IsNull():
-            return "the device sees no NULL"
-        case x.Compare():
-            found = next(
-                (p for p in x.walk(e) if isinstance(p, (x.Call, x.Arithmetic, x.Cast))), None
-            )
-            if isinstance(found, x.Call):
-                return f"function {found.function} is evaluated in software"
-            if isinstance(found, x.Cast):
-                return "CAST is evaluated in software"
-            return "arithmetic is evaluated in software"
-        case _:
-            return "evaluated in software"
+    """Why a comparison is not the device's, by the first thing in it that it does not know."""
+    if isinstance(e, x.IsNull):
+        return "the device sees no NULL"
+    for part in x.walk(e):
+        match part:
+            case x.Call(function="like" | "ilike"):
+                return f"{part.function.upper()} is evaluated in software"
+            case x.Call(function=function) if not function[0].isalpha() or function in _SIGNS:
+                return "arithmetic is evaluated in software"
+            case x.Call(function="is_distinct"):
+                return "IS DISTINCT FROM is evaluated in software"
+            case x.Call(function="xor"):
+                return "XOR is evaluated in software"
+            case x.Call():
+                return f"function {part.function} is evaluated in software"
+            case x.Cast():
+                return f"{'TRY_' * part.quiet}CAST is evaluated in software"
+            case x.Case():
+                return "CASE is evaluated in software"
+    return "evaluated in software"
+
+
+_SIGNS = ("negate", "DIV")

@@ -18,13 +18,16 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass
+from decimal import Decimal
 
 from compiler.language.expressions import Value
+from compiler.language.types import Kind, Type
 from hdl.isa import Condition
 
 
 class Codec(enum.Enum):
-    """integer        smallint, int, date (days), boolean: value + 2^(w-1), exact. A value that does
+    """integer        smallint, int, date (days), interval (milliseconds), boolean, short decimals
+                      (in units of their last digit): value + 2^(w-1), exact. A value that does
                       not fit never enters the device: the host deals with its tuple
     real              real: order-preserving bits of the float, prefix when narrower than 32
     clock             time: milliseconds of the day, prefix when narrower than 27
@@ -58,8 +61,11 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
+    """`scale` counts the digits after the point of which an integer code is made."""
+
     codec: Codec
     width: int
+    scale: int = 0
 
     @property
     def is_hash(self) -> bool:
@@ -89,7 +95,7 @@ class Encoding:
         drop = 32 - self.width
         match self.codec:
             case Codec.INTEGER:
-                code = integer_of(value) + (1 << (self.width - 1))
+                code = int(integer_of(value) * 10**self.scale) + (1 << (self.width - 1))
                 return code if 0 <= code < 1 << self.width else None
             case Codec.REAL:
                 bits: int = struct.unpack("<I", struct.pack("<f", as_real(value)))[0]
@@ -113,9 +119,17 @@ class Encoding:
                 return None  # counts from the first tuple of a run, which no text can know
 
 
+def digits_of(width: int) -> int:
+    """The decimal digits that an integer code of so many bits holds, whatever they are."""
+    return len(str(1 << (width - 1))) - 1
+
+
 def integer_of(value: Value) -> int:
-    """A value as the integer it is stored as: days, milliseconds of the day, microseconds."""
+    """A value as the integer it is stored as: days, milliseconds (of the day, of an interval),
+    microseconds."""
     match value:
+        case datetime.timedelta():
+            return value // datetime.timedelta(milliseconds=1)
         case datetime.datetime():
             return (value - _EPOCH) // datetime.timedelta(microseconds=1)
         case datetime.date():
@@ -127,6 +141,17 @@ def integer_of(value: Value) -> int:
             return int(value)
         case _:
             raise TypeError(f"{value!r} has no integer form")
+
+
+def as_compared(value: Value, of: Type) -> Value:
+    """A constant as it is compared in a type: a date as a timestamp, an interval beside an integer
+    in milliseconds, an exact number beside an inexact one as a double."""
+    if of.kind is Kind.TIMESTAMP and isinstance(value, datetime.date):
+        at = value if isinstance(value, datetime.datetime) else None
+        return at or datetime.datetime(value.year, value.month, value.day)
+    if of.is_integer and isinstance(value, datetime.timedelta):
+        return integer_of(value)
+    return float(value) if of.is_inexact and isinstance(value, (int, Decimal)) else value
 
 
 def as_real(value: Value) -> float:

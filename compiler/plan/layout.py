@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from compiler.catalogue import TIME_COLUMN, Stream
 from compiler.language import expressions as x
+from compiler.language import types as t
 from compiler.language.types import Kind
-from compiler.plan.encoding import Codec, Encoding
+from compiler.plan.encoding import Codec, Encoding, digits_of
 from compiler.plan.logical import Program, Query
 from hdl.isa import Condition
 
@@ -33,7 +34,8 @@ class Slot:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """`of_query[i][j]` is the slot of the j-th stream in FROM of the i-th query, empty for a
-    query the device has no part in; `encodings` is by stream and column name."""
+    query the device has no part in; `encodings` is by stream and column name, without
+    the columns that no code can stand for."""
 
     slots: tuple[Slot, ...]
     of_query: tuple[tuple[int, ...], ...]
@@ -98,7 +100,8 @@ def _encodings(program: Program, width: int) -> dict[tuple[str, str], Encoding]:
             merged.ordered |= compare.condition not in (Condition.EQ, Condition.NE)
             for key in merged.members:
                 classes[key] = merged
-    return {key: Encoding(_codec(found), width) for key, found in classes.items()}
+    chosen = {key: _encoding(found, width) for key, found in classes.items()}
+    return {key: encoding for key, encoding in chosen.items() if encoding is not None}
 
 
 def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
@@ -114,11 +117,26 @@ def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
             yield predicate
 
 
-def _codec(found: _Class) -> Codec:
+def _encoding(found: _Class, width: int) -> Encoding | None:
+    """None where no code decides anything about the values."""
+    types = {column.type for column in found.members.values()}
+    if any(of.is_decimal for of in types):
+        if not all(of.is_decimal or of.is_integer for of in types):
+            return None
+        sizes = [t.digits(of) for of in types]
+        scale = max(scale for _, scale in sizes)
+        whole = max(precision - scale for precision, scale in sizes)
+        fits = whole + scale <= digits_of(width)
+        return Encoding(Codec.INTEGER, width, scale) if fits else None
+    codec = _codec(found)
+    return None if codec is None else Encoding(codec, width)
+
+
+def _codec(found: _Class) -> Codec | None:
     kinds = {column.type.kind for column in found.members.values()}
     if all(column.name == TIME_COLUMN.name for column in found.members.values()):
         return Codec.TICKS
-    if kinds <= {Kind.SMALLINT, Kind.INT} or kinds in ({Kind.DATE}, {Kind.BOOLEAN}):
+    if kinds <= {Kind.SMALLINT, Kind.INT, Kind.INTERVAL} or kinds in ({Kind.DATE}, {Kind.BOOLEAN}):
         return Codec.INTEGER
     if kinds == {Kind.REAL}:
         return Codec.REAL
@@ -130,7 +148,12 @@ def _codec(found: _Class) -> Codec:
         return Codec.TIMESTAMP_HASH if hashed else Codec.SECONDS
     if kinds <= {Kind.CHAR, Kind.VARCHAR}:
         return Codec.TEXT_HASH if hashed else Codec.TEXT
+    if not kinds <= _NUMBERS:
+        return None
     # The prefix of a double tells most numbers apart: it serves equality nearly as well.
     if found.ordered:
         return Codec.NUMBER
     return Codec.INTEGER_HASH if kinds == {Kind.BIGINT} else Codec.NUMBER_HASH
+
+
+_NUMBERS = {Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.REAL, Kind.DOUBLE}

@@ -38,7 +38,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Query:
     """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
-    derived stream its results are, if it is one's definition; nobody asked for these as results."""
+    derived stream its results are, if it is one's definition; nobody asked for these as results.
+    Under `strict` its first fault is an error."""
 
     name: str
     sources: tuple[Source, ...]
@@ -50,6 +51,7 @@ class Query:
     text: str
     span: Span
     defines: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

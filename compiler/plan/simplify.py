@@ -21,20 +21,21 @@ from compiler.language.expressions import (
     FALSE,
     TRUE,
     And,
+    Call,
     Column,
     Compare,
     Expression,
     IsNull,
-    Like,
     Literal,
     Not,
     Or,
     conjunction,
     disjunction,
 )
+from compiler.plan.encoding import as_compared
 from hdl.isa import Condition
 
-_LEAVES = (Compare, IsNull, Like)
+_LEAVES = (Compare, IsNull)
 
 
 def simplify(predicate: Expression) -> Expression:
@@ -59,8 +60,6 @@ def push_not(e: Expression, negated: bool = False) -> Expression:
             return Compare(e.condition.negated(), e.left, e.right, e.of)
         case IsNull() if negated:
             return IsNull(e.term, not e.negated)
-        case Like() if negated:
-            return Like(e.term, e.pattern, not e.negated)
         case Literal() if negated:
             return FALSE if e.value else TRUE
         case _:
@@ -144,8 +143,8 @@ def _operands_not_null(e: Expression) -> Expression:
     operands: tuple[Expression, ...] = ()
     if isinstance(e, Compare):
         operands = (e.left, e.right)
-    elif isinstance(e, Like):
-        operands = (e.term,)
+        if isinstance(e.left, Call) and e.left.function in ("like", "ilike"):
+            operands = (*e.left.arguments, e.right)
     tests = (_null_test(IsNull(operand, negated=True)) for operand in operands)
     return conjunction(tuple(test for test in tests if test != TRUE))
 
@@ -162,7 +161,7 @@ def _comparison(e: Compare) -> Expression:
     """Constants decided or moved to the right; of two columns the earlier one first."""
     left, right = e.left, e.right
     if isinstance(left, Literal) and isinstance(right, Literal):
-        return TRUE if _holds(e.condition, left, right) else FALSE
+        return TRUE if _holds(e) else FALSE
     if any(isinstance(side, Literal) and side.value is None for side in (left, right)):
         return FALSE
     if left == right:
@@ -177,11 +176,14 @@ def _comparison(e: Compare) -> Expression:
     return e
 
 
-def _holds(condition: Condition, left: Literal, right: Literal) -> bool:
-    a, b = left.value, right.value
+def _holds(e: Compare) -> bool:
+    a, b = (
+        as_compared(side.value, e.of) if isinstance(side, Literal) else None
+        for side in (e.left, e.right)
+    )
     if a is None or b is None:
         return False
-    return _OPERATORS[condition](a, b)
+    return _OPERATORS[e.condition](a, b)
 
 
 _OPERATORS: dict[Condition, Callable[[Any, Any], bool]] = {

@@ -16,7 +16,9 @@ from compiler.apas.libraries import Libraries
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import Problems, Source, Span, suggest
 from compiler.language import expressions as x
-from compiler.language.bind import ParameterValue
+from compiler.language import syntax
+from compiler.language.bind import Binder, ParameterValue, bind_type
+from compiler.language.types import MILLISECONDS
 from compiler.pattern import ir
 from compiler.pattern import tree as pattern_tree
 from compiler.pattern.analyse import Context
@@ -25,20 +27,12 @@ from compiler.pattern.statements import bind
 from compiler.plan import logical
 from compiler.plan.levels import Node, nodes, reads, used
 from compiler.xsql import intervals, tree
-from compiler.xsql.bind import Binder, bind_type
 from compiler.xsql.intervals import compile_apas
 from compiler.xsql.parse import Statement
+from compiler.xsql.scope import Scope
 from hdl.config import MAX_STREAMS
 from hdl.device import Window, WindowKind
 
-_UNITS = {
-    1: ("ms", "millisecond", "milliseconds"),
-    1_000: ("s", "second", "seconds"),
-    60_000: ("min", "minute", "minutes"),
-    3_600_000: ("h", "hour", "hours"),
-    86_400_000: ("d", "day", "days"),
-}
-_MILLISECONDS = {name: size for size, names in _UNITS.items() for name in names}
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
 _LARGEST = (1 << 63) - 1
 
@@ -211,7 +205,7 @@ class Analysis:
         if self._add_stream(s.name, stream):
             self.derivations[name.lower()] = compiled
 
-    def _add_stream(self, name: tree.Name, stream: Stream) -> bool:
+    def _add_stream(self, name: syntax.Name, stream: Stream) -> bool:
         if "#" in name.text:
             self.problems.add(
                 "bad-name",
@@ -231,7 +225,7 @@ class Analysis:
         self.streams[name.text.lower()] = stream
         return True
 
-    def _drop_stream(self, name: tree.Name) -> None:
+    def _drop_stream(self, name: syntax.Name) -> None:
         stream = self._known_stream(name)
         if stream is None:
             return
@@ -251,7 +245,7 @@ class Analysis:
         del self.streams[name.text.lower()]
         self.derivations.pop(name.text.lower(), None)
 
-    def _known_stream(self, name: tree.Name) -> Stream | None:
+    def _known_stream(self, name: syntax.Name) -> Stream | None:
         stream = self.streams.get(name.text.lower())
         if stream is None:
             known = [stream.name for stream in self.streams.values()]
@@ -272,7 +266,7 @@ class Analysis:
             number += 1
         return f"q{number}"
 
-    def _known_query(self, name: tree.Name) -> bool:
+    def _known_query(self, name: syntax.Name) -> bool:
         if name.text.lower() in self._names():
             return True
         known = list(self._names().values())
@@ -285,7 +279,7 @@ class Analysis:
         return False
 
     def _register(
-        self, name: str, select: tree.Select, span: Span, written: tree.Name | None = None
+        self, name: str, select: tree.Select, span: Span, written: syntax.Name | None = None
     ) -> None:
         self._check_name(name, span if written is None else written.span)
         self.queries[name.lower()] = self._bind(name, select, span)
@@ -326,13 +320,20 @@ class Analysis:
     def _bind(self, name: str, select: tree.Select, span: Span) -> logical.Query:
         sources = self._sources(select)
         found = len(self.problems.found)
-        where_binder = Binder(sources, self.problems)
-        where = x.TRUE if select.where is None else where_binder.predicate(select.where)
-        grouping = Binder(sources, self.problems, within="GROUP BY")
+        where: x.Expression = x.TRUE
+        if select.where is not None:
+            where = self._binder(Scope(sources, self.parameters)).condition(select.where)
+        grouping = self._binder(
+            Scope(sources, self.parameters, "GROUP BY", "group by columns, aggregate in SELECT")
+        )
         group_by = tuple(grouping.value(e) for e in select.group_by)
-        binder = Binder(sources, self.problems, aggregates=True)
-        items = self._items(select, sources, binder)
-        having = None if select.having is None else binder.predicate(select.having)
+        listed = Scope(sources, self.parameters, "SELECT", aggregates=True)
+        items = self._items(select, listed)
+        having = None
+        if select.having is not None:
+            derived = {item.name.lower(): item.expression for item in items}
+            over = Scope(sources, self.parameters, "HAVING", aggregates=True, derived=derived)
+            having = self._binder(over).condition(select.having)
         parts = [item.expression for item in items] + ([] if having is None else [having])
         aggregated = (
             bool(group_by)
@@ -342,8 +343,31 @@ class Analysis:
         if aggregated and len(self.problems.found) == found:
             self._check_grouping(select, items, having, group_by)
         return logical.Query(
-            name, sources, where, items, group_by, having, aggregated, self._text(select.span), span
+            name,
+            sources,
+            where,
+            items,
+            group_by,
+            having,
+            aggregated,
+            self._text(select.span),
+            span,
+            strict=self._strict(select),
         )
+
+    def _binder(self, scope: Scope) -> Binder:
+        return Binder(scope, self.problems)
+
+    def _strict(self, select: tree.Select) -> bool:
+        for option in select.options:
+            if option.text.lower() != "strict":
+                self.problems.add(
+                    "unknown-option",
+                    f"there is no option {option.text}",
+                    option.span,
+                    suggest(option.text, ["strict"], "options"),
+                )
+        return bool(select.options)
 
     def _text(self, span: Span) -> str:
         return self.source.text[span.start : span.end]
@@ -410,13 +434,13 @@ class Analysis:
             return Window(WindowKind.ROWS, size)
         factor = 1
         if clause.unit is not None:
-            factor = _MILLISECONDS.get(clause.unit.text.lower(), 0)
+            factor = MILLISECONDS.get(clause.unit.text.lower(), 0)
             if factor == 0:
                 self.problems.add(
                     "unknown-unit",
                     f"{clause.unit.text} is no unit of time",
                     clause.unit.span,
-                    suggest(clause.unit.text, _MILLISECONDS, "units"),
+                    suggest(clause.unit.text, MILLISECONDS, "units"),
                 )
                 return Window(WindowKind.RANGE, 0)
         if size < 0:
@@ -448,16 +472,15 @@ class Analysis:
 
     # --- result columns -------------------------------------------------------
 
-    def _items(
-        self, select: tree.Select, sources: tuple[logical.Source, ...], binder: Binder
-    ) -> tuple[logical.Item, ...]:
+    def _items(self, select: tree.Select, scope: Scope) -> tuple[logical.Item, ...]:
+        binder, sources = self._binder(scope), scope.sources
         items: list[tuple[logical.Item, Span]] = []
         if select.items is None:
             for index in range(len(sources)):
                 items += [(item, select.span) for item in _all_of(sources, index)]
         for written in select.items or ():
             e = written.expression
-            if isinstance(e, tree.AllOf):
+            if isinstance(e, syntax.Reference) and e.everything:
                 if written.alias is not None:
                     self.problems.add(
                         "syntax",
@@ -465,14 +488,14 @@ class Analysis:
                         written.alias.span,
                         "leave the name out, or name the columns one by one",
                     )
-                position = binder.source(e.qualifier)
+                position = scope.source(e.parts[0], self.problems)
                 if position is not None:
                     items += [(item, written.span) for item in _all_of(sources, position)]
                 continue
             if written.alias is not None:
                 name = written.alias.text
-            elif isinstance(e, tree.ColumnName):
-                name = (f"{e.qualifier.text}." if e.qualifier else "") + e.name.text
+            elif isinstance(e, syntax.Reference):
+                name = str(e)
             else:
                 name = " ".join(self._text(e.span).split())
             items.append((logical.Item(name, binder.value(e)), written.span))

@@ -41,9 +41,6 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R where window 1",
         "select * from R where and a = 1 window 1",
     ],
-    "comparisons cannot be chained; write a < b AND b < c": [
-        "select * from R where a < b < c window 1",
-    ],
     "remove the comma": [
         "select a, from R window 1",
         "select * from R, window 1",

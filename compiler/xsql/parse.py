@@ -18,20 +18,31 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark.visitors import v_args
 
 from compiler.errors import Problems, Source, Span
+from compiler.language import syntax as s
+from compiler.language.parse import (
+    MAX_NESTING,
+    TOKEN_NAMES,
+    ExpressionBuilder,
+    parser,
+    span_of,
+    token_name,
+    token_span,
+    whole_number,
+)
 from compiler.pattern import parse as patterns
 from compiler.pattern import tree as pattern_tree
 from compiler.xsql import tree
 from compiler.xsql.mistakes import FORMS, MISTAKES
 
-MAX_NESTING = 200
-
 _PIECE = re.compile(
-    r"--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-'\";()$]+|-|\$"
+    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-/'\";()$]+|-|/|\$"
 )
 
+
+_BEFORE_UNITS = ("INTEGER", "DECIMAL", "STRING")
 
 Statement = tree.Statement | pattern_tree.Statement
 
@@ -56,9 +67,13 @@ def tokens(source: Source) -> list[tuple[str, str, int, int]]:
     for span in split(source.text, Problems()):
         try:
             lexer = _parser_of(source.text[span.start : span.end])
+            before = ""
             for token in lexer.lex(_blanked(source.text, span), dont_ignore=False):
                 line, column = source.position(token.start_pos or 0)
-                found.append((token.type, str(token), line, column))
+                # What is called like a unit is one after a number.
+                unit = token.type == "UNIT" and before not in _BEFORE_UNITS
+                before = "NAME" if unit else token.type
+                found.append((before, str(token), line, column))
         except UnexpectedInput:
             continue
     return found
@@ -73,7 +88,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue
-        if not piece.startswith(("--", "'", '"', "$$")):
+        if not piece.startswith(("--", "/*", "'", '"', "$$")):
             code += piece
         if piece == ";":
             code = ""
@@ -103,7 +118,7 @@ def split(text: str, problems: Problems) -> Iterator[Span]:
                 )
         elif piece == ")":
             depth -= 1
-        if not piece.startswith("--") and not piece.isspace():
+        if not piece.startswith(("--", "/*")) and not piece.isspace():
             blank = False
     if not (blank or too_deep):
         yield Span(start, len(text))
@@ -134,32 +149,11 @@ def _parse_statement(source: Source, span: Span, problems: Problems) -> Statemen
     return statement
 
 
-@functools.cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("xsql.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True)
+    return parser(Path(__file__).with_name("xsql.lark"))
 
 
 # --- errors -------------------------------------------------------------------
-
-_TOKEN_NAMES = {
-    "NAME": "a name",
-    "QUOTED_NAME": "a quoted name",
-    "INTEGER": "a number",
-    "DECIMAL": "a number",
-    "STRING": "a string",
-    "COMPARISON": "a comparison",
-    "SIGN": "'+' or '-'",
-    "CONCAT": "'||'",
-    "STAR": "'*'",
-    "SLASH": "'/'",
-    "PERCENT": "'%'",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "COMMA": "','",
-    "DOT": "'.'",
-    "$END": "the end of the statement",
-}
 
 
 def _report(error: UnexpectedInput, source: Source, span: Span, problems: Problems) -> None:
@@ -172,7 +166,10 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
-        hint = "strings stand in single quotes, names in double quotes" if char in "`[" else hint
+        if char in "`[":
+            hint = "strings stand in single quotes, names in double quotes"
+        elif char in _INSTEAD:
+            hint = f"write {_INSTEAD[char]}"
         problems.add("syntax", f"{char!r} has no meaning here", Span(at, at + 1), hint)
         return
     if not isinstance(error, UnexpectedToken):
@@ -180,7 +177,7 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
         return
     token = error.token
     possible = error.accepts or error.expected
-    expected = sorted({_TOKEN_NAMES.get(name, name) for name in possible})
+    expected = sorted({TOKEN_NAMES.get(name, name) for name in possible})
     wanted = ", ".join(expected[:-1]) + (" or " if len(expected) > 1 else "") + expected[-1]
     if token.type == "$END":
         problems.add(
@@ -190,15 +187,21 @@ def _report(error: UnexpectedInput, source: Source, span: Span, problems: Proble
             hint,
         )
         return
-    keywords = [name for name in possible if name not in _TOKEN_NAMES]
+    keywords = [name for name in possible if name not in TOKEN_NAMES]
     close = difflib.get_close_matches(str(token).upper(), keywords, n=1, cutoff=0.7)
     start = token.start_pos or 0
+    # A keyword may be the beginning of a word.
+    word = re.compile(r"\w*").match(source.text, start)
+    end = max(token.end_pos or start + 1, 0 if word is None else word.end())
     problems.add(
         "syntax",
-        f"{str(token)!r} is unexpected; expected {wanted}",
-        Span(start, token.end_pos or start + 1),
+        f"{source.text[start:end]!r} is unexpected; expected {wanted}",
+        Span(start, end),
         f"did you mean {close[0]}?" if close and len(token) > 2 else hint,
     )
+
+
+_INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}
 
 
 def _read_example(text: str) -> Tree[Any]:
@@ -226,52 +229,40 @@ def _end_of(source: Source, span: Span) -> Span:
 def _written(source: Source, span: Span) -> Iterator[re.Match[str]]:
     """The pieces of a statement that are neither space nor comments."""
     for match in _PIECE.finditer(source.text, span.start, span.end):
-        if not match.group().isspace() and not match.group().startswith("--"):
+        if not match.group().isspace() and not match.group().startswith(("--", "/*")):
             yield match
 
 
 # --- tree building ------------------------------------------------------------
 
 
-def _span(meta: Meta) -> Span:
-    return Span(meta.start_pos, meta.end_pos) if not meta.empty else Span(0, 0)
-
-
-def _token_span(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0)
-
-
-def _token_name(token: Token) -> tree.Name:
-    return tree.Name(str(token), _token_span(token))
-
-
 @v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, Any]):
+class _Builder(ExpressionBuilder):
     """Makes the nodes of `tree`, one method a rule of the grammar."""
 
-    def name(self, meta: Meta, c: list[Token]) -> tree.Name:
+    def name(self, meta: Meta, c: list[Token]) -> s.Name:
         text = str(c[0])
         if c[0].type == "QUOTED_NAME":
             text = text[1:-1].replace('""', '"')
-        return tree.Name(text, _token_span(c[0]))
+        return s.Name(text, token_span(c[0]))
 
     # definitions
     def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
-        return tree.CreateStream(c[0], tuple(c[1:]), _span(meta))
+        return tree.CreateStream(c[0], tuple(c[1:]), span_of(meta))
 
     def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
-        return tree.CreateStreamAs(c[0], c[1], _span(meta))
+        return tree.CreateStreamAs(c[0], c[1], span_of(meta))
 
     def create_apas(self, meta: Meta, c: list[Any]) -> tree.CreateStreamApas:
         text: Token = c[1]
         start, end = text.start_pos or 0, text.end_pos or 0
-        return tree.CreateStreamApas(c[0], Span(start + 2, end - 2), _span(meta))
+        return tree.CreateStreamApas(c[0], Span(start + 2, end - 2), span_of(meta))
 
     def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
-        return tree.DropStream(c[0], _span(meta))
+        return tree.DropStream(c[0], span_of(meta))
 
     def column(self, meta: Meta, c: list[Any]) -> tree.ColumnDefinition:
-        return tree.ColumnDefinition(c[0], c[1], c[2] is not False, _span(meta))
+        return tree.ColumnDefinition(c[0], c[1], c[2] is not False, span_of(meta))
 
     def not_null(self, meta: Meta, c: list[Any]) -> bool:
         return False
@@ -279,25 +270,18 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def may_be_null(self, meta: Meta, c: list[Any]) -> bool:
         return True
 
-    def type(self, meta: Meta, c: list[Any]) -> tree.TypeName:
-        first, second, length = c
-        text = str(first) + (f" {second}" if second is not None else "")
-        return tree.TypeName(
-            text.lower(), None if length is None else _integer(length), _span(meta)
-        )
-
     # queries and their management
     def register_query(self, meta: Meta, c: list[Any]) -> tree.RegisterQuery:
-        return tree.RegisterQuery(c[0], c[1], _span(meta))
+        return tree.RegisterQuery(c[0], c[1], span_of(meta))
 
     def drop_query(self, meta: Meta, c: list[Any]) -> tree.DropQuery:
-        return tree.DropQuery(c[0], _span(meta))
+        return tree.DropQuery(c[0], span_of(meta))
 
     def show(self, meta: Meta, c: list[Any]) -> tree.Show:
-        return tree.Show(str(c[0]).lower(), _span(meta))
+        return tree.Show(str(c[0]).lower(), span_of(meta))
 
     def explain(self, meta: Meta, c: list[Any]) -> tree.Explain:
-        return tree.Explain(c[0], _span(meta))
+        return tree.Explain(c[0], span_of(meta))
 
     def select(self, meta: Meta, c: list[Any]) -> tree.Select:
         sources = tuple(part for part in c if isinstance(part, tree.FromItem))
@@ -310,7 +294,8 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
             clauses.get("group_by", ()),
             clauses.get("having"),
             windows,
-            _span(meta),
+            clauses.get("options", ()),
+            span_of(meta),
         )
 
     def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
@@ -320,10 +305,10 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return ("items", tuple(c))
 
     def item(self, meta: Meta, c: list[Any]) -> tree.Item:
-        return tree.Item(c[0], c[1], _span(meta))
+        return tree.Item(c[0], c[1], span_of(meta))
 
     def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
-        return tree.FromItem(c[0], c[1], _span(meta))
+        return tree.FromItem(c[0], c[1], span_of(meta))
 
     def where(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("where", c[0])
@@ -334,111 +319,33 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     def having(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("having", c[0])
 
-    def signed(self, meta: Meta, c: list[Any]) -> int | float:
+    def options(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
+        return ("options", tuple(token_name(token) for token in c))
+
+    def window_size(self, meta: Meta, c: list[Any]) -> int | float:
         sign, number = c
-        value = _integer(number) if number.type == "INTEGER" else float(number)
+        value = whole_number(number) if number.type == "INTEGER" else float(number)
         return -value if sign == "-" else value
 
     def range_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        unit = None if c[1] is None else _token_name(c[1])
-        return tree.WindowClause("range", c[0], unit, _span(meta))
+        unit = None if c[1] is None else token_name(c[1])
+        return tree.WindowClause("range", c[0], unit, span_of(meta))
 
     def rows_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("rows", c[0], None, _span(meta))
+        return tree.WindowClause("rows", c[0], None, span_of(meta))
 
     def now_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("now", None, None, _span(meta))
+        return tree.WindowClause("now", None, None, span_of(meta))
 
     def unbounded_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("unbounded", None, None, _span(meta))
+        return tree.WindowClause("unbounded", None, None, span_of(meta))
 
-    # expressions
-    def or_expression(self, meta: Meta, c: list[Any]) -> tree.Connective:
-        return tree.Connective("OR", tuple(c), _span(meta))
+    # names in expressions
+    def qualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:
+        return s.Reference((c[0], c[1]), span_of(meta))
 
-    def and_expression(self, meta: Meta, c: list[Any]) -> tree.Connective:
-        return tree.Connective("AND", tuple(c), _span(meta))
+    def qualified_all(self, meta: Meta, c: list[Any]) -> s.Reference:
+        return s.Reference((c[0],), span_of(meta), everything=True)
 
-    def negation(self, meta: Meta, c: list[Any]) -> tree.Negation:
-        return tree.Negation(c[0], _span(meta))
-
-    def comparison(self, meta: Meta, c: list[Any]) -> tree.Comparison:
-        operator = "<>" if c[1] == "!=" else str(c[1])
-        return tree.Comparison(operator, c[0], c[2], _span(meta))
-
-    def between(self, meta: Meta, c: list[Any]) -> tree.Between:
-        return tree.Between(c[0], c[2], c[3], c[1] is not None, _span(meta))
-
-    def in_list(self, meta: Meta, c: list[Any]) -> tree.InList:
-        return tree.InList(c[0], tuple(c[2:]), c[1] is not None, _span(meta))
-
-    def is_null(self, meta: Meta, c: list[Any]) -> tree.IsNull:
-        return tree.IsNull(c[0], c[1] is not None, _span(meta))
-
-    def like(self, meta: Meta, c: list[Any]) -> tree.Like:
-        return tree.Like(c[0], c[2], c[1] is not None, _span(meta))
-
-    def arithmetic(self, meta: Meta, c: list[Any]) -> tree.Arithmetic:
-        return tree.Arithmetic(str(c[1]), c[0], c[2], _span(meta))
-
-    def signed_expression(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        sign, operand = c
-        # -5 is a constant, so that the smallest integer can be written.
-        if isinstance(operand, tree.Constant) and type(operand.value) in (int, float):
-            # The checker does not narrow a member by `type(...) in`.
-            value = -operand.value if sign == "-" else operand.value  # type: ignore[operator]
-            return tree.Constant(value, _span(meta))
-        return tree.Signed(str(sign), operand, _span(meta))
-
-    def integer(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(_integer(c[0]), _span(meta))
-
-    def decimal(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(float(c[0]), _span(meta))
-
-    def string(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(_unquoted(c[0]), _span(meta))
-
-    def true(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(True, _span(meta))
-
-    def false(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(False, _span(meta))
-
-    def null(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(None, _span(meta))
-
-    def typed_string(self, meta: Meta, c: list[Token]) -> tree.Constant:
-        return tree.Constant(_unquoted(c[1]), _span(meta), _token_name(c[0]))
-
-    def qualified(self, meta: Meta, c: list[tree.Name]) -> tree.ColumnName:
-        return tree.ColumnName(c[0], c[1], _span(meta))
-
-    def qualified_all(self, meta: Meta, c: list[Any]) -> tree.AllOf:
-        return tree.AllOf(c[0], _span(meta))
-
-    def unqualified(self, meta: Meta, c: list[tree.Name]) -> tree.ColumnName:
-        return tree.ColumnName(None, c[0], _span(meta))
-
-    def call(self, meta: Meta, c: list[Any]) -> tree.Call:
-        arguments = tuple(argument for argument in c[1:] if argument is not None)
-        return tree.Call(_token_name(c[0]), arguments, False, _span(meta))
-
-    def call_star(self, meta: Meta, c: list[Any]) -> tree.Call:
-        return tree.Call(_token_name(c[0]), (), True, _span(meta))
-
-    def cast(self, meta: Meta, c: list[Any]) -> tree.Cast:
-        return tree.Cast(c[0], c[1], _span(meta))
-
-    def parenthesised(self, meta: Meta, c: list[Any]) -> tree.Expression:
-        # The parser's children are untyped.
-        return c[0]  # type: ignore[no-any-return]  # lark gives Any
-
-
-def _integer(token: Token) -> int:
-    # Python refuses to convert very long digit strings; the range check wants a number.
-    return int(token) if len(token) < 400 else 10**400
-
-
-def _unquoted(token: Token) -> str:
-    return str(token)[1:-1].replace("''", "'")
+    def unqualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:
+        return s.Reference((c[0],), span_of(meta))

@@ -1,160 +1,12 @@
-"""Syntax tree of X-SQL: what was written, before any name is looked up."""
+"""Syntax tree of X-SQL's statements: what was written, before any name is looked up. Their
+expressions are those of all languages (`compiler.language.syntax`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from compiler.errors import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name as written, quotes removed."""
-
-    text: str
-    span: Span
-
-
-# --- expressions --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnName:
-    qualifier: Name | None
-    name: Name
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    """`R.*`"""
-
-    qualifier: Name
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A literal; `type_name` is set in `DATE '2006-03-01'` and its like."""
-
-    value: int | float | str | bool | None
-    span: Span
-    type_name: Name | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    operator: str
-    left: Expression
-    right: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Signed:
-    sign: str
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    operator: str
-    left: Expression
-    right: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Connective:
-    """AND or OR over two or more operands."""
-
-    operator: str
-    operands: tuple[Expression, ...]
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Negation:
-    operand: Expression
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    operand: Expression
-    low: Expression
-    high: Expression
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class InList:
-    operand: Expression
-    items: tuple[Expression, ...]
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull:
-    operand: Expression
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Like:
-    operand: Expression
-    pattern: Expression
-    negated: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function; `star` for count(*)."""
-
-    function: Name
-    arguments: tuple[Expression, ...]
-    star: bool
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    operand: Expression
-    to: TypeName
-    span: Span
-
-
-Expression = (
-    ColumnName
-    | AllOf
-    | Constant
-    | Arithmetic
-    | Signed
-    | Comparison
-    | Connective
-    | Negation
-    | Between
-    | InList
-    | IsNull
-    | Like
-    | Call
-    | Cast
-)
-
-
-# --- statements ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TypeName:
-    text: str
-    length: int | None
-    span: Span
+from compiler.language.syntax import Expression, Name, TypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +73,7 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`items` is None for `*`."""
+    """`items` is None for `*`; `options` are those of WITH."""
 
     items: tuple[Item, ...] | None
     sources: tuple[FromItem, ...]
@@ -229,6 +81,7 @@ class Select:
     group_by: tuple[Expression, ...]
     having: Expression | None
     windows: tuple[WindowClause, ...]
+    options: tuple[Name, ...]
     span: Span
 
 

@@ -38,6 +38,11 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "late_total": ("counter", "late rows, by stream", ("stream",)),
     "untimed_total": ("counter", "rows without a time patterns can use, by stream", ("stream",)),
     "results_total": ("counter", "results, by query", ("query",)),
+    "faults_total": (
+        "counter",
+        "evaluations without a value, by query and place",
+        ("query", "place"),
+    ),
     "results_kept": ("gauge", "results that wait for readers, by query", ("query",)),
     "rows_waiting": ("gauge", "rows committed and not yet processed", ()),
     "rows_held": ("gauge", "rows held back for other streams, by stream", ("stream",)),
@@ -135,6 +140,8 @@ def _of_session(session: Session) -> Samples:
             found.append(("late_total", name, report.late.get(stream.name, 0)))
             found.append(("rows_held", name, waiting[stream.name]))
         found += [("untimed_total", (name,), count) for name, count in report.untimed.items()]
+        for query, lines in report.faults.items():
+            found += [("faults_total", (query, place), n) for place, (n, _) in lines.items()]
         for what in ("taken", "pairs", "circulated", "delivered", "handed_over"):
             found.append((f"device_{what}_total", (), getattr(status, what)))
         slots = session.compilation.slot_names

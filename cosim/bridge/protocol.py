@@ -62,6 +62,7 @@ class Run:
     lag    a stream holds the others back by at most so many milliseconds; None: for ever
     keep   queries whose results are kept for readers; None: all
     late   whether late rows are kept for readers too
+    strict whether the first fault of any query ends the run
     """
 
     overflow: str = "software"
@@ -69,6 +70,7 @@ class Run:
     lag: int | None = None
     keep: tuple[str, ...] | None = None
     late: bool = False
+    strict: bool = False
 
 
 PLAIN = Run()

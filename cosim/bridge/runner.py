@@ -123,7 +123,14 @@ class Runner:
         run = self.load.run
         _check_queries(compilation, run)
         try:
-            return GraphRun(compilation, self.device, run.overflow, run.slack, self._take_late)
+            return GraphRun(
+                compilation,
+                self.device,
+                run.overflow,
+                run.slack,
+                self._take_late,
+                strict=run.strict,
+            )
         except (CompileError, LoadRefused, ValueError, EngineError) as error:
             raise BridgeError("refused", str(error)) from None
 

@@ -18,6 +18,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,11 @@ class Bridge:
         most_calls: float = MOST_CALLS,
         supervised: Supervised | None = None,
         disk: Disk | None = None,
+        strict: bool = False,
     ) -> None:
         self.device, self.backend, self.limits = device, backend, limits
         self._supervised = supervised
+        self._strict = strict
         self.journal = Journal(folder, disk)
         self.counts = metrics.Counts()
         self.calls = Calls(most_calls, clock)
@@ -129,9 +132,9 @@ class Bridge:
             case "metrics", _:
                 return {"text": metrics.prometheus(self.samples())}
             case "load", p.Load():
-                return self.load(request)
+                return self.load(self._as_run_here(request))
             case "swap", p.Load():
-                return self.session.swap(request)
+                return self.session.swap(self._as_run_here(request))
             case "queries", _:
                 return self.queries()
             case "reset", _:
@@ -166,7 +169,17 @@ class Bridge:
         return found + (self._supervised.samples() if self._supervised else [])
 
     def status(self) -> dict[str, Any]:
-        return {**self.health(), **metrics.as_object(self.samples())}
+        found = {**self.health(), **metrics.as_object(self.samples())}
+        session = self._session
+        if session is not None:
+            with session.changed:
+                faults = session.run.report.faults
+                found["faults"] = faults
+        return found
+
+    def _as_run_here(self, load: p.Load) -> p.Load:
+        """The query set, strict where this bridge is."""
+        return replace(load, run=replace(load.run, strict=True)) if self._strict else load
 
     def load(self, load: p.Load) -> dict[str, Any]:
         with self._lock:

@@ -11,45 +11,66 @@ import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN
 from compiler.language import expressions as x
+from compiler.language.faults import FaultError
 from compiler.plan.logical import Query
 from engine.host.complete import project, result_schema, selected
 from engine.host.errors import EvaluationError
-from engine.host.evaluate import Rows, survivors
 from engine.host.grouping import Grouping, of_results, of_stream
-from engine.host.software import Side
+from engine.host.rows import Rows, leaves
+from engine.host.software import Side, combination
+from engine.stream.evaluate import survivors
+from engine.stream.faults import QueryFaults, located
 from engine.temporal.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 
 
-def alone(query: Query, grouping: Grouping | None, rows: pa.Table, before: int) -> pa.Table:
+def alone(
+    query: Query, grouping: Grouping | None, rows: pa.Table, before: int, faults: QueryFaults
+) -> pa.Table:
     """The results of a query over one stream for new rows of it, `before` which others came."""
-    with blaming(query):
-        kept = survivors(
-            x.conjuncts(query.where),
-            lambda condition, index: _columns(rows, {condition}, index),
-            rows.num_rows,
-        )
-        ts = timestamps(rows)[kept]
+    times = timestamps(rows)
+    alias = query.sources[0].alias
+
+    def name(row: int) -> str:
+        return f"row {before + row + 1} of {alias} at ts {times[row]}"
+
+    with blaming(query, faults):
+        with faults.naming(name):
+            kept = survivors(
+                x.conjuncts(query.where),
+                lambda condition, index: leaves(_columns(rows, {condition}, index)),
+                rows.num_rows,
+                faults,
+            )
+        ts = times[kept]
         read = {item.expression for item in query.items} | set(query.group_by)
         read |= {query.having} if query.having is not None else set()
         columns = _columns(rows, read, kept)
-        if grouping is None:
-            return selected(query, columns, ts, ts)
-        if not len(kept):
-            return result_schema(query).empty_table()
-        return grouping.add(*of_stream(query.sources[0].window, ts, before + kept, columns))
+        with faults.naming(lambda row: name(int(kept[row]))):
+            if grouping is None:
+                return selected(query, columns, ts, ts, faults)
+            if not len(kept):
+                return result_schema(query).empty_table()
+            arrivals, new = of_stream(query.sources[0].window, ts, before + kept, columns)
+            return grouping.add(arrivals, new, faults)
 
 
 def completed(
-    query: Query, grouping: Grouping | None, sides: list[Side], sequences: Ints
+    query: Query,
+    grouping: Grouping | None,
+    sides: list[Side],
+    sequences: Ints,
+    faults: QueryFaults,
 ) -> pa.Table:
     """The results of a join, given by sequence numbers."""
     if grouping is None:
-        return project(query, sides, sequences)
+        return project(query, sides, sequences, faults)
     if not len(sequences):
         return result_schema(query).empty_table()
-    return grouping.add(*of_results(query, sides, sequences))
+    arrivals, new, ordered = of_results(query, sides, sequences)
+    with faults.naming(lambda row: combination(sides, ordered[row])):
+        return grouping.add(arrivals, new, faults)
 
 
 def as_rows(query: Query, results: pa.Table) -> pa.Table:
@@ -63,14 +84,16 @@ def as_rows(query: Query, results: pa.Table) -> pa.Table:
 
 
 @contextlib.contextmanager
-def blaming(query: Query) -> Iterator[None]:
-    """Says of an expression without a value whose it is."""
+def blaming(query: Query, faults: QueryFaults) -> Iterator[None]:
+    """Says of the first fault under `strict` whose it is."""
     try:
         yield
-    except EvaluationError as error:
-        hint = "exclude such rows with another condition, which is then applied first"
+    except FaultError as error:
         what = f"stream {query.defines}" if query.defines is not None else f"query {query.name}"
-        raise EvaluationError(f"{what}: {error}", hint) from None
+        raise EvaluationError(
+            f"{what}: {located(error.place, faults.source)}, {error.row}",
+            "exclude such rows with another condition; without strict the value is NULL",
+        ) from None
 
 
 def _columns(rows: pa.Table, read: set[x.Expression], index: Ints) -> Rows:

@@ -12,9 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.language import expressions as x
+from compiler.language.faults import Faults
 from compiler.plan.logical import RESULT_TIMES, Query
-from engine.host.evaluate import Rows, evaluate, survivors
-from engine.host.software import Side
+from engine.host.rows import Rows, leaves
+from engine.host.software import Side, combination
+from engine.stream.evaluate import Leaves, evaluate, survivors
 from engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
@@ -47,18 +49,21 @@ def rows_of(expressions: Sequence[x.Expression], sides: list[Side], sequences: I
     return rows
 
 
-def residual(conditions: tuple[x.Expression, ...], sides: list[Side], sequences: Ints) -> Ints:
+def residual(
+    conditions: tuple[x.Expression, ...], sides: list[Side], sequences: Ints, faults: Faults
+) -> Ints:
     """The combinations for which what the device could not decide holds."""
     if not len(sequences):
         return sequences
 
-    def rows(condition: x.Expression, index: Ints) -> Rows:
-        return rows_of([condition], sides, sequences[index])
+    def columns(condition: x.Expression, index: Ints) -> Leaves:
+        return leaves(rows_of([condition], sides, sequences[index]))
 
-    return sequences[survivors(conditions, rows, len(sequences))]
+    with faults.naming(lambda row: combination(sides, sequences[row])):
+        return sequences[survivors(conditions, columns, len(sequences), faults)]
 
 
-def project(query: Query, sides: list[Side], sequences: Ints) -> pa.Table:
+def project(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
     """Result rows, in the order in which they came into being."""
     places = [side.store.index(sequences[:, source]) for source, side in enumerate(sides)]
     position = np.stack(
@@ -72,10 +77,12 @@ def project(query: Query, sides: list[Side], sequences: Ints) -> pa.Table:
         [side.store.timestamp[place] for side, place in zip(sides, places, strict=True)], axis=1
     )[order]
     rows = rows_of([item.expression for item in query.items], sides, sequences)
-    return selected(query, rows, times.min(axis=1), times.max(axis=1))
+    with faults.naming(lambda row: combination(sides, sequences[row])):
+        return selected(query, rows, times.min(axis=1), times.max(axis=1), faults)
 
 
-def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints) -> pa.Table:
+def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints, faults: Faults) -> pa.Table:
     """The SELECT list over rows, and their two times."""
-    columns = [evaluate(item.expression, rows, len(newest)) for item in query.items]
+    leaf = leaves(rows)
+    columns = [evaluate(item.expression, leaf, len(newest), faults) for item in query.items]
     return pa.table([*columns, oldest, newest], schema=result_schema(query))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from compiler.catalogue import Stream
 from compiler.language import expressions as x
+from compiler.language.faults import Faults
 from compiler.plan.divide import Division
 from compiler.plan.levels import level, levels
 from compiler.plan.normalise import Normalised
@@ -23,13 +24,14 @@ from compiler.plan.pipeline import Compilation
 from engine.host.answers import alone, as_rows, blaming, completed
 from engine.host.complete import residual, without_repeats
 from engine.host.encode import encode
-from engine.host.errors import EvaluationError, WindowOverflow
-from engine.host.evaluate import holds
+from engine.host.errors import WindowOverflow
 from engine.host.grouping import Grouping
-from engine.host.rows import RowStore
+from engine.host.rows import RowStore, leaves
 from engine.host.software import Side, software_join
 from engine.host.state import restore_groups, restore_streams, streams_of
 from engine.host.stores import Stores
+from engine.stream.evaluate import holds
+from engine.stream.faults import QueryFaults, restore, told
 from engine.stream.operator import Answer
 from engine.stream.snapshot import Snapshot, unpack
 from engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
@@ -103,6 +105,7 @@ class HostDriver:
 
     overflow   "software": rows that leave the device early are joined by the host;
                "error": the run stops with a `WindowOverflow`
+    strict     the first fault of any query is an error, not only of one WITH (strict)
     slice_rows how many tuples go through the device at a time
     """
 
@@ -112,6 +115,7 @@ class HostDriver:
         device: Device,
         overflow: str = "software",
         slice_rows: int = 8192,
+        strict: bool = False,
     ) -> None:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
@@ -137,6 +141,8 @@ class HostDriver:
         }
         self.stores = Stores(self.streams, copies, keep)
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
+        source = compilation.source
+        self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
         self.first_tick: int | None = None
         self.counts = Counts()
         if self.slots:
@@ -170,6 +176,7 @@ class HostDriver:
             "counts": asdict(self.counts),
             "streams": streams,
             "groups": groups,
+            "faults": told(self.faults),
         }
         return Snapshot(DEVICE_JOIN, plain, tables).pack()
 
@@ -184,6 +191,7 @@ class HostDriver:
         counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
         self.counts = Counts(**counts)
         restore_groups(self.groupings, state)
+        restore(self.faults, state.plain["faults"])
         restore_streams(self.merger, self.streams, self.seen, state)
 
     def refill(self, rows: dict[str, pa.Table]) -> None:
@@ -222,7 +230,8 @@ class HostDriver:
         for query in self.queries:
             if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
                 grouping = self.groupings.get(query.name)
-                answer = alone(query, grouping, rows, self.seen[stream.name])
+                faults = self.faults[query.name]
+                answer = alone(query, grouping, rows, self.seen[stream.name], faults)
                 if answer.num_rows:
                     yield query.name, as_rows(query, answer)
 
@@ -300,14 +309,15 @@ class HostDriver:
         """Device results and the host's own joins as result rows, query by query."""
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
+            faults, grouping = self.faults[query.name], self.groupings.get(query.name)
             sides = self._sides(one.division)
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
-            with blaming(query):
-                kept = residual(one.residual, sides, unique)
-                ours = software_join(query, sides, [new[slot] for slot in slots])
+            with blaming(query, faults):
+                kept = residual(one.residual, sides, unique, faults)
+                ours = software_join(query, sides, [new[slot] for slot in slots], faults)
                 both = np.concatenate((kept, ours))
-                answer = completed(query, self.groupings.get(query.name), sides, both)
+                answer = completed(query, grouping, sides, both, faults)
             self.counts.repeats += len(found) - len(unique)
             self.counts.residual += len(unique) - len(kept)
             if answer.num_rows:
@@ -315,7 +325,9 @@ class HostDriver:
 
     def _sides(self, division: Division) -> list[Side]:
         return [
-            Side(self.stores[source.stream.name], self.slots[slot].copy, source.window)
+            Side(
+                self.stores[source.stream.name], self.slots[slot].copy, source.window, source.alias
+            )
             for slot, source in zip(division.slots, division.query.sources, strict=True)
         ]
 
@@ -396,11 +408,10 @@ def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
                     here &= np.asarray(columns[side.name].is_valid())
         if conjunct in one.residual and {column.source for column in reads} == {source}:
             rows = {(source, name): column for name, column in columns.items()}
-            try:
-                here &= holds(conjunct, rows, len(places))
-            except EvaluationError:
-                # Perhaps another condition excludes that row; the residual will tell.
-                continue
+            doubts = Faults()
+            fits = holds(conjunct, leaves(rows), len(places), doubts)
+            if not doubts.total:  # else another condition may exclude that row
+                here &= fits
     return here
 
 

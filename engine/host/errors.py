@@ -14,7 +14,7 @@ class RowsRefused(HostError):
 
 
 class EvaluationError(HostError):
-    """An expression that has no value in some row, such as an overflow."""
+    """Under `strict`, an expression that has no value in some row, such as an overflow."""
 
 
 class WindowOverflow(HostError):

@@ -15,21 +15,22 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from compiler.language import expressions as x
+from compiler.language.faults import Faults
+from compiler.language.types import NULL
 from compiler.plan.logical import Query, Source
+from engine.host.aggregates import Aggregates, codes
 from engine.host.complete import rows_of, selected
-from engine.host.errors import EvaluationError
-from engine.host.evaluate import Rows, evaluate, holds
+from engine.host.rows import Rows, leaves
 from engine.host.software import Side
 from engine.host.stores import Stores
+from engine.stream.evaluate import evaluate, holds
 from engine.stream.schema import arrow_type
 from engine.temporal.columnar import spans
 from hdl.device import Window, WindowKind
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _LAST = np.iinfo(np.int64).max
 
@@ -74,9 +75,9 @@ class Grouping:
         parts += [query.having] if query.having is not None else []
         found = dict.fromkeys(e for part in parts for e in x.walk(part))
         self.aggregates = [e for e in found if isinstance(e, x.Aggregate)]
-        self.arguments = list(
-            dict.fromkeys(a.argument for a in self.aggregates if a.argument is not None)
-        )
+        read = [arguments_of(e) for e in self.aggregates]
+        self.arguments = list(dict.fromkeys(argument for some in read for argument in some))
+        self.numbers = [tuple(map(self.arguments.index, some)) for some in read]
         self.items = tuple(
             dataclasses.replace(item, expression=self._over_groups(item.expression))
             for item in query.items
@@ -93,11 +94,13 @@ class Grouping:
         """How many members are held."""
         return len(self.oldest)
 
-    def add(self, arrivals: Arrivals, new: Members) -> pa.Table:
-        """The rows these arrivals give, in order."""
+    def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
+        """The rows these arrivals give, in order. Whoever calls names the new members for
+        `faults`."""
         count, held = len(arrivals.time), len(self.oldest)
         columns = [*self.query.group_by, *self.arguments]
-        fresh = [evaluate(e, new.rows, len(new.arrival)) for e in columns]
+        leaf = leaves(new.rows)
+        fresh = [evaluate(e, leaf, len(new.arrival), faults) for e in columns]
         table = pa.table(
             [
                 pa.chunked_array([*old.chunks, *_chunks(added)], old.type)
@@ -117,7 +120,7 @@ class Grouping:
         for clock, end in zip(arrivals.clocks, ends, strict=True):
             last = np.minimum(last, np.searchsorted(clock, end, side="right"))
         group = self._groups(table, len(oldest))
-        answer = self._answer(arrivals, table, group, oldest, first, last, held)
+        answer = self._answer(arrivals, table, group, oldest, first, last, held, faults)
         stays = last >= count
         if not stays.all():
             kept = pa.array(np.flatnonzero(stays))
@@ -172,6 +175,7 @@ class Grouping:
         first: Ints,
         last: Ints,
         held: int,
+        faults: Faults,
     ) -> pa.Table:
         width = len(arrivals.time) + 1
         # Members of a group side by side, in the order in which they came: what follows goes
@@ -195,35 +199,33 @@ class Grouping:
         keys = len(self.query.group_by)
         for number in range(keys):
             rows[0, f"g{number}"] = _whole(table.column(number).take(pa.array(who[order])))
-        results = _Results(lo, hi, len(points))
+        results = Aggregates(lo, hi, group, points // width)
         sorted_by = pa.array(by)
         values = [
             _whole(table.column(keys + i).take(sorted_by)) for i in range(len(self.arguments))
         ]
-        for number, e in enumerate(self.aggregates):
-            place_of = None if e.argument is None else self.arguments.index(e.argument)
-            one = results.of(e, None if place_of is None else values[place_of], place_of)
-            rows[0, f"a{number}"] = one.take(pa.array(order))
-        time = arrivals.time[points[order] % width]
+        times = arrivals.time[points % width]
+        with faults.naming(lambda point: f"the group at ts {times[point]}"):
+            for number, (e, read) in enumerate(zip(self.aggregates, self.numbers, strict=True)):
+                one = results.of(e, tuple(values[place] for place in read), read, faults)
+                rows[0, f"a{number}"] = one.take(pa.array(order))
+        time = times[order]
         since = _least(oldest, group, lo, hi, len(points))[order]
-        if self.having is not None:
-            kept = np.flatnonzero(holds(self.having, rows, len(time)))
-            rows = {key: column.take(pa.array(kept)) for key, column in rows.items()}
-            time, since = time[kept], since[kept]
-        over = dataclasses.replace(self.query, items=self.items)
-        return selected(over, rows, since.astype(np.int64), time)
+        with faults.naming(lambda row: f"the group at ts {time[row]}"):
+            if self.having is not None:
+                kept = np.flatnonzero(holds(self.having, leaves(rows), len(time), faults))
+                rows = {key: column.take(pa.array(kept)) for key, column in rows.items()}
+                time, since = time[kept], since[kept]
+            over = dataclasses.replace(self.query, items=self.items)
+            return selected(over, rows, since.astype(np.int64), time, faults)
 
     def _groups(self, table: pa.Table, count: int) -> Ints:
         """A number for each member's group, NULL being a value like others. A table without columns
         does not know how many rows it has."""
         code = np.zeros(count, np.int64)
         for number in range(len(self.query.group_by)):
-            column = _whole(table.column(number))
-            if pa.types.is_floating(column.type):
-                column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-            encoded = column.dictionary_encode(null_encoding="encode")
-            mine = np.asarray(encoded.indices, dtype=np.int64)
-            code = code * max(len(encoded.dictionary), 1) + mine
+            mine, distinct = codes(_whole(table.column(number)))
+            code = code * max(distinct, 1) + mine
             if number:
                 code = np.unique(code, return_inverse=True)[1]
         return code
@@ -236,69 +238,21 @@ class Grouping:
         if isinstance(e, x.Aggregate):
             number = self.aggregates.index(e)
             return x.Column(0, f"a{number}", e.type, True, x.show(e))
-        match e:
-            case x.Arithmetic() | x.Compare():
-                return dataclasses.replace(
-                    e, left=self._over_groups(e.left), right=self._over_groups(e.right)
-                )
-            case x.And() | x.Or():
-                return dataclasses.replace(
-                    e, terms=tuple(self._over_groups(term) for term in e.terms)
-                )
-            case x.Not() | x.IsNull() | x.Like() | x.Cast():
-                return dataclasses.replace(e, term=self._over_groups(e.term))
-            case x.Call():
-                arguments = tuple(self._over_groups(argument) for argument in e.arguments)
-                return dataclasses.replace(e, arguments=arguments)
-            case _:
-                return e
+        return x.rebuild(e, self._over_groups)
 
 
-class _Results:
-    """Aggregates at all points; sums and counts of one argument are computed once. NULLs do not
-    count, and of nothing there is only a count."""
-
-    def __init__(self, lo: Ints, hi: Ints, points: int) -> None:
-        self.lo, self.hi, self.points = lo, hi, points
-        self.spans: dict[int | None, tuple[pa.Array | None, Ints, Ints, Ints]] = {}
-        self.blocks: dict[int | None, spans.Blocks] = {}
-        self.sums: dict[int | None, npt.NDArray[np.float64]] = {}
-
-    def of(self, e: x.Aggregate, values: pa.Array | None, argument: int | None) -> pa.Array:
-        """One aggregate, of the values of the argument with this number."""
-        values, lo, hi, counts = self._valid(values, argument)
-        if values is None or e.function == "count":
-            return pa.array(counts)
-        empty = counts == 0
-        if e.function in ("min", "max"):
-            if argument not in self.blocks:
-                self.blocks[argument] = spans.Blocks(lo, hi)
-            return _extreme(values, self.blocks[argument], empty, e.function == "max")
-        if e.function == "sum" and pa.types.is_integer(values.type):
-            numbers = np.asarray(values.cast(pa.int64()))
-            try:
-                return pa.array(spans.integer_sums(numbers, lo, hi, self.points), mask=empty)
-            except spans.Overflow as error:
-                raise EvaluationError(f"{x.show(e)}: {error}") from None
-        if argument not in self.sums:
-            doubles = np.asarray(pc.cast(values, pa.float64(), safe=False))
-            self.sums[argument] = spans.sums(doubles, lo, hi, self.points)
-        found = self.sums[argument]
-        if e.function == "avg":
-            found = found / np.where(empty, 1, counts)
-        return pa.array(found, mask=empty | np.isnan(found))
-
-    def _valid(
-        self, values: pa.Array | None, argument: int | None
-    ) -> tuple[pa.Array | None, Ints, Ints, Ints]:
-        """The values that are not NULL, their spans, and how many there are at each point."""
-        if argument not in self.spans:
-            lo, hi = self.lo, self.hi
-            if values is not None and values.null_count:
-                valid = np.asarray(values.is_valid())
-                values, lo, hi = values.drop_null(), lo[valid], hi[valid]
-            self.spans[argument] = (values, lo, hi, spans.counts(lo, hi, self.points))
-        return self.spans[argument]
+def arguments_of(e: x.Aggregate) -> tuple[x.Expression, ...]:
+    """The columns that an aggregate is computed of; NULL in rows that its FILTER leaves out."""
+    taken = tuple(
+        argument if argument.type in (of, NULL) else x.Cast(argument, of, at=e.at)
+        for argument, of in zip(e.arguments, e.takes, strict=True)
+    )
+    if e.where is None:
+        return taken
+    nothing = x.Literal(None, NULL)
+    return tuple(
+        x.Case(((e.where, argument),), nothing, argument.type) for argument in taken or (x.TRUE,)
+    )
 
 
 def _least(values: Ints, group: Ints, lo: Ints, hi: Ints, points: int) -> Ints:
@@ -315,25 +269,6 @@ def _by_small_numbers(numbers: Ints) -> Ints:
     """A stable order; small numbers are sorted by their digits, which takes a few passes."""
     small = len(numbers) and int(numbers.max()) < 1 << 16
     return np.argsort(numbers.astype(np.uint16) if small else numbers, kind="stable")
-
-
-def _extreme(values: pa.Array, blocks: spans.Blocks, empty: Bools, greatest: bool) -> pa.Array:
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        numbers = np.asarray(values)
-        found = blocks.extremes(numbers, len(empty), greatest)
-        return pa.array(np.where(empty, numbers.dtype.type(0), found), values.type, mask=empty)
-    # Whatever else has an order is compared by its rank.
-    encoded = values.dictionary_encode()
-    sortable = encoded.dictionary
-    if pa.types.is_boolean(sortable.type):
-        sortable = sortable.cast(pa.int8())
-    order = np.asarray(pc.sort_indices(sortable))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    codes = rank[np.asarray(encoded.indices)] if len(order) else np.empty(0, np.int64)
-    found = blocks.extremes(codes, len(empty), greatest).astype(np.int64)
-    places = pa.array(order[np.where(empty, 0, found)] if len(order) else found, mask=empty)
-    return encoded.dictionary.take(places)
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -359,8 +294,9 @@ def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arri
     return Arrivals(time, clocks), Members(np.arange(len(time)), ends, time, rows)
 
 
-def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arrivals, Members]:
-    """Results of a join. Those whose newest component is the same come with one arrival."""
+def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arrivals, Members, Ints]:
+    """Results of a join, and the sequence numbers of the members. Those whose newest component is
+    the same come with one arrival."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
     position = np.stack([s.position[p] for s, p in zip(sides, places, strict=True)], axis=1)
     newest = position.max(axis=1)
@@ -385,4 +321,4 @@ def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arriva
     read += [query.having] if query.having is not None else []
     rows = rows_of(read, sides, sequences)
     new = Members(arrival, tuple(ends), times.min(axis=1), rows)
-    return Arrivals(time, tuple(clocks)), new
+    return Arrivals(time, tuple(clocks)), new, sequences

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN
+from compiler.language import expressions as x
 from hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
+Rows = Mapping[tuple[int, str], pa.Array]
+"""Columns by (source, name)."""
 
 _EARLIEST = int(np.iinfo(np.int64).min)
 IN_DEVICE = np.iinfo(np.int64).max
 """`left` of a row the device holds, or never has to."""
+
+
+def leaves(rows: Rows) -> Callable[[x.Leaf], pa.Array]:
+    """What reads the columns, for the evaluator."""
+
+    def leaf(e: x.Leaf) -> pa.Array:
+        assert isinstance(e, x.Column)
+        return rows[e.source, e.name]
+
+    return leaf
 
 
 class RowStore:

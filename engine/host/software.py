@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compiler.language import expressions as x
+from compiler.language.faults import Faults
 from compiler.plan.logical import Query
-from engine.host.errors import EvaluationError
-from engine.host.evaluate import Rows, evaluate, holds, survivors
-from engine.host.rows import IN_DEVICE, RowStore, reach_back
+from engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
+from engine.stream.evaluate import Leaves, evaluate, holds, survivors
 from hdl.device import Window, WindowKind
 from hdl.isa import Condition
 
@@ -33,11 +33,12 @@ _PAIRS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One stream of a query's FROM list: its rows, which copy of them, its window."""
+    """One stream of a query's FROM list: its rows, which copy of them, its window, its name."""
 
     store: RowStore
     copy: int
     window: Window
+    alias: str
 
     @property
     def position(self) -> Ints:
@@ -48,12 +49,19 @@ class Side:
         return self.store.left[self.copy]
 
 
-def software_join(query: Query, sides: list[Side], new: list[Ints]) -> Ints:
+def combination(sides: list[Side], sequences: Ints) -> str:
+    """A combination of rows by their times, for people."""
+    places = [side.store.index(at) for side, at in zip(sides, sequences, strict=True)]
+    times = [side.store.timestamp[at] for side, at in zip(sides, places, strict=True)]
+    return ", ".join(f"{side.alias} at ts {ts}" for side, ts in zip(sides, times, strict=True))
+
+
+def software_join(query: Query, sides: list[Side], new: list[Ints], faults: Faults) -> Ints:
     """Sequence numbers, by source, of the results among whose components is a row of the host.
     `new[i]` are the places, in its store, of the rows that have just arrived on source i."""
     if not any(np.any(side.left != IN_DEVICE) for side in sides):
         return np.empty((0, len(sides)), np.int64)
-    join = _Join(query, sides)
+    join = _Join(query, sides, faults)
     found = [
         part
         for source, arrived in enumerate(new)
@@ -85,10 +93,10 @@ class _Partial:
 
 
 class _Join:
-    def __init__(self, query: Query, sides: list[Side]) -> None:
-        self.sides = sides
+    def __init__(self, query: Query, sides: list[Side], faults: Faults) -> None:
+        self.sides, self.faults = sides, faults
         self.conjuncts = x.conjuncts(query.where)
-        self.doubtful: set[x.Expression] = set()  # conjuncts that have no value in some row
+        self.doubtful: set[x.Expression] = set()  # conjuncts with a fault in some row
 
     def arriving(self, source: int, places: Ints) -> Iterator[Ints]:
         """Results whose newest component is one of these rows."""
@@ -122,15 +130,18 @@ class _Join:
     def _sequences(self, partial: _Partial) -> Ints:
         """Whole combinations by sequence numbers, those that also pass what was in doubt."""
 
-        def rows(e: x.Expression, index: Ints) -> Rows:
-            return self._rows(e, {source: at[index] for source, at in partial.places.items()})
+        def columns(e: x.Expression, index: Ints) -> Leaves:
+            return self._leaves(e, {source: at[index] for source, at in partial.places.items()})
 
-        doubtful = [e for e in self.conjuncts if e in self.doubtful]
-        kept = partial.pick(survivors(doubtful, rows, len(partial.when)))
-        return np.stack(
-            [side.store.first + kept.places[source] for source, side in enumerate(self.sides)],
+        sequences = np.stack(
+            [side.store.first + partial.places[source] for source, side in enumerate(self.sides)],
             axis=1,
         )
+        doubtful = [e for e in self.conjuncts if e in self.doubtful]
+        if not doubtful:
+            return sequences
+        with self.faults.naming(lambda row: combination(self.sides, sequences[row])):
+            return sequences[survivors(doubtful, columns, len(sequences), self.faults)]
 
     def _with(self, partial: _Partial, source: int, ours_only: bool) -> Iterator[Ints]:
         side = self.sides[source]
@@ -182,13 +193,11 @@ class _Join:
         in an equality, where there is one."""
         low, high = partial.low[source], partial.high[source]
         equality = self._equality(frozenset(partial.places), source)
-        try:
-            if equality is not None:
-                theirs = self._value(equality.left, equality, {source: candidates})
-                ours = self._value(equality.right, equality, partial.places)
-        except EvaluationError:
-            equality = None
-        if equality is None:
+        doubts = Faults()
+        if equality is not None:
+            theirs = self._value(equality.left, equality, {source: candidates}, doubts)
+            ours = self._value(equality.right, equality, partial.places, doubts)
+        if equality is None or doubts.total:  # faults count in whole combinations
             return np.searchsorted(candidates, low), np.searchsorted(candidates, high), candidates
         keys = pa.concat_arrays([theirs, ours]).dictionary_encode().indices
         numbers = np.asarray(keys.fill_null(-1)).astype(np.int64)
@@ -202,23 +211,23 @@ class _Join:
         last = np.where(our < 0, first, last)
         return first, last, candidates[order]
 
-    def _value(self, e: x.Expression, compare: x.Compare, places: dict[int, Ints]) -> pa.Array:
-        count = len(next(iter(places.values())))
-        both = x.Cast(e, compare.of) if e.type != compare.of else e
-        value = evaluate(both, self._rows(e, places), count)
-        if isinstance(value, pa.ChunkedArray):
-            value = value.combine_chunks()
+    def _value(
+        self, e: x.Expression, compare: x.Compare, places: dict[int, Ints], faults: Faults
+    ) -> pa.Array:
+        rows = len(next(iter(places.values())))
+        both = x.Cast(e, compare.of, quiet=True) if e.type != compare.of else e
+        value = evaluate(both, self._leaves(e, places), rows, faults)
         if pa.types.is_floating(value.type):
             value = pc.add(value, pa.scalar(0.0, value.type))  # -0.0 equals 0.0
         return value
 
-    def _rows(self, e: x.Expression, places: dict[int, Ints]) -> dict[tuple[int, str], pa.Array]:
+    def _leaves(self, e: x.Expression, places: dict[int, Ints]) -> Leaves:
         rows = {}
         for source in x.sources(e):
             names = {column.name for column in x.columns(e) if column.source == source}
             found = self.sides[source].store.columns(names, places[source])
             rows.update({(source, name): column for name, column in found.items()})
-        return rows
+        return leaves(rows)
 
     def _filtered(self, partial: _Partial, before: frozenset[int]) -> _Partial:
         """What remains once the conjuncts that have just become decidable are applied."""
@@ -226,9 +235,10 @@ class _Join:
         for e in self.conjuncts:
             reads = x.sources(e)
             if reads <= bound and not (before and reads <= before) and len(partial.when):
-                try:
-                    fits = holds(e, self._rows(e, partial.places), len(partial.when))
-                except EvaluationError:
+                doubts = Faults()
+                leaf = self._leaves(e, partial.places)
+                fits = holds(e, leaf, len(partial.when), doubts)
+                if doubts.total:
                     # Perhaps another conjunct excludes that row; the last step will tell.
                     self.doubtful.add(e)
                     continue

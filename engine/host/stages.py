@@ -7,7 +7,7 @@ that they share the windows of what they read. There is no device: every row is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from engine.host.grouping import Grouping
 from engine.host.software import Side, software_join
 from engine.host.state import restore_groups, restore_streams, streams_of
 from engine.host.stores import Stores
+from engine.stream.faults import QueryFaults, restore, told
 from engine.stream.operator import Answer
 from engine.stream.schema import stream_schema
 from engine.stream.snapshot import Snapshot, unpack
@@ -33,13 +34,18 @@ class SoftwareJoin:
     """Answers queries over some of `streams`."""
 
     def __init__(
-        self, streams: Sequence[Stream], queries: Sequence[Query], slice_rows: int
+        self,
+        streams: Sequence[Stream],
+        queries: Sequence[Query],
+        slice_rows: int,
+        faults: Mapping[str, QueryFaults],
     ) -> None:
         read = {source.stream.name for query in queries for source in query.sources}
         self.streams = [stream for stream in streams if stream.name in read]
         self.inputs = tuple(stream.name for stream in self.streams)
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
+        self.faults = faults
         self.merger = Merger(self.inputs, on_late=never_late)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = [query for query in queries if len(query.sources) > 1]
@@ -79,10 +85,11 @@ class SoftwareJoin:
                 places = self._store(part)
                 for query in self.joins:
                     sides = self._sides(query)
-                    with blaming(query):
+                    faults, grouping = self.faults[query.name], self.groupings.get(query.name)
+                    with blaming(query, faults):
                         new_rows = [places[source.stream.name] for source in query.sources]
-                        found = software_join(query, sides, new_rows)
-                        answer = completed(query, self.groupings.get(query.name), sides, found)
+                        found = software_join(query, sides, new_rows, faults)
+                        answer = completed(query, grouping, sides, found, faults)
                     if answer.num_rows:
                         yield query.name, as_rows(query, answer)
                 self.stores.trim(self.slice_rows)
@@ -93,7 +100,8 @@ class SoftwareJoin:
         for name, grouping in self.groupings.items():
             groups[name] = grouping.query.text
             tables[f"group {name}"] = grouping.members(self.stores)
-        return Snapshot("software join", {"streams": streams, "groups": groups}, tables).pack()
+        plain = {"streams": streams, "groups": groups, "faults": told(self.faults)}
+        return Snapshot("software join", plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Streams with the columns they had; one that is defined anew begins anew."""
@@ -108,6 +116,7 @@ class SoftwareJoin:
                 self._store(part)
                 self.stores.trim(self.slice_rows)
         restore_groups(self.groupings, state)
+        restore(self.faults, state.plain["faults"])
         restore_streams(self.merger, self.streams, self.seen, state)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
@@ -130,7 +139,8 @@ class SoftwareJoin:
         for query in self.queries:
             if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
                 grouping = self.groupings.get(query.name)
-                answer = alone(query, grouping, rows, self.seen[stream.name])
+                faults = self.faults[query.name]
+                answer = alone(query, grouping, rows, self.seen[stream.name], faults)
                 if answer.num_rows:
                     yield query.name, as_rows(query, answer)
 
@@ -140,6 +150,6 @@ class SoftwareJoin:
         sides = []
         for source in query.sources:
             name = source.stream.name
-            sides.append(Side(self.stores[name], seen[name], source.window))
+            sides.append(Side(self.stores[name], seen[name], source.window, source.alias))
             seen[name] += 1
         return sides

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from compiler.catalogue import TIME_COLUMN
 from compiler.language import expressions as x
-from engine.host.evaluate import holds
+from engine.host.rows import leaves
 from engine.sites.model import Join
+from engine.stream.evaluate import holds
 from engine.stream.schema import arrow_type
 
 
@@ -37,7 +38,7 @@ class Where:
             place = 1 + self.columns[at].index(column.name)
             values = [payload[at][place] for payload in payloads]  # type: ignore[index]  # of that place: a tuple
             columns[column.source, column.name] = pa.array(values, _type(column))
-        found: list[bool] = holds(self.condition, columns, len(payloads)).tolist()
+        found: list[bool] = holds(self.condition, leaves(columns), len(payloads)).tolist()
         return found
 
 
@@ -58,7 +59,7 @@ def at_source(join: Join, stream: int, rows: pa.Table) -> list[int]:
                 (stream, column.name): rows.column(_in_table(column.name)).combine_chunks()
                 for column in x.columns(residual.condition)
             }
-            kept &= holds(residual.condition, columns, rows.num_rows)
+            kept &= holds(residual.condition, leaves(columns), rows.num_rows)
     return [int(place) for place in np.flatnonzero(kept)]
 
 

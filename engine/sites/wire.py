@@ -12,8 +12,11 @@ import datetime
 import enum
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, get_args
 
+from compiler.errors import Span
 from compiler.language import expressions as x
 from compiler.language.types import Kind, Type
 from engine.sites import messages as m
@@ -68,7 +71,9 @@ _KNOWN: dict[str, type[Any]] = {
         Where,
         Window,
         Type,
-        *(kind for kind in get_args(x.Expression) if kind is not x.Aggregate),
+        Span,
+        x.Column,
+        *(kind for kind in get_args(x.Expression) if kind not in (x.Leaf, x.Aggregate)),
     )
 }
 _ENUMS: dict[str, type[enum.Enum]] = {kind.__name__: kind for kind in (Kind, Condition, WindowKind)}
@@ -95,6 +100,10 @@ def _plain(value: object) -> object:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"is": "float", "of": str(value)}
+    if isinstance(value, Decimal | Fraction):
+        return {"is": type(value).__name__, "of": str(value)}
+    if isinstance(value, datetime.timedelta):
+        return {"is": "timedelta", "of": value // datetime.timedelta(microseconds=1)}
     if isinstance(value, bytes):
         return {"is": "bytes", "of": base64.b64encode(value).decode()}
     if isinstance(value, tuple | list):
@@ -123,6 +132,12 @@ def _value(plain: Any) -> Any:
     match name:
         case "float":
             return float(plain["of"])
+        case "Decimal":
+            return Decimal(plain["of"])
+        case "Fraction":
+            return Fraction(plain["of"])
+        case "timedelta":
+            return datetime.timedelta(microseconds=plain["of"])
         case "bytes":
             return base64.b64decode(plain["of"], validate=True)
         case "set":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from compiler.errors import nearest, suggest
@@ -14,6 +14,7 @@ from compiler.plan.normalise import DEFAULT_MAX_TERMS
 from compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
 from compiler.plan.statistics import Statistics, StatisticsError
 from engine.pattern.explain import as_text
+from engine.stream.faults import Lines
 from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.errors import UserError
 from seustream.libraries import add_library_argument, load_libraries
@@ -54,6 +55,37 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         help="the value of :NAME in a pattern, a number or a text; once for each",
     )
     add_library_argument(parser)
+
+
+def add_strict_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="stop at the first fault, such as a division by zero (default: NULL, and counted)",
+    )
+
+
+_PLACES = 3
+"""Places of faults that a summary lists for a query, unless all are asked for."""
+
+
+def fault_lines(faults: Mapping[str, Lines], every: bool) -> list[str]:
+    """The faults of each query, for a summary."""
+    lines = []
+    for name, places in faults.items():
+        total = sum(count for count, _ in places.values())
+        if not total:
+            continue
+        said = list(places.items())[: None if every else _PLACES]
+        parts = [
+            f"{place}, {f'{count:,} of them, ' if len(places) > 1 else ''}first at {row}"
+            for place, (count, row) in said
+        ]
+        if len(said) < len(places):
+            parts.append(f"{len(places) - len(said)} more places, which --verbose lists")
+        plural = "s" * (total != 1)
+        lines.append(f"warning: {total:,} fault{plural} in {name}: {'; '.join(parts)}")
+    return lines
 
 
 def parameters(given: Iterable[str]) -> dict[str, ParameterValue]:

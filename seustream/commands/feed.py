@@ -16,7 +16,9 @@ from cosim.bridge.protocol import Run
 from engine.graph import streams_read
 from seustream.commands.common import (
     add_compile_arguments,
+    add_strict_argument,
     compile_file,
+    fault_lines,
     input_files,
     keep_apart,
     require_queries,
@@ -106,7 +108,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--token-file", metavar="F", help="the bridge's token")
     parser.add_argument("--tls-ca", metavar="F", help="who signed the bridge's certificate, PEM")
+    add_strict_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.add_argument(
+        "--verbose", action="store_true", help="list every place of a fault in the summary"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -146,7 +152,9 @@ def run(arguments: argparse.Namespace) -> int:
                 checkpoint=arguments.checkpoint,
                 bounded=all(source.bounded for source in found.values()),
                 every=arguments.every,
-                how=Run(arguments.overflow, arguments.slack, arguments.lag),
+                how=Run(
+                    arguments.overflow, arguments.slack, arguments.lag, strict=arguments.strict
+                ),
                 select=select,
                 token_file=arguments.token_file,
                 tls_ca=arguments.tls_ca,
@@ -275,6 +283,7 @@ def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
                 f"warning: stream {stream}: {late:,} late tuple{'s' * (late != 1)}, {kept_late};"
                 " --slack MS accepts them, --late DIR keeps them"
             )
+    lines += fault_lines(counts.faults, arguments.verbose)
     if counts.saved:
         lines += ["", _saved(counts)]
     if "cycles" in device:

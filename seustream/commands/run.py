@@ -21,8 +21,10 @@ from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
+    add_strict_argument,
     answer_requests,
     compile_file,
+    fault_lines,
     input_files,
     keep_apart,
     require_queries,
@@ -99,7 +101,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Numbering.PER_TAKE.value,
         help="how --trace numbers versions (default: %(default)s)",
     )
+    add_strict_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.add_argument(
+        "--verbose", action="store_true", help="list every place of a fault in the summary"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -155,6 +161,7 @@ def _run(
         arguments.slack,
         on_late=lambda stream, rows: keep((stream, rows)),
         engine=arguments.engine,
+        strict=arguments.strict,
     )
     answer_requests(c)
     begun, units = _cycles(device), _units(device)
@@ -350,6 +357,7 @@ def _summary(c: Compilation, run: GraphRun, arguments: argparse.Namespace) -> st
     for stream, reasons in report.refused.items():
         why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
         lines.append(f"warning: stream {stream}: not taken by APAS: {why}")
+    lines += fault_lines(report.faults, arguments.verbose)
     for stream, count in report.join.in_software.items():
         lines.append(
             f"note: stream {stream}: {_tuples(count)} joined in software"

@@ -22,7 +22,7 @@ from cosim.bridge.supervised import Supervised, source_address
 from hdl.config import CONFIGURATIONS
 from hdl.device import Device
 from seustream.boards import SHAPES
-from seustream.commands.common import load_config
+from seustream.commands.common import add_strict_argument, load_config
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
 from seustream.libraries import add_library_argument, load_libraries
@@ -59,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="keep accepted rows there, so that a killed bridge goes on (default: until it stops)",
     )
+    add_strict_argument(parser)
     parser.add_argument("--token-file", type=Path, metavar="F", help="clients must know its token")
     parser.add_argument("--tls-cert", type=Path, metavar="F", help="certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="F", help="and its key")
@@ -229,7 +230,13 @@ def _bridge(
     most_calls = arguments.most_calls
     try:
         bridge = Bridge(
-            made, folder, arguments.backend, limits, most_calls=most_calls, supervised=supervised
+            made,
+            folder,
+            arguments.backend,
+            limits,
+            most_calls=most_calls,
+            supervised=supervised,
+            strict=arguments.strict,
         )
     except JournalDamaged as error:
         hint = f"seustream journal check {folder}: says what is there and what can be saved"

@@ -157,7 +157,7 @@ def test_suggestions() -> None:
 
 TESTED_ELSEWHERE = {
     "limit": "plan/test_limits.py",
-    "too-deep": "xsql/test_bind.py",
+    "too-deep": "xsql/test_scope.py",
     "not-text": "xsql/test_parse.py",
     "P001": "pattern/test_mistakes.py",
     "P011": "pattern/test_mistakes.py",
@@ -179,7 +179,7 @@ def kinds_reported() -> Iterator[str]:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             called = node.func.id if isinstance(node.func, ast.Name) else called
             first = node.args[0]
-            if called in ("add", "_fail", "Problem") and isinstance(first, ast.Constant):
+            if called in ("add", "fail", "_fail", "Problem") and isinstance(first, ast.Constant):
                 yield str(first.value)
 
 

@@ -14,6 +14,7 @@ from typing import get_args
 
 import pyarrow as pa
 import pytest
+from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 
 from compiler.apas.compile import compile_query
 from compiler.apas.libraries import Libraries
@@ -26,7 +27,6 @@ from compiler.language.types import Kind
 from compiler.plan.pipeline import STAGES, Options, compile_text
 from compiler.wjasip.assembler import assemble, disassemble
 from compiler.xsql.analyse import _MILLISECONDS
-from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 from cosim.golden import GoldenDevice
 from engine.graph import GraphRun
 from engine.pattern import explain as pattern_explain

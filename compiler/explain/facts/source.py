@@ -8,8 +8,9 @@ from compiler.errors import Span
 from compiler.explain.facts.names import Scope
 from compiler.explain.marks import plural
 from compiler.language import expressions as x
+from compiler.language import syntax
 from compiler.plan.simplify import push_not
-from compiler.xsql import tree as syntax
+from compiler.xsql.tree import WindowClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +75,46 @@ def _node(scope: Scope, node: object, role: str) -> Node:
     words: list[str] = []
     children: list[Node] = []
     match node:
-        case syntax.ColumnName():
-            words.append((f"{node.qualifier.text}." if node.qualifier else "") + node.name.text)
-        case syntax.AllOf():
-            words.append(f"{node.qualifier.text}.*")
-        case syntax.Constant() | syntax.TypeName() | syntax.WindowClause():
+        case syntax.Reference():
+            words.append(str(node))
+        case (
+            syntax.Literal()
+            | syntax.Typed()
+            | syntax.Quantity()
+            | syntax.Parameter()
+            | syntax.TypeName()
+            | WindowClause()
+        ):
             words.append(" ".join(scope.c.source.text[span.start : span.end].split()))
         case syntax.Call():
-            words.append(node.function.text + ("(*)" if node.star else ""))
+            words.append(node.name + ("(*)" if node.star else " DISTINCT" * node.distinct))
             children = [_node(scope, part, "argument") for part in node.arguments]
+            if node.where is not None:
+                children.append(_node(scope, node.where, "filter"))
+        case syntax.Case():
+            if node.operand is not None:
+                children.append(_node(scope, node.operand, "operand"))
+            for when, then in node.branches:
+                children += [_node(scope, when, "when"), _node(scope, then, "then")]
+            if node.otherwise is not None:
+                children.append(_node(scope, node.otherwise, "else"))
+        case syntax.Comparison():
+            words += node.operators
+            children = [_node(scope, part, "operand") for part in node.operands]
         case _ if is_dataclass(node):
             for member in fields(node):
                 value, name = getattr(node, member.name), _ROLES.get(member.name, member.name)
-                if isinstance(value, tuple):
-                    children += [_node(scope, part, name) for part in value]
-                elif isinstance(value, syntax.Name):
+                if isinstance(value, syntax.Name):
                     words.append(value.text if member.name != "alias" else f"AS {value.text}")
+                elif member.name == "options":
+                    words += [f"WITH {option.text}" for option in value]
+                elif isinstance(value, tuple):
+                    children += [_node(scope, part, name) for part in value]
                 elif isinstance(value, str):
                     words.append(value)
                 elif isinstance(value, bool):
                     words += _FLAGS.get((member.name, value), [])
-                elif member.name != "span" and value is not None:
+                elif member.name not in ("span", "at") and value is not None:
                     children.append(_node(scope, value, name))
     line, column = scope.c.source.position(span.start)
     return Node(line, column, role, type(node).__name__, " ".join(words), tuple(children))

@@ -469,7 +469,7 @@ def _summed(values: Column, lo: Ints, hi: Ints, n: int) -> tuple[Column, Mask]:
     if values.dtype == np.float64:
         found = spans.sums(values, lo, hi, n)
         return found, np.isnan(found)
-    return spans.checked_sums(values, lo, hi, n)
+    return spans.integer_sums(values, lo, hi, n)
 
 
 def _mean(sums: Column, live: Ints) -> Column:

@@ -17,10 +17,6 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Overflow(ArithmeticError):
-    """A sum of integers does not fit 64 bits."""
-
-
 def counts(first: Ints, last: Ints, n: int) -> Ints:
     """How many members count at each point."""
     change = np.bincount(first, minlength=n + 1) - np.bincount(last, minlength=n + 1)
@@ -28,24 +24,17 @@ def counts(first: Ints, last: Ints, n: int) -> Ints:
     return found
 
 
-def integer_sums(values: Ints, first: Ints, last: Ints, n: int) -> Ints:
-    """Exact; raises where a sum does not fit."""
-    found, wrong = checked_sums(values, first, last, n)
-    if wrong.any():
-        raise Overflow("a sum does not fit 64 bits")
-    return found
-
-
-def checked_sums(
+def integer_sums(
     values: Ints, first: Ints, last: Ints, n: int
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Exact sums, and where there is none: sums modulo 2^64 are right wherever the sum itself fits,
-    which its double tells."""
+    """Exact, and where a sum does not fit 64 bits. Sums modulo 2^64 are right wherever the sum
+    itself fits, which its double tells."""
     found = _running(values, first, last, n)
-    if not len(values) or float(np.abs(values.astype(np.float64)).max()) * len(values) < 2.0**63:
-        return found, np.zeros(n, np.bool_)
-    about = sums(values.astype(np.float64), first, last, n)
-    return found, np.abs(about - found.astype(np.float64)) > 2.0**62
+    wrong = np.zeros(n, np.bool_)
+    if len(values) and float(np.abs(values.astype(np.float64)).max()) * len(values) >= 2.0**63:
+        about = sums(values.astype(np.float64), first, last, n)
+        wrong = np.abs(about - found.astype(np.float64)) > 2.0**62
+    return found, wrong
 
 
 def sums(values: Floats, first: Ints, last: Ints, n: int) -> Floats:

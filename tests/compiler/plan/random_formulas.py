@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from compiler.language import expressions as x
-from compiler.language.types import INT, VARCHAR
+from compiler.language.types import BOOLEAN, INT, VARCHAR
 from hdl.isa import Condition
 
 
@@ -15,6 +15,11 @@ def column(name: str, nullable: bool = True) -> x.Column:
 
 def equals(left: x.Expression, value: int) -> x.Compare:
     return x.Compare(Condition.EQ, left, x.Literal(value, INT), INT)
+
+
+def like(text: x.Expression, pattern: str, negated: bool) -> x.Compare:
+    call = x.Call("like", (text, x.Literal(pattern, VARCHAR)), (VARCHAR, VARCHAR), BOOLEAN)
+    return x.Compare(Condition.NE if negated else Condition.EQ, call, x.TRUE, BOOLEAN)
 
 
 A, B, N = column("a"), column("b"), column("n", nullable=False)
@@ -32,7 +37,7 @@ def leaf(chance: random.Random) -> x.Expression:
     if kind < 7:
         return x.IsNull(chance.choice(OPERANDS[:5]), chance.random() < 0.5)
     if kind < 8:
-        return x.Like(S, chance.choice(("a%", "_b", "%")), chance.random() < 0.5)
+        return like(S, chance.choice(("a%", "_b", "%")), chance.random() < 0.5)
     if kind < 9:
         return equals(chance.choice((A, B)), 1)
     return chance.choice((x.TRUE, x.FALSE, x.Compare(Condition.EQ, A, x.Literal(None, INT), INT)))

@@ -48,14 +48,14 @@ def truth(e: x.Expression, row: Row) -> object:
             return OPERATORS[e.condition](left, right)
         case x.IsNull():
             return (truth(e.term, row) is None) != e.negated
-        case x.Like():
-            text = truth(e.term, row)
+        case x.Call("like", (term, x.Literal(value=written))):
+            text = truth(term, row)
             if text is None:
                 return None
-            pattern = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in e.pattern)
-            return bool(re.fullmatch(pattern, str(text), re.DOTALL)) != e.negated
-        case x.Arithmetic("+"):
-            left, right = truth(e.left, row), truth(e.right, row)
+            parts = ({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in str(written))
+            return bool(re.fullmatch("".join(parts), str(text), re.DOTALL))
+        case x.Call("+", (first, second)):
+            left, right = truth(first, row), truth(second, row)
             return None if left is None or right is None else left + right  # type: ignore[operator]
         case _:
             raise NotImplementedError(e)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from compiler.errors import Problems, Source
+from compiler.language import syntax as s
 from compiler.xsql import tree
 from compiler.xsql.parse import parse
 
@@ -28,48 +31,64 @@ def condition(text: str) -> str:
     return shape(where)
 
 
-def shape(e: tree.Expression | tree.Name | None) -> str:
+def shape(e: s.Expression | s.Name | None) -> str:
     """An expression in brackets, the operator first."""
     match e:
         case None:
             return "-"
-        case tree.Name():
+        case s.Name():
             return e.text
-        case tree.ColumnName():
-            return (f"{e.qualifier.text}." if e.qualifier else "") + e.name.text
-        case tree.AllOf():
-            return f"{e.qualifier.text}.*"
-        case tree.Constant():
-            return (f"{e.type_name.text} " if e.type_name else "") + repr(e.value)
-        case tree.Arithmetic() | tree.Comparison():
-            return f"({e.operator} {shape(e.left)} {shape(e.right)})"
-        case tree.Signed():
-            return f"({e.sign} {shape(e.operand)})"
-        case tree.Connective():
+        case s.Reference():
+            return str(e)
+        case s.Literal(value=Fraction()):
+            return repr(float(e.value))
+        case s.Literal():
+            return repr(e.value)
+        case s.Typed():
+            return f"{e.type.text} {e.text!r}" + (f" {e.unit.text}" if e.unit else "")
+        case s.Quantity():
+            return f"{e.number} {e.unit.text}"
+        case s.Parameter():
+            return f":{e.name}{'%' * e.percent}"
+        case s.Operation():
             return f"({e.operator} {' '.join(map(shape, e.operands))})"
-        case tree.Negation():
+        case s.Comparison():
+            return f"({' '.join(e.operators)} {' '.join(map(shape, e.operands))})"
+        case s.Connective():
+            return f"({e.operator} {' '.join(map(shape, e.operands))})"
+        case s.Negation():
             return f"(NOT {shape(e.operand)})"
-        case tree.Between():
+        case s.Between():
             return f"({_not(e)}BETWEEN {shape(e.operand)} {shape(e.low)} {shape(e.high)})"
-        case tree.InList():
+        case s.InList():
             return f"({_not(e)}IN {shape(e.operand)} {' '.join(map(shape, e.items))})"
-        case tree.IsNull():
+        case s.IsNull():
             return f"({_not(e)}NULL? {shape(e.operand)})"
-        case tree.Like():
-            return f"({_not(e)}LIKE {shape(e.operand)} {shape(e.pattern)})"
-        case tree.Call():
-            inner = " *" if e.star else "".join(f" {shape(argument)}" for argument in e.arguments)
-            return f"({e.function.text}{inner})"
-        case tree.Cast():
-            return f"(CAST {shape(e.operand)} {type_shape(e.to)})"
+        case s.IsDistinct():
+            return f"({_not(e)}DISTINCT? {shape(e.left)} {shape(e.right)})"
+        case s.Like():
+            escape = f" {shape(e.escape)}" if e.escape else ""
+            return f"({_not(e)}{e.function.upper()} {shape(e.operand)} {shape(e.pattern)}{escape})"
+        case s.Case():
+            parts = [shape(e.operand)] if e.operand else []
+            parts += [f"{shape(when)}: {shape(then)}" for when, then in e.branches]
+            return f"(CASE {', '.join([*parts, shape(e.otherwise)])})"
+        case s.Call():
+            inner = " *" if e.star else " DISTINCT" * e.distinct
+            inner += "".join(f" {shape(argument)}" for argument in e.arguments)
+            where = f" FILTER {shape(e.where)}" if e.where else ""
+            return f"({e.name}{inner}{where})"
+        case s.Cast():
+            return f"({'TRY_' * e.quiet}CAST {shape(e.operand)} {type_shape(e.to)})"
+    raise AssertionError(f"X-SQL has no {type(e).__name__}")
 
 
-def _not(e: tree.Between | tree.InList | tree.IsNull | tree.Like) -> str:
+def _not(e: s.Between | s.InList | s.IsNull | s.IsDistinct | s.Like) -> str:
     return "NOT " if e.negated else ""
 
 
-def type_shape(t: tree.TypeName) -> str:
-    return t.text + ("" if t.length is None else f"[{t.length}]")
+def type_shape(t: s.TypeName) -> str:
+    return t.text + (f"[{','.join(map(str, t.arguments))}]" if t.arguments else "")
 
 
 def windows(text: str) -> list[tuple[str, int | float | None, str | None]]:

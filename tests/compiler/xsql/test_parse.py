@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from compiler.errors import Problems, Source
+from compiler.language import syntax
+from compiler.language.parse import MAX_NESTING
 from compiler.xsql import tree
-from compiler.xsql.parse import MAX_NESTING, parse, split, tokens
+from compiler.xsql.parse import parse, split, tokens
 from tests.compiler.xsql.problems import Mistake, mistakes, reported
 from tests.compiler.xsql.shapes import condition, parsed, select, shape, type_shape, windows
 
@@ -90,7 +92,7 @@ def test_show(text: str, what: str) -> None:
 def test_explain_a_query_by_name_or_in_full() -> None:
     by_name = one("EXPLAIN late")
     assert isinstance(by_name, tree.Explain)
-    assert isinstance(by_name.target, tree.Name)
+    assert isinstance(by_name.target, syntax.Name)
     assert by_name.target.text == "late"
     in_full = one("explain select a from R window now")
     assert isinstance(in_full, tree.Explain)
@@ -165,6 +167,12 @@ def test_grouping() -> None:
     assert shape(s.where) == "(> speed 0)"
 
 
+def test_options() -> None:
+    s = select("SELECT a FROM R WINDOW RANGE 5 m WITH (Strict)")
+    assert [option.text for option in s.options] == ["Strict"]
+    assert select("SELECT a FROM R with WINDOW 1").sources[0].alias is not None
+
+
 def test_clauses_may_be_left_out() -> None:
     s = select("SELECT a FROM R WINDOW 1")
     assert (s.where, s.group_by, s.having) == (None, (), None)
@@ -214,7 +222,7 @@ def test_one_window_for_each_stream() -> None:
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        # precedence: OR, AND, NOT, comparison, + - ||, * / %, sign
+        # precedence: OR, XOR, AND, NOT, comparison, + - ||, * / DIV, sign, ::
         ("a = 1 OR b = 2 AND c = 3", "(OR (= a 1) (AND (= b 2) (= c 3)))"),
         ("(a = 1 OR b = 2) AND c = 3", "(AND (OR (= a 1) (= b 2)) (= c 3))"),
         ("NOT a = 1 AND b = 2", "(AND (NOT (= a 1)) (= b 2))"),
@@ -226,7 +234,11 @@ def test_one_window_for_each_stream() -> None:
         ("a - b - c = 1", "(= (- (- a b) c) 1)"),
         ("a / b % c = 1", "(= (% (/ a b) c) 1)"),
         ("a -1 = b", "(= (- a 1) b)"),
-        ("a - -1 = b", "(= (- a -1) b)"),
+        ("a = 1 OR ok XOR b = 2 AND c = 3", "(OR (= a 1) (XOR ok (AND (= b 2) (= c 3))))"),
+        ("a div b / c = 1", "(= (/ (DIV a b) c) 1)"),
+        ("-a::bigint = 1", "(= (- (CAST a bigint)) 1)"),
+        ("a::decimal(10, 2)::varchar = '1'", "(= (CAST (CAST a decimal[10,2]) varchar) '1')"),
+        ("a - -1 = b", "(= (- a (- 1)) b)"),
         ("- a * b = 1", "(= (* (- a) b) 1)"),
         ("-(a + b) = 1", "(= (- (+ a b)) 1)"),
         ("+ - a = 1", "(= (+ (- a)) 1)"),
@@ -249,13 +261,18 @@ def test_one_window_for_each_stream() -> None:
         ("a IS NOT NULL", "(NOT NULL? a)"),
         ("NOT a IS NULL", "(NOT (NULL? a))"),
         ("s LIKE 'a%'", "(LIKE s 'a%')"),
+        ("a IS NOT DISTINCT FROM b", "(NOT DISTINCT? a b)"),
+        ("s LIKE 'a!%' ESCAPE '!'", "(LIKE s 'a!%' '!')"),
+        ("s NOT ILIKE t", "(NOT ILIKE s t)"),
+        ("CASE a WHEN 1 THEN 2 END = 3", "(= (CASE a, 1: 2, -) 3)"),
+        ("CASE WHEN ok THEN a ELSE b END = 3", "(= (CASE ok: a, b) 3)"),
         ("s NOT LIKE '_b'", "(NOT LIKE s '_b')"),
         ("(a = b) = (c = d)", "(= (= a b) (= c d))"),
         ("ok", "ok"),
         ("NOT ok AND TRUE", "(AND (NOT ok) True)"),
         # constants
         ("a = 007", "(= a 7)"),
-        ("a = -2147483648", "(= a -2147483648)"),
+        ("a = -2147483648", "(= a (- 2147483648))"),
         ("a = 1.50", "(= a 1.5)"),
         ("a = .5", "(= a 0.5)"),
         ("a = 5.", "(= a 5.0)"),
@@ -270,6 +287,8 @@ def test_one_window_for_each_stream() -> None:
         ("d = DATE '2006-03-01'", "(= d DATE '2006-03-01')"),
         ("t < time '12:30:00'", "(< t time '12:30:00')"),
         ("p > TIMESTAMP '2006-03-01 12:00:00'", "(> p TIMESTAMP '2006-03-01 12:00:00')"),
+        ("a > 5 min OR a > INTERVAL '5' MINUTE", "(OR (> a 5 min) (> a INTERVAL '5' MINUTE))"),
+        ("a > 38% AND a < :most%", "(AND (> a 0.38) (< a :most%))"),
         # names
         ("R.a = s.B", "(= R.a s.B)"),
         ('"R"."a b" = "x""y"', '(= R.a b x"y)'),
@@ -282,6 +301,9 @@ def test_one_window_for_each_stream() -> None:
         ("count( * ) > 1", "(> (count *) 1)"),
         ("CAST(a AS varchar(10)) = 'x'", "(= (CAST a varchar[10]) 'x')"),
         ("cast(a + 1 as double precision) = 1", "(= (CAST (+ a 1) double precision) 1)"),
+        ("TRY_CAST(s AS date) = d", "(= (TRY_CAST s date) d)"),
+        ("count(DISTINCT a) FILTER (WHERE b > 1) > 1", "(> (count DISTINCT a FILTER (> b 1)) 1)"),
+        ("extract(YEAR FROM p) = 2006", "(= (extract 'year' p) 2006)"),
         ("coalesce(a = 1, ok)", "(coalesce (= a 1) ok)"),
         # space and comments
         ("a=1AND b=2", "(AND (= a 1) (= b 2))"),
@@ -374,7 +396,7 @@ def test_tokens_are_listed_with_their_places() -> None:
         ("NAME", "R", 2, 6),
         ("WINDOW", "WINDOW", 3, 3),
         ("DECIMAL", "1.5", 3, 10),
-        ("NAME", "s", 3, 14),
+        ("UNIT", "s", 3, 14),
         ("DROP", "DROP", 4, 1),
         ("QUERY", "QUERY", 4, 6),
         ("QUOTED_NAME", '"x"', 4, 12),
@@ -448,7 +470,7 @@ def test_each_statement_counts_its_own_parentheses() -> None:
 def test_many_conditions_are_one_conjunction() -> None:
     text = " AND ".join(f"a = {number}" for number in range(3_000))
     where = select(f"SELECT * FROM R WHERE {text} WINDOW 1").where
-    assert isinstance(where, tree.Connective)
+    assert isinstance(where, syntax.Connective)
     assert len(where.operands) == 3_000
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from compiler.language.faults import Faults
 from compiler.plan.encoding import Codec, Encoding
 from compiler.plan.pipeline import PLANS, compile_text
 from engine.host.complete import project, residual, result_schema, without_repeats
@@ -312,7 +313,7 @@ def sides_of(text: str, *streams: Stream, dropped: int = 0) -> tuple[object, lis
         positions = np.arange(table.num_rows) * len(streams) + number
         store.append(table, np.asarray(table.column("ts")), [positions])
         store.drop_before(dropped)
-        sides.append(Side(store, 0, Window(WindowKind.UNBOUNDED)))
+        sides.append(Side(store, 0, Window(WindowKind.UNBOUNDED), source.alias))
     return query, sides
 
 
@@ -322,16 +323,15 @@ def test_project_and_residual_go_by_sequence_number() -> None:
     text = "SELECT R.a, S.a AS b FROM R, S WHERE R.a + S.a > 0 WINDOW UNBOUNDED;"
     query, sides = sides_of(text, r, s, dropped=2)
     found = np.array([[4, 2], [3, 3], [2, 4], [4, 3]])
-    kept = residual((query.where,), sides, found)  # type: ignore[attr-defined]
+    faults = Faults()
+    kept = residual((query.where,), sides, found, faults)  # type: ignore[attr-defined]
     assert kept.tolist() == [[4, 2], [4, 3]]
-    rows = project(query, sides, kept[::-1])  # type: ignore[arg-type]
+    rows = project(query, sides, kept[::-1], faults)  # type: ignore[arg-type]
     assert rows_of(rows) == [(4, -2, 2, 4), (4, -3, 3, 4)]
-    none = project(query, sides, kept[:0])  # type: ignore[arg-type]
+    none = project(query, sides, kept[:0], faults)  # type: ignore[arg-type]
     assert (none.num_rows, none.schema) == (0, result_schema(query))  # type: ignore[arg-type]
-    assert residual((query.where,), sides, kept[:0]).shape == (0, 2)  # type: ignore[attr-defined]
-    assert (
-        residual((), sides, found) is found or residual((), sides, found).tolist() == found.tolist()
-    )
+    assert residual((query.where,), sides, kept[:0], faults).shape == (0, 2)  # type: ignore[attr-defined]
+    assert residual((), sides, found, faults).tolist() == found.tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,6 +8,7 @@ rows refused) and `test_driver_windows` (windows without room, memory).
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -193,21 +194,39 @@ def test_what_another_condition_excludes_needs_no_value() -> None:
     three = two.replace("R.a = S.a", "(R.a = S.a OR R.a = S.a + 0)")
     found = run(driver_of(compiled([r, s], one, two, three)), [r, s])
     assert [rows.column("R.b").to_pylist() for rows in found.values()] == [["6"]] * 3
-    for text in (one.replace("R.a = 1", "R.a = 2"), two.replace("R.a =", "R.a <> ")):
-        error = r"^query q0: CAST\(R\.b AS int\) > 5: .*'five'"
-        with pytest.raises(EvaluationError, match=error) as caught:
-            run(driver_of(compiled([r, s], text)), [r, s])
-        assert caught.value.hint
+    place = r"no int in CAST\(R\.b AS int\) at 3:"
+    others = [
+        (one.replace("R.a = 1", "R.a = 2"), "row 2 of R at ts 2", []),
+        (two.replace("R.a =", "R.a <> "), "R at ts 2, S at ts 4", []),
+    ]
+    for text, row, rows_left in others:
+        driver = driver_of(compiled([r, s], text))
+        assert run(driver, [r, s])["q0"].column("R.b").to_pylist() == rows_left
+        ((where, (count, first)),) = driver.report.faults["q0"].items()
+        assert re.match(place, where)
+        assert (count, first) == (1, row)
+        strict = text.replace(";", " WITH (strict);")
+        for failing in (
+            driver_of(compiled([r, s], text), strict=True),
+            driver_of(compiled([r, s], strict)),
+        ):
+            with pytest.raises(EvaluationError, match=f"^query q0: {place}.*, {row}$") as caught:
+                run(failing, [r, s])
+            assert caught.value.hint
 
 
-def test_a_result_column_without_a_value_is_an_error() -> None:
+def test_a_fault_in_a_result_column_is_null_and_counted() -> None:
     r, s = stream("R", [(1, 2**62)], "bigint"), stream("S", [(2, 2**62)], "bigint")
     for text in (
         "SELECT x.a * 4 AS b FROM R AS x WINDOW NOW;",
         "SELECT x.a * 4 AS b FROM R AS x, S AS y WHERE x.a = y.a WINDOW UNBOUNDED;",
     ):
-        with pytest.raises(EvaluationError, match=r"^query q0: x\.a \* 4: overflow"):
-            run(driver_of(compiled([r, s], text)), [r, s])
+        driver = driver_of(compiled([r, s], text))
+        assert run(driver, [r, s])["q0"].column("b").to_pylist() == [None]
+        ((where, (count, _)),) = driver.report.faults["q0"].items()
+        assert (where.split(" at ")[0], count) == ("integer overflow in x.a * 4", 1)
+        with pytest.raises(EvaluationError, match=r"^query q0: integer overflow in x\.a \* 4"):
+            run(driver_of(compiled([r, s], text), strict=True), [r, s])
 
 
 @pytest.mark.parametrize(

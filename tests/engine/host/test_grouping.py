@@ -239,8 +239,17 @@ def test_types_of_extremes() -> None:
 def test_a_sum_that_does_not_fit() -> None:
     text = S + "SELECT sum(d) AS s FROM S WINDOW UNBOUNDED;"
     s = pa.table({"ts": [1, 2], "a": [1, 1], "d": [2**62, 2**62]})
-    with pytest.raises(EvaluationError, match=r"query q0: sum\(S.d\): a sum does not fit 64 bits"):
-        answers(text, {"S": s})
+    assert [row[0] for row in rows_of(answers(text, {"S": s})["q0"])] == [2**62, None]
+    error = r"query q0: sum overflow in sum\(S.d\) at 1:42, the group at ts 2"
+    with pytest.raises(EvaluationError, match=error):
+        answers(text.replace(";", " WITH (strict);").replace(" WITH (strict)", "", 1), {"S": s})
+
+
+def test_a_sum_is_null_until_what_does_not_fit_has_left() -> None:
+    text = S + "SELECT sum(d) AS s, avg(d) AS m FROM S WINDOW ROWS 2;"
+    s = pa.table({"ts": [1, 2, 3, 4], "a": [1] * 4, "d": [2**62, 2**62, 1, 3]})
+    found = [row[:2] for row in rows_of(answers(text, {"S": s})["q0"])]
+    assert found == [(2**62, 2.0**62), (None, None), (2**62 + 1, 2.0**61), (4, 2.0)]
 
 
 def test_what_left_the_window_no_longer_overflows_nor_spoils() -> None:

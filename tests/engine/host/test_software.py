@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from compiler.language.faults import Faults
 from compiler.plan import logical
 from compiler.plan.pipeline import compile_text
 from engine.host import software
-from engine.host.errors import EvaluationError
 from engine.host.rows import RowStore
 from engine.host.software import Side, software_join
 from engine.stream.schema import stream_schema
@@ -47,6 +47,7 @@ class Replay:
 
     def __init__(self, streams: list[Stream], query: logical.Query, ours: Ours) -> None:
         self.streams, self.query, self.ours = streams, query, ours
+        self.faults = Faults()
         self.order = arrivals(streams)
         names = [source.stream.name for source in query.sources]
         copies = {name: names.count(name) for name in names}
@@ -59,6 +60,7 @@ class Replay:
                 self.stores[source.stream.name],
                 names[:place].count(source.stream.name),
                 source.window,
+                source.alias,
             )
             for place, source in enumerate(query.sources)
         ]
@@ -70,7 +72,9 @@ class Replay:
             new = self._append(start, stop)
             self._leave(stop)
             arrived = [new[source.stream.name] for source in self.query.sources]
-            found += map(tuple, software_join(self.query, self.sides, arrived).tolist())
+            found += map(
+                tuple, software_join(self.query, self.sides, arrived, self.faults).tolist()
+            )
         return found
 
     def _append(self, start: int, stop: int) -> dict[str, np.ndarray]:
@@ -297,8 +301,24 @@ def test_what_another_condition_excludes_needs_no_value(
     assert pairs(TEXTS, where) == want
 
 
-def test_a_result_without_a_value_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match=r"^CAST\(R\.t AS int\) > 0: .*'five'"):
-        pairs(TEXTS, "CAST(R.t AS int) > 0")
-    with pytest.raises(EvaluationError, match="five"):
-        pairs(TEXTS, "CAST(R.t AS int) = S.k")
+@pytest.mark.parametrize(
+    ("where", "want", "count"),
+    [
+        ("CAST(R.t AS int) > 0", {(0, 0), (0, 1)}, 2),
+        ("CAST(R.t AS int) = S.k", {(0, 1)}, 2),
+        ("CAST(R.t AS int) > 0 AND S.k < 3", {(0, 0)}, 1),
+        ("CAST(R.t AS int) > 0 AND R.k = 1", {(0, 0), (0, 1)}, 0),
+    ],
+)
+def test_a_fault_counts_in_each_combination_that_no_other_condition_excludes(
+    where: str, want: set[tuple[int, ...]], count: int
+) -> None:
+    query = bound(TEXTS, f"SELECT * FROM R, S WHERE {where} WINDOW UNBOUNDED;")
+    replay = Replay(TEXTS, query, always)
+    assert set(replay.run(1)) == want
+    assert replay.faults.total == count
+    assert [str(place) for place in replay.faults.count] == (
+        ["no int in CAST(R.t AS int)"] if count else []
+    )
+    if count:
+        assert list(replay.faults.named.values()) == ["R at ts 1, S at ts 2"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import duckdb
 import pyarrow as pa
 
 from compiler.language import expressions as x
 from compiler.plan.pipeline import compile_text
-from engine.host.evaluate import evaluate
+from engine.host.rows import leaves
+from engine.stream.evaluate import evaluate
 from tests.engine.host.reference import ARROW, value
 
 COLUMNS = {
@@ -55,13 +57,14 @@ def bound(text: str, create: str = CREATE) -> x.Expression:
 def computed(text: str) -> list[object]:
     e = bound(text)
     rows = {(0, name): column for name, column in ROWS.items()}
-    found = evaluate(e, rows, COUNT)
+    found = evaluate(e, leaves(rows), COUNT)
     assert len(found) == COUNT
     return found.to_pylist()
 
 
 def judged(connection: duckdb.DuckDBPyConnection, text: str) -> list[object]:
     """What DuckDB makes of it; what is not a number is NULL here."""
+    text = text.replace("upper(", "capitals(")
     found = connection.sql(f"SELECT {text} AS c FROM rows ORDER BY id").to_arrow_table()
     return [None if v != v else v for v in found.column("c").to_pylist()]
 
@@ -73,11 +76,12 @@ def same(found: list[object], wanted: list[object], text: str) -> None:
         assert a == b, (text, there)
         # Neither a boolean for a 1 nor 0.0 for -0.0.
         assert isinstance(a, bool) == isinstance(b, bool), (text, there)
-        if isinstance(a, float) and isinstance(b, float):
+        # Of equal zeros either may be the greatest.
+        if isinstance(a, float) and isinstance(b, float) and not re.search("greatest|least", text):
             assert math.copysign(1, a) == math.copysign(1, b), (text, there)
 
 
 def one(text: str) -> object:
     """The value of an expression without columns."""
-    (found,) = evaluate(bound(text), {}, 1).to_pylist()
+    (found,) = evaluate(bound(text), leaves({}), 1).to_pylist()
     return found

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.engine.host.expressions import COUNT, ROWS
+from tests.engine.stream.expressions import COUNT, ROWS
 
 
 @pytest.fixture(scope="session")
@@ -14,5 +14,7 @@ def duck() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     table = pa.table(ROWS).append_column("id", pa.array(range(COUNT)))
     connection.register("incoming", table)
+    # The capital of ß is SS, as in Spark; DuckDB has a letter for it.
+    connection.execute("CREATE MACRO capitals(t) AS replace(upper(t), 'ẞ', 'SS')")
     connection.execute("CREATE TABLE rows AS SELECT * FROM incoming")
     return connection

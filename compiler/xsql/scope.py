@@ -1,0 +1,112 @@
+"""What names mean in an expression of X-SQL: columns of the streams in FROM, the time `ts` of each
+stream, and in HAVING also the columns of SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from compiler.errors import Problems, Span, suggest
+from compiler.language import expressions as x
+from compiler.language import syntax as s
+from compiler.language.bind import FAILED, Binder, ParameterValue
+from compiler.plan.logical import Source
+
+
+@dataclass
+class Scope:
+    """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
+    a column of a stream comes first."""
+
+    sources: tuple[Source, ...]
+    parameters: Mapping[str, ParameterValue]
+    within: str = "WHERE"
+    aggregates: bool | str = "conditions on aggregates stand in HAVING"
+    derived: Mapping[str, x.Expression] = field(default_factory=dict)
+
+    codes: Mapping[str, str] = field(default_factory=dict, init=False)
+
+    def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
+        if e.everything:
+            return binder.fail("syntax", f"{e} is no value", e.span, "it stands in SELECT")
+        *qualifier, name = e.parts
+        if qualifier:
+            index = self.source(qualifier[0], binder.problems)
+            return FAILED if index is None else self._column(index, name, binder)
+        having = [
+            index
+            for index, source in enumerate(self.sources)
+            if source.stream.column(name.text) and not source.stream.unknown
+        ]
+        if len(having) > 1:
+            ways = " or ".join(f"{self.sources[index].alias}.{name.text}" for index in having)
+            return binder.fail(
+                "ambiguous-column",
+                f"column {name.text} is in {len(having)} streams",
+                e.span,
+                f"write {ways}",
+            )
+        if having:
+            return self._column(having[0], name, binder)
+        if name.text.lower() in self.derived:
+            return self._derived(name, e.span, binder)
+        if any(source.stream.unknown for source in self.sources):
+            return FAILED
+        known = [c.name for source in self.sources for c in source.stream.columns]
+        return binder.fail(
+            "unknown-column",
+            f"no stream of this query has a column {name.text}",
+            e.span,
+            suggest(name.text, [*known, *self.derived], "columns"),
+        )
+
+    def source(self, name: s.Name, problems: Problems) -> int | None:
+        """Position in FROM of the stream or alias called so."""
+        for index, source in enumerate(self.sources):
+            if source.alias.lower() == name.text.lower():
+                return index
+        known = [source.alias for source in self.sources]
+        problems.add(
+            "unknown-stream",
+            f"{name.text} is not in FROM",
+            name.span,
+            suggest(name.text, known, "streams of this query"),
+        )
+        return None
+
+    def _column(self, index: int, name: s.Name, binder: Binder) -> x.Expression:
+        source = self.sources[index]
+        column = source.stream.column(name.text)
+        if column is None:
+            known = [c.name for c in source.stream.columns]
+            return binder.fail(
+                "unknown-column",
+                f"stream {source.stream.name} has no column {name.text}",
+                name.span,
+                suggest(name.text, known, "columns"),
+            )
+        return x.Column(index, column.name, column.type, column.nullable, source.alias)
+
+    def _derived(self, name: s.Name, span: Span, binder: Binder) -> x.Expression:
+        found = self.derived[name.text.lower()]
+        if binder.aggregating and any(isinstance(part, x.Aggregate) for part in x.walk(found)):
+            return binder.fail(
+                "aggregate-here",
+                f"{name.text}, which is {x.show(found)}, cannot stand in the argument of"
+                f" {binder.aggregating}",
+                span,
+                "aggregates do not nest",
+            )
+        return found
+
+    # --- what X-SQL has no more of than other languages -----------------------
+
+    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+        return None
+
+    def special(self, e: s.Expression, binder: Binder) -> x.Expression:
+        raise AssertionError(f"X-SQL has no {type(e).__name__}")
+
+    @property
+    def functions(self) -> Iterable[str]:
+        return ()

@@ -1,0 +1,48 @@
+"""Faults of the queries of an operator: what a report and a snapshot keep of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.errors import Source
+from compiler.language.faults import Faults, Place
+
+Lines = dict[str, tuple[int, str]]
+"""By place, in words: how many faults, and the first row."""
+
+
+@dataclass
+class QueryFaults(Faults):
+    """The faults of one query. `lines` are they in words, with those of an earlier run."""
+
+    source: Source = field(default_factory=lambda: Source(""))
+    lines: Lines = field(default_factory=dict)
+
+    def add(self, place: Place, rows: int, first: int) -> None:
+        super().add(place, rows, first)
+        text = located(place, self.source)
+        count, row = self.lines.get(text, (0, self.named.get(place, f"row {first}")))
+        self.lines[text] = (count + rows, row)
+
+
+def located(place: Place, source: Source) -> str:
+    """`division by zero in R.a / R.b at 3:14`."""
+    if place.at is None:
+        return str(place)
+    line, column = source.position(place.at.start)
+    return f"{place} at {line}:{column}"
+
+
+def told(faults: Mapping[str, QueryFaults]) -> dict[str, Lines]:
+    """By query, what there is to tell; also for a snapshot."""
+    return {name: dict(one.lines) for name, one in faults.items() if one.lines}
+
+
+def restore(faults: Mapping[str, QueryFaults], lines: Mapping[str, Mapping[str, Any]]) -> None:
+    """Goes on counting from a snapshot; of queries that are gone nothing is kept."""
+    for name, before in lines.items():
+        if name in faults:
+            for place, (count, row) in before.items():
+                faults[name].lines[place] = (count, row)
