@@ -75,10 +75,12 @@ class Scope(Protocol):
 
 @dataclass
 class Binder:
-    """Binds the expressions of one place; every problem is reported, none is raised."""
+    """Binds the expressions of one place; every problem is reported, none is raised. With `bars`
+    || of two conditions is OR."""
 
     scope: Scope
     problems: Problems
+    bars: bool = False
     depth: int = field(default=0, init=False)
     too_deep: bool = field(default=False, init=False)
     aggregating: str | None = field(default=None, init=False)  # whose argument is being bound
@@ -248,6 +250,8 @@ class Binder:
             return self.fail("percent", "% stands after a number or a parameter", e.at, hint)
         if any(operand.type.kind is Kind.ERROR for operand in operands):
             return FAILED
+        if self.bars and e.operator == "||" and all(o.type == t.BOOLEAN for o in operands):
+            return x.Or(tuple(map(x.condition, operands)))
         folded = _folded(e.operator, operands)
         if folded is not None:
             return folded

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token
+from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
@@ -45,12 +47,27 @@ TOKEN_NAMES = {
 _OPERATORS = {"!=": "<>", "≠": "<>", "==": "=", "≤": "<=", "≥": ">=", "×": "*"}
 
 
+class Signs(PostLex):
+    """Tokens that are taken for others: `{"AMPERSANDS": "AND"}`."""
+
+    def __init__(self, meant: Mapping[str, str]) -> None:
+        self._meant = meant
+        self.always_accept = tuple(meant)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """The tokens as the grammar knows them."""
+        for token in stream:
+            meant = self._meant.get(token.type)
+            yield token if meant is None else Token.new_borrow_pos(meant, str(token), token)
+
+
 @functools.cache
-def parser(grammar: Path, start: str = "start") -> Lark:
-    """The parser of a language: its grammar, and the expressions."""
+def parser(grammar: Path, start: str = "start", signs: Signs | None = None) -> Lark:
+    """The parser of a language: its grammar, and the expressions; `signs` are other ways to write
+    some tokens."""
     shared = Path(__file__).with_name("expressions.lark")
     text = grammar.read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", start=start, propagate_positions=True)
+    return Lark(text, parser="lalr", start=start, propagate_positions=True, postlex=signs)
 
 
 def span_of(meta: Meta) -> Span:

@@ -198,7 +198,7 @@ def conditions(
     """WHERE split at its ANDs; and a condition without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
     empty = ""
-    binder = Binder(scope, context.problems)
+    binder = Binder(scope, context.problems, bars=True)
     for part in _split(where):
         before = len(context.problems.found)
         expression = binder.condition(part)
@@ -273,7 +273,7 @@ def outputs(
                 pick = ir.Pick.EACH if element.kleene else ir.Pick.ONE
                 found.append((element.variable, ir.Whole(index, pick), Span(0, 0)))
     scope = replace(scope, returns=True, within="RETURN")
-    binder = Binder(scope, context.problems)
+    binder = Binder(scope, context.problems, bars=True)
     for number, item in enumerate(items or (), start=1):
         expression = scope.output(item.expression, binder)
         if item.alias is not None:

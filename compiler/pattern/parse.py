@@ -40,6 +40,9 @@ FORM_RECOGNIZE = (
 )
 
 
+_SIGNS = language.Signs({"BANG": "NOT", "AMPERSANDS": "AND"})
+
+
 def is_pattern(code: str) -> bool:
     """Whether a statement is a PATTERN statement."""
     return _IS_PATTERN.match(code) is not None
@@ -74,7 +77,8 @@ def parse_statement(source: Source, span: Span, problems: Problems) -> tree.Stat
 
 def parser(kind: str) -> Lark:
     """The parser of `pattern` or `match_recognize` statements."""
-    return language.parser(Path(__file__).with_name(f"{kind}.lark"))
+    signs = _SIGNS if kind == "pattern" else None
+    return language.parser(Path(__file__).with_name(f"{kind}.lark"), signs=signs)
 
 
 # --- errors -------------------------------------------------------------------
@@ -211,6 +215,9 @@ class _PatternBuilder(_Builder):
         return self._element(meta, c, False)
 
     def negated(self, meta: Meta, c: list[Any]) -> tree.Element:
+        if str(c[0]) != "!":
+            text = f"P001 {str(c[0])!r} is unexpected here"
+            self._problems.add("P001", text, token_span(c[0]), "an absence is written !A")
         return self._element(meta, c[1:], True)
 
     def event_type(self, meta: Meta, c: list[Token]) -> Token:

@@ -77,7 +77,7 @@ class ElementScope:
         return self.value(element, pick, e.parts[1], binder)
 
     def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
-        """`first(v).x` and `last(v.x)`, and aggregates, which go over a group."""
+        """`first(v).x` and `last(v).x`, and aggregates, which go over a group."""
         if self._ends(e):
             return self._end_value(e, binder)
         if e.name.lower() in BY_NAME and e.attribute is None:
@@ -97,10 +97,8 @@ class ElementScope:
             pick = None if element is None else self._pick(element, e, binder)
             return FAILED if element is None or pick is None else ir.Whole(element, pick)
         if isinstance(e, s.Call) and e.attribute is None and self._ends(e):
-            written = e.arguments[0]
-            if isinstance(written, s.Reference) and len(written.parts) == 1:
-                found = self._end_of_group(e, binder)
-                return FAILED if found is None else ir.Whole(*found)
+            found = self._end_of_group(e, binder)
+            return FAILED if found is None else ir.Whole(*found)
         return binder.value(e)
 
     # --- references -----------------------------------------------------------
@@ -180,12 +178,13 @@ class ElementScope:
     # --- calls ----------------------------------------------------------------
 
     def _ends(self, e: s.Call) -> bool:
-        """Whether it is first(v) or last(v), of a variable or of its attribute."""
+        """Whether it is first(v) or last(v), which pick an event; first(v.x) is an aggregate."""
         if e.name.lower() not in ("first", "last") or len(e.arguments) != 1:
             return False
         written = e.arguments[0]
-        plain = not e.distinct and e.where is None
-        return plain and isinstance(written, s.Reference) and written.index != BEFORE
+        if not isinstance(written, s.Reference) or len(written.parts) > 1:
+            return False
+        return written.index != BEFORE and not e.distinct and e.where is None
 
     def _end_of_group(self, e: s.Call, binder: Binder) -> tuple[int, Pick] | None:
         written = e.arguments[0]
@@ -212,15 +211,12 @@ class ElementScope:
             text = f"{e.name} within {binder.aggregating}"
             return fail(binder, "P020", text, e.at, "an aggregate takes v.attribute")
         found = self._end_of_group(e, binder)
-        written = e.arguments[0]
-        assert isinstance(written, s.Reference)
         if found is None:
             return FAILED
-        attribute = e.attribute or (written.parts[1] if len(written.parts) > 1 else None)
-        if attribute is None:
-            hint = f"{e.name}({written}).{ir.TIME}"
+        if e.attribute is None:
+            hint = f"name one of its attributes: {e.name}(...).{ir.TIME}"
             return fail(binder, "P015", "this is a whole event", e.span, hint)
-        return self.value(*found, attribute, binder)
+        return self.value(*found, e.attribute, binder)
 
     def aggregate(self, e: s.Call, binder: Binder) -> x.Expression:
         """An aggregate over the one group its argument speaks of."""
@@ -230,6 +226,8 @@ class ElementScope:
         name, written = e.name.lower(), e.arguments[0] if e.arguments else None
         if name == "count" and isinstance(written, s.Reference) and self._counts(written):
             return self._count(e, written, binder)
+        if not e.arguments and not e.star:
+            return fail(binder, "P015", f"{name} wants an argument", e.span, f"{name}(v.attribute)")
         if e.star:
             return fail(binder, "P015", "count(*) of what", e.span, "count(v) counts a group")
         found = binder.aggregate(e, BY_NAME[name])

@@ -48,7 +48,9 @@ def may_fault(e: x.Expression) -> bool:
     for part in x.walk(e):
         if isinstance(part, (x.Call, x.Cast, x.Case)):
             return True
-        if isinstance(part, ir.GroupAggregate) and part.aggregate.function != "count":
+        if isinstance(part, ir.GroupAggregate) and (
+            part.aggregate.function != "count" or any(map(may_fault, x.children(part.aggregate)))
+        ):
             return True
     return False
 

@@ -126,7 +126,11 @@ class Meaning:
             return True
         groups: list[Sequence[Event]] = [()] * self.size
         groups[element] = (event,)
-        return all(evaluate((groups, self._zeros)) is True for evaluate in constants)
+        binding = (groups, self._zeros)
+        for evaluate in constants:  # tried for every event: a generator would cost more
+            if evaluate(binding) is not True:
+                return False
+        return True
 
     # --- bindings -------------------------------------------------------------
 

@@ -21,9 +21,10 @@ from compiler.apas.libraries import Libraries
 from compiler.apas.scope import CODES
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
+from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
-from compiler.language.bind import FUNCTIONS as PATTERN_FUNCTIONS
-from compiler.language.types import Kind
+from compiler.language.types import INT, VARCHAR, Kind
+from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import STAGES, Options, compile_text
 from compiler.wjasip.assembler import assemble, disassemble
 from compiler.xsql.analyse import _MILLISECONDS
@@ -185,8 +186,19 @@ def test_codes_of_patterns_are_all_there() -> None:
 def test_clauses_and_strategies_of_patterns_compile() -> None:
     shown = " ".join(row[0] for row in table(page("pattern"), "part"))
     assert all(word in shown for word in ("USING ANY", "USING NEXT", "USING STRICT", "WITHIN"))
-    listed = codes(" ".join(row[0] for row in table(page("pattern"), "written")))
-    assert set(PATTERN_FUNCTIONS) <= {text.partition("(")[0] for text in listed}
+
+
+@pytest.mark.parametrize("row", table(page("pattern"), "written"), ids=lambda row: row[0])
+def test_conditions_of_patterns_compile(row: list[str]) -> None:
+    of = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("y", INT)))
+    for text in codes(row[0]):
+        element = "A" if text.startswith(":") or text == "v.ts" else "A+"
+        step = "i-1" in text
+        where = f"WHERE {text} > 0 " if step else ""
+        item = "1" if step else text
+        compile_pattern(
+            f"PATTERN {element} v; A a {where}WITHIN 1 s RETURN {item}", of, parameters={"p": 1}
+        )
 
 
 APAS_KINDS = table(page("errors"), "APAS kind")
