@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.functions import Average, Greatest, Least, Sum
+from compiler.apas.functions import Registered
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
+from compiler.apas.types import DOUBLE
+from compiler.language.aggregates import AGGREGATES
 from compiler.plan.pipeline import compile_text
 from cosim.golden import GoldenDevice
 from engine.graph import GraphRun
@@ -48,6 +50,8 @@ OPERATORS = {
     " select [x = $A.v, y = $B.v]",
     "aggregate": "where window.range($A, 200) select [s = agg.sum($A.v), m = agg.max($A.v)]",
 }
+
+SUM = Registered(AGGREGATES["sum"], DOUBLE)
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
@@ -129,7 +133,7 @@ def _duckdb(data: pa.Table) -> pa.Table:
 def _reference(data: pa.Table) -> None:
     """An aggregate list for each key, tuple at a time."""
     lists: dict[int, ListIndex] = {}
-    functions = [Sum(), Average(), Least(), Greatest()]
+    functions = [Registered(AGGREGATES[name], DOUBLE) for name in ("sum", "avg", "min", "max")]
     columns = (data.column(name).to_pylist() for name in ("ts", "k", "v"))
     for ts, k, v in zip(*columns, strict=True):
         index = lists.get(k)
@@ -141,15 +145,15 @@ def _reference(data: pa.Table) -> None:
 
 def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
     of: dict[str, Callable[[], Live]] = {
-        "running total": lambda: RunningTotal(Sum()),
-        "staircase": lambda: Staircase(Least()),
-        "heap": lambda: MergeHeap(Sum()),
-        "two stacks": lambda: TwoStacks(Sum()),
+        "running total": lambda: RunningTotal(SUM),
+        "staircase": lambda: Staircase(greatest=False),
+        "heap": lambda: MergeHeap(SUM),
+        "two stacks": lambda: TwoStacks(SUM),
     }
     for live in (100, 1_000, 10_000, 100_000):
         found: dict[str, float] = {}
         # Ends far apart and in no order: each tuple overlaps half the elements.
-        found["list"] = _per_tuple(lambda: ListIndex([Sum()]), live, max(20, 200_000 // live))
+        found["list"] = _per_tuple(lambda: ListIndex([SUM]), live, max(20, 200_000 // live))
         for name, make in of.items():
             found[name] = _per_tuple(
                 partial(_suffix, make), live, 20_000, in_order=name == "two stacks"
@@ -162,7 +166,7 @@ def _indexes(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
 
 
 def _suffix(make: Callable[[], Live]) -> Index:
-    return SuffixIndex([make()])
+    return SuffixIndex([SUM], [make()])
 
 
 def _per_tuple(make: Callable[[], Index], live: int, tuples: int, in_order: bool = False) -> float:
@@ -182,7 +186,7 @@ def _seconds(index: Index, live: int, tuples: int, in_order: bool) -> float:
         # Filling it tuple by tuple would take longer than measuring.
         edges = [0, *filled.tolist()]
         index.pieces = [
-            Piece(a, b, (float(live - i),), live - i)
+            Piece(a, b, (SUM.init((float(live - i),)),), live - i)
             for i, (a, b) in enumerate(itertools.pairwise(edges))
         ]
     else:

@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from compiler.apas.compile import compile_query
-from compiler.apas.functions import Least, Sum
+from compiler.apas.functions import Registered
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
+from compiler.apas.types import DOUBLE
+from compiler.language.aggregates import AGGREGATES
 from engine.temporal.aggregates.index import Index, ListIndex
 from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
 from engine.temporal.aggregates.suffix import SuffixIndex
@@ -45,6 +47,8 @@ QUERIES = {
 BATCHES = (1, 4, 16, 64, 256, 1_024, 4_096)
 TICKS, PERIOD, HEARTBEAT = 5_000, 500, 10
 LIVE = 10_000
+
+SUM = Registered(AGGREGATES["sum"], DOUBLE)
 
 
 def measure(parts: Sequence[str] = PARTS) -> Measurement:
@@ -266,13 +270,13 @@ def _memory(ratios: dict[str, float]) -> Table:
         "collection of a window": stored(TimeCollection),
         "time-table": stored(lambda: TableCollection(0)),
         # Ends that fall touch one element each; the order does not matter to what is kept.
-        "sum: list": indexed(lambda: ListIndex([Sum()]), falling=True),
+        "sum: list": indexed(lambda: ListIndex([SUM]), falling=True),
     }
     structures: dict[str, Callable[[], Live]] = {
-        "sum: running total": lambda: RunningTotal(Sum()),
-        "min: staircase": lambda: Staircase(Least()),
-        "sum: heap": lambda: MergeHeap(Sum()),
-        "sum: two stacks": lambda: TwoStacks(Sum()),
+        "sum: running total": lambda: RunningTotal(SUM),
+        "min: staircase": lambda: Staircase(greatest=False),
+        "sum: heap": lambda: MergeHeap(SUM),
+        "sum: two stacks": lambda: TwoStacks(SUM),
     }
     for name, make in structures.items():
         of[name] = indexed(partial(_suffix, make))
@@ -281,7 +285,7 @@ def _memory(ratios: dict[str, float]) -> Table:
 
 
 def _suffix(make: Callable[[], Live]) -> Index:
-    return SuffixIndex([make()])
+    return SuffixIndex([SUM], [make()])
 
 
 def _traced(fill: Callable[[], object]) -> int:

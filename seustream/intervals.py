@@ -18,8 +18,19 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
-from engine.temporal.columnar.batch import ARROW
+from compiler.apas.types import (
+    BOOLEAN,
+    DATE,
+    DATETIME,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    STRING,
+    TIME,
+    shown,
+)
+from compiler.language.types import Type, decimal
+from engine.stream.schema import arrow_type
 from engine.temporal.elements import FOREVER
 from seustream.errors import InputError
 
@@ -59,7 +70,7 @@ def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:
         raise InputError(f"{path}: {error}") from None
     # Leaves of one group stand together in the tree, wherever the file has them.
     columns = [
-        table.column(".".join(leaf)).cast(ARROW[type])
+        table.column(".".join(leaf)).cast(arrow_type(type))
         for leaf, type in zip(tree.paths, tree.types, strict=True)
     ]
     return tree, pa.table([ts, te, *columns], names=["ts", "te", *map(".".join, tree.paths)])
@@ -81,7 +92,7 @@ def result_schema(tree: Node) -> pa.Schema:
     """The columns of a query's results."""
     times = [pa.field(name, pa.int64(), nullable=False) for name in RESERVED]
     leaves = [
-        pa.field(".".join(path), ARROW[type])
+        pa.field(".".join(path), arrow_type(type))
         for path, type in zip(tree.paths, tree.types, strict=True)
     ]
     return pa.schema([*times, *leaves])
@@ -92,7 +103,7 @@ def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) 
     label, *rest = parts
     found = next((entry for entry in lists if entry[0] == label), None)
     if not rest:
-        lists.append([label, type.value])
+        lists.append([label, shown(type)])
         return
     if found is None:
         found = [label, []]
@@ -106,12 +117,20 @@ def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) 
 def _type(path: Path, name: str, type: pa.DataType) -> Type:
     if pa.types.is_integer(type):
         return INTEGER
-    if pa.types.is_floating(type) or pa.types.is_decimal(type):
+    if pa.types.is_floating(type):
         return DOUBLE
+    if pa.types.is_decimal128(type) and type.scale >= 0:
+        return decimal(type.precision, type.scale)
     if pa.types.is_boolean(type):
         return BOOLEAN
-    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+    if pa.types.is_timestamp(type):
         return DATETIME
+    if pa.types.is_date(type):
+        return DATE
+    if pa.types.is_time(type):
+        return TIME
+    if pa.types.is_duration(type):
+        return INTERVAL
     if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_null(type):
         return STRING
     raise InputError(f"{path}: column {name}: {type} is none of the types of a leaf")

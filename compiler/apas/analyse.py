@@ -14,16 +14,18 @@ from compiler.apas import expressions as x
 from compiler.apas import functions as f
 from compiler.apas import syntax as s
 from compiler.apas.build import Builder
-from compiler.apas.calls import is_boolean
 from compiler.apas.contexts import Context
 from compiler.apas.layout import Structure
 from compiler.apas.libraries import Libraries
+from compiler.apas.scope import is_boolean
 from compiler.apas.streams import WindowFunction
 from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
 from compiler.apas.tree import Node, Path, first_difference
-from compiler.apas.types import ERROR, INTEGER
-from compiler.apas.values import NoValue
+from compiler.apas.types import ERROR, INTEGER, shown
 from compiler.errors import Problems, Source, Span, suggest
+from compiler.language.bind import ParameterValue
+from compiler.language.expressions import Expression, condition, conjuncts, show
+from compiler.language.types import Kind
 
 UNION_NAME = "new"
 
@@ -34,7 +36,7 @@ class Applied:
 
     function: WindowFunction
     name: str
-    arguments: tuple[x.Expression, ...]
+    arguments: tuple[Expression, ...]
     constants: tuple[tuple[str, Any], ...]
     scratch: Structure
 
@@ -44,7 +46,7 @@ class Applied:
 
     def __str__(self) -> str:
         given = [f"{name} = {value!r}" for name, value in self.constants]
-        return f"{self.name}({', '.join([*map(x.show, self.arguments), *given])})"
+        return f"{self.name}({', '.join([*map(show, self.arguments), *given])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class Subquery:
 
     name: str
     inputs: tuple[Input, ...]
-    conditions: tuple[x.Expression, ...]
+    conditions: tuple[Expression, ...]
     partials: tuple[x.Partial, ...]
     steps: tuple[x.Step, ...]
     hierarchy: Structure
@@ -116,6 +118,7 @@ def analyse(
     catalogue: Mapping[str, Schema],
     libraries: Libraries,
     name: str,
+    parameters: Mapping[str, ParameterValue],
 ) -> Analysed:
     """Raises `CompileError` with all that is wrong."""
     problems = Problems()
@@ -136,13 +139,15 @@ def analyse(
             )
         elif label in catalogue:
             warnings.append(f"stream {label} of the query hides that of the catalogue")
-        found = _Analysis(source, problems, symbols, libraries, later).run(one, label)
+        found = _Analysis(source, problems, symbols, libraries, later, parameters).run(one, label)
         if found is not None and label not in symbols.local:
             symbols.local[label] = Symbol(label, found.tree, number=len(definitions))
         if found is not None:
             definitions.append(found)
     label = query.final.name.parts[0] if query.final.name is not None else name
-    last = _Analysis(source, problems, symbols, libraries, later).run(query.final, label)
+    last = _Analysis(source, problems, symbols, libraries, later, parameters).run(
+        query.final, label
+    )
     problems.raise_any(source)
     assert last is not None
     return Analysed((*definitions, last), symbols, tuple(warnings))
@@ -155,6 +160,7 @@ class _Analysis:
     symbols: Symbols
     libraries: Libraries
     later: set[str]
+    parameters: Mapping[str, ParameterValue]
     inputs: dict[str, Input] = field(default_factory=dict)
     mentioned: dict[str, int] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
@@ -173,7 +179,13 @@ class _Analysis:
         scratch = conditions[1]
         span = one.name.span if one.name is not None else one.target_span
         known = self.symbols.names
-        builder = Builder(self.problems, self.libraries, self._find, streams=known)
+        builder = Builder(
+            self.problems,
+            self.libraries,
+            self._find,
+            streams=known,
+            parameters=self.parameters,
+        )
         root = builder.target(label, one.items)
         if not self.inputs:
             hint = "read an attribute of a stream: $stream.attribute"
@@ -245,7 +257,11 @@ class _Analysis:
     # --- stream functions -----------------------------------------------------
 
     def _stream_function(self, e: s.Expression) -> f.StreamFunction | None:
-        found = self.libraries.find(e.function.parts) if isinstance(e, s.Call) else None
+        found = (
+            self.libraries.find([part.text for part in e.function])
+            if isinstance(e, s.Call)
+            else None
+        )
         return found if isinstance(found, f.StreamFunction) else None
 
     def _change(self, call: s.Call) -> None:
@@ -254,7 +270,7 @@ class _Analysis:
             self._union(call)
             return
         assert function is not None
-        labels = [f.Argument(a.label, Node("")) for a in call.arguments]
+        labels = [f.Argument(s.label_of(a)[0], Node("")) for a in call.arguments]
         try:
             order = f.ordered(labels, function.names)
         except f.BadArgument as error:
@@ -274,7 +290,7 @@ class _Analysis:
             self.newest = stream.name
 
     def _window(
-        self, call: s.Call, function: f.StreamFunction, stream: Input, others: list[s.Argument]
+        self, call: s.Call, function: f.StreamFunction, stream: Input, others: list[s.Expression]
     ) -> Window | None:
         if isinstance(function, f.Range):
             return self._range(call, others[0])
@@ -284,53 +300,49 @@ class _Analysis:
             return self._library(call, function, stream, others)
         return Window("now") if isinstance(function, f.Now) else Window("unbounded")
 
-    def _range(self, call: s.Call, size: s.Argument) -> Window | None:
+    def _range(self, call: s.Call, size: s.Expression) -> Window | None:
         hint = "a positive number of milliseconds, or 10s, 5m, 1h"
-        if isinstance(size.value, s.Copy | s.Level):
+        size = s.label_of(size)[1]
+        if isinstance(size, s.Copy | s.Level):
             self._bad(call, "the size is no number", size.span, hint)
             return None
-        typed = self._builder().expression(size.value, None)
-        if typed.type is ERROR:
+        typed = self._builder().expression(size, None)
+        if typed.type == ERROR:
             return None
-        try:
-            value = x.constant(typed)
-        except NoValue as error:
-            self._bad(call, f"the size has no value: {error}", size.span, hint)
-            return None
+        value = x.constant(x.converted(typed, INTEGER)) if _whole(typed) else None
         if value is None:
-            self._bad(call, "the size is not constant", size.span, hint)
+            number = x.constant(typed)
+            what = "not constant" if number is None else number
+            self._bad(call, f"the size is {what}", size.span, hint)
             return None
-        if typed.type is not INTEGER or value <= 0:
+        if value <= 0:
             self._bad(call, f"the size is {value}", size.span, hint)
             return None
         return Window("range", value)
 
     def _library(
-        self, call: s.Call, function: WindowFunction, stream: Input, others: list[s.Argument]
+        self, call: s.Call, function: WindowFunction, stream: Input, others: list[s.Expression]
     ) -> Window | None:
         """A window of a user's: values of the stream's attributes, and constants."""
         builder = self._builder()
         scratch = builder.structures[""] = Structure(Node(""))
-        arguments: list[x.Expression] = []
+        arguments: list[Expression] = []
         constants: dict[str, Any] = {}
         for name, want, argument in zip(function.names[1:], function.takes, others, strict=True):
-            if isinstance(argument.value, s.Copy | s.Level):
-                self._bad(call, f"{name} is {want.value}, not a tree", argument.span)
+            given = s.label_of(argument)[1]
+            if isinstance(given, s.Copy | s.Level):
+                self._bad(call, f"{name} is {shown(want)}, not a tree", argument.span)
                 return None
-            typed = builder.expression(argument.value, None)
-            if typed.type is ERROR:
+            typed = builder.expression(given, None)
+            if typed.type == ERROR:
                 return None
-            if typed.type is not want and not f.becomes(typed.type, want):
-                message = f"{name} is {want.value}; given {typed.type.value}"
+            if not f.becomes(typed.type, want):
+                message = f"{name} is {shown(want)}; given {shown(typed.type)}"
                 self._bad(call, message, argument.span)
                 return None
-            typed = typed if typed.type is want else x.Cast(typed, want)
+            typed = x.converted(typed, want)
             if name in function.constants:
-                try:
-                    value = x.constant(typed)
-                except NoValue as error:
-                    self._bad(call, f"{name} has no value: {error}", argument.span)
-                    return None
+                value = x.constant(typed)
                 if value is None:
                     self._bad(call, f"{name} is not constant", argument.span)
                     return None
@@ -347,20 +359,21 @@ class _Analysis:
         except f.BadArgument as error:
             self._bad(call, str(error), call.span)
             return None
-        given = tuple(constants.items())
-        applied = Applied(function, str(call.function), tuple(arguments), given, scratch)
+        fixed = tuple(constants.items())
+        applied = Applied(function, call.name, tuple(arguments), fixed, scratch)
         return Window("library", applied=applied)
 
-    def _table(self, call: s.Call, stream: Input, key: s.Argument) -> Window | None:
+    def _table(self, call: s.Call, stream: Input, key: s.Expression) -> Window | None:
         hint = f"window.table(${stream.name}, ${stream.name}.id), an INTEGER attribute"
-        if not isinstance(key.value, s.Rooted) or len(key.value.path.parts) < 2:
+        key = s.label_of(key)[1]
+        if not isinstance(key, s.Reference) or not key.rooted or len(key.path) < 2:
             self._bad(call, "the key is no attribute", key.span, hint)
             return None
-        base = self._find(key.value.path.parts[0], key.span)
+        base = self._find(key.path[0], key.span)
         if base is None:
             return None
         name, _, connected = base
-        path = key.value.path.parts[1:]
+        path = key.path[1:]
         node = stream.tree.at(path)
         if not connected:
             message, hint = f"${name} has no attributes", "source not connected"
@@ -371,16 +384,15 @@ class _Analysis:
             return None
         if node is None:
             unknown = attribute_hint(stream.tree, path, f"${name}")
-            message = f"there is no attribute ${key.value.path}"
+            message = f"there is no attribute {key}"
             self.problems.add("UnknownAttribute", message, key.span, unknown)
             return None
-        if node.type is not INTEGER:
-            what = "a group" if node.type is None else node.type.value
-            self._bad(call, f"the key is {what}", key.span, hint)
+        if node.type != INTEGER:
+            self._bad(call, f"the key is {shown(node.type)}", key.span, hint)
             return None
         return Window("table", key=path)
 
-    def _stream(self, call: s.Call, argument: s.Argument) -> Input | None:
+    def _stream(self, call: s.Call, argument: s.Expression) -> Input | None:
         """An argument that is a whole stream: `$S`, or `$S[T]`."""
         place = self._subtree(call, argument)
         if place is None:
@@ -391,12 +403,12 @@ class _Analysis:
             return None
         return stream
 
-    def _subtree(self, call: s.Call, argument: s.Argument) -> tuple[Input, Path] | None:
-        value = argument.value
+    def _subtree(self, call: s.Call, argument: s.Expression) -> tuple[Input, Path] | None:
+        value = s.label_of(argument)[1]
         if isinstance(value, s.Copy) and value.absolute and len(value.picks) == 1:
             names, path = value.root, (*value.root.parts[1:], *value.picks[0].parts)
-        elif isinstance(value, s.Rooted):
-            names, path = value.path, value.path.parts[1:]
+        elif isinstance(value, s.Reference) and value.rooted:
+            names, path = s.names_of(value), value.path[1:]
         else:
             self._bad(call, "it takes streams: $S, $S[T] or $S.a", argument.span)
             return None
@@ -409,7 +421,7 @@ class _Analysis:
             return
         parts: list[tuple[Input, Path]] = []
         for argument in call.arguments:
-            if argument.label is not None:
+            if isinstance(argument, s.Labelled):
                 self._bad(call, f"it has no parameter {argument.label}", argument.span)
                 return
             part = self._subtree(call, argument)
@@ -455,20 +467,26 @@ class _Analysis:
         self.newest = UNION_NAME
 
     def _bad(self, call: s.Call, message: str, span: Span, hint: str | None = None) -> None:
-        hint = hint or f"functions and what they take are in the reference, {call.function} too"
-        self.problems.add("BadArgument", f"{call.function}: {message}", span, hint)
+        hint = hint or f"functions and what they take are in the reference, {call.name} too"
+        self.problems.add("BadArgument", f"{call.name}: {message}", span, hint)
 
     # --- conditions -----------------------------------------------------------
 
     def _builder(self) -> Builder:
-        return Builder(self.problems, self.libraries, self._find, within="where")
+        return Builder(
+            self.problems,
+            self.libraries,
+            self._find,
+            within="where",
+            parameters=self.parameters,
+        )
 
     def _conditions(
         self, one: s.Subquery, stream_calls: list[s.Expression]
-    ) -> tuple[tuple[x.Expression, ...], Structure]:
+    ) -> tuple[tuple[Expression, ...], Structure]:
         builder = self._builder()
         scratch = builder.structures[""] = Structure(Node(""))
-        found: list[x.Expression] = []
+        found: list[Expression] = []
         for clause in one.where:
             if clause in stream_calls:
                 continue
@@ -477,9 +495,15 @@ class _Analysis:
             if not is_boolean(value):
                 self.problems.add(
                     "NotBoolean",
-                    f"the condition is {value.type.value}",
+                    f"the condition is {shown(value.type)}",
                     clause.span,
                     "compare it with something",
                 )
-            found += x.conjuncts(value)
+            elif value.type != ERROR:
+                found += conjuncts(condition(value))
         return tuple(found), scratch
+
+
+def _whole(e: Expression) -> bool:
+    """Whether it is a number of milliseconds: an INTEGER or an INTERVAL."""
+    return e.type.is_integer or e.type.kind is Kind.INTERVAL

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from compiler.apas import expressions as x
 from compiler.apas import syntax as s
-from compiler.apas.calls import Expressions
-from compiler.apas.contexts import FAILED, Context
+from compiler.apas.contexts import Context
 from compiler.apas.layout import Structure
+from compiler.apas.scope import Expressions
 from compiler.apas.symbols import attribute_hint
 from compiler.apas.tree import RESERVED, Node, Path, leaf
-from compiler.apas.types import ERROR
+from compiler.apas.types import ERROR, settled, shown
 from compiler.errors import Span
+from compiler.language.bind import FAILED
+from compiler.language.expressions import Expression
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Builder(Expressions):
                 case s.Copy():
                     self._copy(item, at, at)
 
-    def _assignment(self, at: Context, path: s.Names, value: s.Expression | s.Level) -> None:
+    def _assignment(self, at: Context, path: s.Names, value: s.Expression) -> None:
         into = at.below(path.parts)
         if isinstance(value, s.Level):
             source = self._temporary(value, at.structure)
@@ -116,7 +118,7 @@ class Builder(Expressions):
         for path, one in node.leaves():
             assert one.type is not None
             read = x.Read((source.name, (*source.path, *path)), one.type)
-            self._set(into.below(path), read if one.type is not ERROR else FAILED, span)
+            self._set(into.below(path), read if one.type != ERROR else FAILED, span)
 
     # --- attributes -----------------------------------------------------------
 
@@ -131,9 +133,9 @@ class Builder(Expressions):
                 below = Node(label)
                 node.children.append(below)
             if below.type is not None:
-                if below.type is not ERROR:
+                if below.type != ERROR:
                     name = ".".join(at.path[: place + 1])
-                    message = f"{name} is {below.type.value}, here it is a group"
+                    message = f"{name} is {shown(below.type)}, here it is a group"
                     self.problems.add(
                         "TypeRedefined", message, span, "give one of them another name"
                     )
@@ -141,8 +143,9 @@ class Builder(Expressions):
             node = below
         return True
 
-    def _set(self, at: Context, value: x.Expression, span: Span) -> None:
+    def _set(self, at: Context, value: Expression, span: Span) -> None:
         *above, label = at.path
+        value = x.converted(value, settled(value.type)) if value.type != ERROR else value
         name = ".".join(at.path)
         if not self._group(Context(at.name, at.structure, tuple(above)), span):
             return
@@ -154,18 +157,18 @@ class Builder(Expressions):
         if node is None:
             parent.children.append(leaf(label, value.type))
         elif node.type is None:
-            message = f"{name} is a group, here it is {value.type.value}"
+            message = f"{name} is a group, here it is {shown(value.type)}"
             self.problems.add("TypeRedefined", message, span, "give one of them another name")
             return
         elif ERROR in (node.type, value.type):
             node.type = ERROR
-        elif node.type is not value.type:
-            message = f"{name} is {node.type.value}, here it is {value.type.value}"
+        elif node.type != value.type:
+            message = f"{name} is {shown(node.type)}, here it is {shown(value.type)}"
             self.problems.add(
                 "TypeRedefined", message, span, "the first assignment decides the type"
             )
             return
-        if value.type is not ERROR:
+        if value.type != ERROR:
             self.steps.append(x.Assign((at.name, at.path), value))
 
     def _allowed(self, at: Context, path: Path, span: Span) -> bool:

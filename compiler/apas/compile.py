@@ -14,6 +14,7 @@ from compiler.apas.symbols import Schema
 from compiler.apas.syntax import Query
 from compiler.apas.tree import Node
 from compiler.errors import CompileError, Problem, Source, Span
+from compiler.language.bind import ParameterValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,14 @@ def compile_query(
     name: str = "q0",
     libraries: Libraries | None = None,
     file: str = "<query>",
+    parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled:
     """Compiles a query; raises `CompileError` with everything that is wrong with it."""
     source = Source(text, file)
     try:
         query = parse(source)
-        analysed = analyse(source, query, catalogue, libraries or Libraries(), name)
+        known = libraries or Libraries()
+        analysed = analyse(source, query, catalogue, known, name, parameters or {})
         return Compiled(name, source, query, analysed, plan(analysed))
     except RecursionError:
         hint = "compute parts of it in attributes of their own"

@@ -17,9 +17,8 @@ from compiler.apas.symbols import attribute_hint
 from compiler.apas.tree import RESERVED, Node, Path
 from compiler.apas.types import DATETIME, ERROR
 from compiler.errors import Problems, Span
-
-FAILED = x.Constant(None, ERROR)
-"""Stands for an expression that was reported; silences what follows from it."""
+from compiler.language.bind import FAILED
+from compiler.language.expressions import Expression
 
 Find = Callable[[str, Span], "tuple[str, Node, bool] | None"]
 """An input by its name here: the name it goes by, its tree, and whether a source is connected;
@@ -123,7 +122,7 @@ class Reader:
         what = f"${names}" if absolute else str(names)
         self.problems.add("UnknownAttribute", f"there is no attribute {what}", names.span, hint)
 
-    def _read(self, names: s.Names, absolute: bool, at: Context | None, span: Span) -> x.Expression:
+    def _read(self, names: s.Names, absolute: bool, at: Context | None, span: Span) -> Expression:
         place = self._location(names, absolute, at)
         if place is None:
             return FAILED
@@ -140,7 +139,7 @@ class Reader:
                 f"name one of its attributes, or copy it: a[{what}[T]]",
             )
             return FAILED
-        return x.Read((place.name, place.path), node.type) if node.type is not ERROR else FAILED
+        return x.Read((place.name, place.path), node.type) if node.type != ERROR else FAILED
 
     def _shown(self, at: Context) -> str:
         return x.show_place((at.name, at.path))

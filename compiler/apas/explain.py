@@ -13,7 +13,9 @@ from compiler.apas import network as n
 from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
 from compiler.apas.analyse import Input, Subquery
 from compiler.apas.compile import Compiled
+from compiler.apas.types import shown
 from compiler.explain.picture import draw
+from compiler.language.expressions import show
 
 FORMATS = ("text", "json", "svg")
 
@@ -51,7 +53,7 @@ def facts(c: Compiled) -> dict[str, Any]:
                 "inputs": [
                     {"from": edge.node, "carries": _carried(c.network, edge)} for edge in node.edges
                 ],
-                "gives": [f"{name} {type.value}" for name, type in node.leaves],
+                "gives": [f"{name} {shown(type)}" for name, type in node.leaves],
                 "does": _does(node),
             }
             for number, node in enumerate(c.network.nodes)
@@ -65,7 +67,7 @@ def _subquery(one: Subquery) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": one.name,
         "inputs": [_input(each) for each in one.inputs],
-        "where": [x.show(condition) for condition in one.conditions],
+        "where": [show(condition) for condition in one.conditions],
         "assigns": [x.show_step(step) for step in one.steps],
         "layout": _layout(above),
     }
@@ -116,9 +118,7 @@ def _does(node: n.Node) -> list[str]:
         case n.Join(left=left, right=right, terms=terms, residual=residual, map=map, index=index):
             found = [f"left: {c}" for c in _conditions(left.guard)]
             found += [f"right: {c}" for c in _conditions(right.guard)]
-            found += [
-                f"hash: {x.show(a.conditions[0])} == {x.show(b.conditions[0])}" for a, b in terms
-            ]
+            found += [f"hash: {show(a.conditions[0])} == {show(b.conditions[0])}" for a, b in terms]
             found += [f"index of {index.name}"] if index is not None else []
             found += _conditions(residual)
             return found + [x.show_step(step) for step in (map.steps if map is not None else ())]
@@ -130,7 +130,7 @@ def _does(node: n.Node) -> list[str]:
 
 
 def _conditions(filter: n.Filter) -> list[str]:
-    return [f"where {x.show(condition)}" for condition in filter.conditions]
+    return [f"where {show(condition)}" for condition in filter.conditions]
 
 
 # --- text ---------------------------------------------------------------------

@@ -1,15 +1,20 @@
-"""Typed expressions, and the steps that assign them."""
+"""APAS's leaves of expressions, and the steps that assign what expressions give."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler.apas.functions import Aggregate, Bound
+from compiler.apas.functions import Aggregate, Bound, Registered
 from compiler.apas.tree import Path
-from compiler.apas.types import BOOLEAN, STRING, Type
-from compiler.apas.values import cast, operation
+from compiler.apas.types import settled
+from compiler.errors import Span
+from compiler.language import expressions as x
+from compiler.language.evaluate import compile_row
+from compiler.language.expressions import Expression, Leaf
+from compiler.language.faults import Place as FaultPlace
+from compiler.language.types import Type
 
 Place = tuple[str, Path]
 """A leaf: the structure it is in (an input's name, the target's, or a temporary's number) and its
@@ -17,36 +22,19 @@ path there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    value: Any
-    type: Type
+class Read(Leaf):
+    """A leaf of an attribute tree, or a time of a tuple."""
 
-
-@dataclass(frozen=True, slots=True)
-class Read:
     place: Place
     type: Type
 
-
-@dataclass(frozen=True, slots=True)
-class Cast:
-    argument: Expression
-    type: Type
+    def show(self) -> str:
+        return show_place(self.place)
 
 
 @dataclass(frozen=True, slots=True)
-class Operate:
-    """An operator at its computation type."""
-
-    operator: str
-    ct: Type
-    arguments: tuple[Expression, ...]
-    type: Type
-
-
-@dataclass(frozen=True, slots=True)
-class Invoke:
-    """A scalar function that gives one value. `before` fills the temporaries it reads."""
+class Invoke(Leaf):
+    """A function of a library that gives one value. `before` fills the temporaries it reads."""
 
     bound: Bound
     arguments: tuple[Expression, ...]
@@ -54,8 +42,8 @@ class Invoke:
     type: Type
     name: str
 
-
-Expression = Constant | Read | Cast | Operate | Invoke
+    def show(self) -> str:
+        return f"{self.name}({', '.join(map(x.show, self.arguments))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +78,15 @@ class Partial:
     arguments: tuple[Expression, ...]
     before: tuple[Step, ...]
     name: str
+    at: Span | None = None
+
+    @property
+    def place(self) -> FaultPlace:
+        """Where a result without a value is counted."""
+        function = self.aggregate
+        reason = function.entry.fault if isinstance(function, Registered) else "no value"
+        shown = f"{self.name}({', '.join(map(x.show, self.arguments)) or '*'})"
+        return FaultPlace(self.at, shown, reason)
 
     @property
     def aggregate(self) -> Aggregate:
@@ -112,17 +109,13 @@ def read_by(*what: Expression | Step | Partial) -> Iterator[Place]:
         match at:
             case Read(place=place):
                 yield place
-            case Cast(argument=argument):
-                waiting.append(argument)
             case Assign(value=value):
                 waiting.append(value)
-            case Operate(arguments=arguments):
-                waiting.extend(arguments)
             case Invoke() | AssignTree() | Partial():
                 waiting.extend(at.arguments)
                 waiting.extend(at.before)
             case _:
-                pass
+                waiting.extend(x.children(at))
 
 
 def needed(steps: Iterable[Step], wanted: Iterable[Place]) -> tuple[list[Step], set[Place]]:
@@ -141,25 +134,23 @@ def needed(steps: Iterable[Step], wanted: Iterable[Place]) -> tuple[list[Step], 
 
 
 def constant(e: Expression) -> Any:
-    """The value of an expression that reads nothing, None of any other; raises `NoValue`."""
-    match e:
-        case Constant(value=value):
-            return value
-        case Cast(argument=argument, type=type):
-            value = constant(argument)
-            return None if value is None else cast(argument.type, type)(value)
-        case Operate(operator=name, ct=ct, arguments=arguments):
-            values = [constant(argument) for argument in arguments]
-            return None if None in values else operation(name, ct)(*values)
-        case _:
-            return None
+    """The value of an expression that reads nothing, None of any other or where it has none."""
+    if any(isinstance(part, Leaf) for part in x.walk(e)):
+        return None
+
+    def none(leaf: Leaf) -> Any:
+        raise AssertionError(leaf)
+
+    return compile_row(e, none)(())
 
 
-def conjuncts(e: Expression) -> list[Expression]:
-    """What has to hold, one by one, in order."""
-    if isinstance(e, Operate) and e.operator == "AND" and e.ct is BOOLEAN:
-        return [part for argument in e.arguments for part in conjuncts(argument)]
-    return [e]
+def converted(e: Expression, to: Type) -> Expression:
+    """The expression in a type it is taken in without a word."""
+    if e.type == to:
+        return e
+    if isinstance(e, x.Literal) and (e.value is None or to == settled(e.type)):
+        return replace(e, type=to)
+    return x.Cast(e, to)
 
 
 # --- as text ------------------------------------------------------------------
@@ -170,28 +161,7 @@ def show_place(place: Place) -> str:
     return ".".join((f"${structure}", *path))
 
 
-def show(e: Expression) -> str:
-    """Fully parenthesised, casts visible."""
-    match e:
-        case Constant(value=value, type=type):
-            return repr(value) if type is STRING else str(value)
-        case Read(place=place):
-            return show_place(place)
-        case Cast(argument=argument, type=type):
-            return f"{type.value}({show(argument)})"
-        case Operate(operator="negate", arguments=(argument,)):
-            return f"-{show(argument)}"
-        case Operate(operator=name, arguments=(argument,)):
-            return f"{name} {show(argument)}"
-        case Operate(operator=name, arguments=(left, right)):
-            return f"({show(left)} {name} {show(right)})"
-        case Invoke(name=name, arguments=arguments):
-            return f"{name}({', '.join(map(show, arguments))})"
-        case _:
-            raise AssertionError(e)
-
-
 def show_step(step: Step | Partial) -> str:
     if isinstance(step, Assign):
-        return f"{show_place(step.place)} = {show(step.value)}"
-    return f"${step.structure} = {step.name}({', '.join(map(show, step.arguments))})"
+        return f"{show_place(step.place)} = {x.show(step.value)}"
+    return f"${step.structure} = {step.name}({', '.join(map(x.show, step.arguments))})"

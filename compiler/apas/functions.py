@@ -20,17 +20,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from compiler.apas.tree import Node, group, leaf
-from compiler.apas.types import (
-    CASTS,
-    DATETIME,
-    DOUBLE,
-    INTEGER,
-    STRING,
-    TYPES,
-    Type,
-    to_the_right,
-)
-from compiler.apas.values import checked
+from compiler.apas.types import shown
+from compiler.language import registry
+from compiler.language.types import Type, common
 
 Values = tuple[Any, ...]
 
@@ -81,8 +73,8 @@ class Function:
     overloads: tuple[Overload, ...] = ()
 
     def bind(self, arguments: Sequence[Argument]) -> Bound:
-        """By position or label; the overload of exactly these types, else the nearest to the
-        right."""
+        """By position or label; the overload of exactly these types, else that for which
+        the fewest arguments are converted."""
         order = ordered(arguments, self.names)
         types = tuple(t for place in order for t in arguments[place].tree.types)
         for overload in self.overloads:
@@ -96,8 +88,8 @@ class Function:
         if near:
             overload = min(near, key=lambda pair: pair[0])[1]
             return Bound(self, _result(overload.gives), overload.takes, order)
-        takes = "; ".join(", ".join(t.value for t in o.takes) for o in self.overloads)
-        given = ", ".join(t.value for t in types) or "nothing"
+        takes = "; ".join(", ".join(map(shown, o.takes)) for o in self.overloads)
+        given = ", ".join(map(shown, types)) or "nothing"
         raise BadArgument(f"it takes {takes}; given {given}")
 
 
@@ -129,13 +121,16 @@ class Aggregate(Function):
     def remove(self, state: Any, v: Values) -> Any:
         raise NotImplementedError
 
-    reads: ClassVar[bool] = True  # whether the values matter
-    removes: ClassVar[bool] = False
-    merges: ClassVar[bool] = False
+    removes: bool = False
+    merges: bool = False
     spans: ClassVar[bool] = False  # whether there is `over`
 
     def merge(self, a: Any, b: Any) -> Any:
         raise NotImplementedError
+
+    def none(self, leaves: int) -> Values:
+        """The result where no tuple counts: a tuple with a NULL among its values does not."""
+        return (None,) * leaves
 
     def index(self) -> AggregateIndex | None:
         """What keeps the aggregate of the tuples that live, for streams without deletions; None:
@@ -208,16 +203,13 @@ def becomes(source: Type, target: Type) -> bool:
 
 
 def _distance(sources: tuple[Type, ...], targets: tuple[Type, ...]) -> int | None:
-    """How far right the targets are of the sources; None where no single casts go there."""
+    """How many arguments become another type on their own; None where one does not: it must be
+    of the type, or meet it there."""
     if len(sources) != len(targets):
         return None
-    total = 0
-    for source, target in zip(sources, targets, strict=True):
-        line = to_the_right(source)
-        if target not in line or (source is not target and (source, target) not in CASTS):
-            return None
-        total += line.index(target)
-    return total
+    if any(common(of, to) != to for of, to in zip(sources, targets, strict=True)):
+        return None
+    return sum(of != to for of, to in zip(sources, targets, strict=True))
 
 
 def _result(gives: Type | Node) -> Node:
@@ -227,106 +219,69 @@ def _result(gives: Type | Node) -> Node:
 # --- built in -----------------------------------------------------------------
 
 
-class Count(Aggregate):
-    """Of anything at all, whose values it never looks at."""
+@dataclass(frozen=True, slots=True)
+class Alias(Function):
+    """Another name of a function or an aggregate of all languages; `gives` its result's type here,
+    if that is another."""
 
-    reads = False
-    overloads = tuple(Overload((each,), INTEGER) for each in TYPES)
-    removes = merges = True
-
-    def init(self, v: Values) -> int:
-        return 1
-
-    def add(self, state: int, v: Values) -> int:
-        return state + 1
-
-    def remove(self, state: int, v: Values) -> int:
-        return state - 1
-
-    def merge(self, a: int, b: int) -> int:
-        return a + b
-
-    def bind(self, arguments: Sequence[Argument]) -> Bound:
-        """Of anything at all, also of trees."""
-        order = ordered(arguments, self.names)
-        return Bound(self, _result(INTEGER), tuple(arguments[0].tree.types), order)
+    of: str
+    gives: Type | None = None
+    kind: ClassVar[str] = "alias"
 
 
-class Sum(Aggregate):
-    overloads = (Overload((INTEGER,), INTEGER), Overload((DOUBLE,), DOUBLE))
-    removes = merges = True
+class Registered(Aggregate):
+    """An aggregate of all languages. Its states may change in place there; here they are shared,
+    so each change is of a copy."""
+
+    def __init__(self, entry: registry.Aggregate, of: Type, distinct: bool = False) -> None:
+        self.entry, self.of, self.distinct = entry, of, distinct
+        # Where the order of rows matters, states are not merged in the order of their end.
+        self.merges = distinct or (entry.merge is not None and not entry.ordered)
+        # min and max have no opposite: a withdrawn value stays until its interval ends.
+        self.removes = distinct or entry.remove is not None
 
     def init(self, v: Values) -> Any:
-        return v[0]
+        if self.distinct:
+            return {v: 1}
+        return self.entry.insert(self.entry.init(), *v)
 
     def add(self, state: Any, v: Values) -> Any:
-        return _in_range(state + v[0])
+        if self.distinct:
+            return {**state, v: state.get(v, 0) + 1}
+        return self.entry.insert(_copied(state), *v)
 
     def remove(self, state: Any, v: Values) -> Any:
-        return _in_range(state - v[0])
+        if self.distinct:
+            left = {**state, v: state[v] - 1}
+            return {value: times for value, times in left.items() if times}
+        assert self.entry.remove is not None
+        return self.entry.remove(_copied(state), *v)
 
     def merge(self, a: Any, b: Any) -> Any:
-        return _in_range(a + b)
+        if self.distinct:
+            return {v: a.get(v, 0) + b.get(v, 0) for v in (*a, *b)}
+        assert self.entry.merge is not None
+        return self.entry.merge(_copied(a), _copied(b))
+
+    def final(self, state: Any) -> Values:
+        if self.distinct:
+            plain = self.entry.init()
+            for v in state:
+                plain = self.entry.insert(plain, *v)
+            return (self.result(plain),)
+        return (self.result(state),)
+
+    def none(self, leaves: int) -> Values:
+        return (self.result(self.entry.init()),)
+
+    def result(self, state: Any) -> Any:
+        """The value of a state of the registry; `FAULT` where there is none."""
+        return self.entry.result(self.of, state) if self.entry.typed else self.entry.result(state)
 
 
-def _in_range(total: Any) -> Any:
-    """An INTEGER that overflows has no value."""
-    return checked(total) if isinstance(total, int) else total
-
-
-class Average(Aggregate):
-    overloads = (Overload((DOUBLE,), DOUBLE),)
-    removes = merges = True
-
-    def init(self, v: Values) -> tuple[float, int]:
-        return (v[0], 1)
-
-    def add(self, state: tuple[float, int], v: Values) -> tuple[float, int]:
-        return (state[0] + v[0], state[1] + 1)
-
-    def remove(self, state: tuple[float, int], v: Values) -> tuple[float, int]:
-        return (state[0] - v[0], state[1] - 1)
-
-    def merge(self, a: tuple[float, int], b: tuple[float, int]) -> tuple[float, int]:
-        return (a[0] + b[0], a[1] + b[1])
-
-    def final(self, state: tuple[float, int]) -> Values:
-        return (state[0] / state[1],)
-
-
-class _Extreme(Aggregate):
-    """A withdrawn value stays until its interval ends: source tuples are not kept."""
-
-    overloads = tuple(Overload((each,), each) for each in (INTEGER, DOUBLE, DATETIME, STRING))
-    merges = True
-
-    def init(self, v: Values) -> Any:
-        return v[0]
-
-
-class Least(_Extreme):
-    def add(self, state: Any, v: Values) -> Any:
-        return v[0] if v[0] < state else state
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return b if b < a else a
-
-
-class Greatest(_Extreme):
-    def add(self, state: Any, v: Values) -> Any:
-        return v[0] if v[0] > state else state
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return b if b > a else a
-
-
-class Millis(Scalar):
-    """A DATETIME as milliseconds, for differences."""
-
-    overloads = (Overload((DATETIME,), DOUBLE),)
-
-    def call(self, values: Values) -> Values:
-        return (float(values[0]),)
+def _copied(state: Any) -> Any:
+    """A state of the registry: plain lists."""
+    return [_copied(each) for each in state] if type(state) is list else state
 
 
 class Range(StreamFunction):
@@ -347,7 +302,3 @@ class Table(StreamFunction):
 
 class Union(StreamFunction):
     names = ()
-
-
-def scalar_tree(type: Type) -> Node:
-    return group("", leaf("val", type))

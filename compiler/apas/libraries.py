@@ -6,23 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from compiler.apas.functions import (
     Aggregate,
-    Average,
-    Count,
+    Alias,
     Function,
-    Greatest,
-    Least,
-    Millis,
     Now,
     Range,
     Scalar,
     StreamFunction,
-    Sum,
     Table,
     Unbounded,
     Union,
 )
 from compiler.apas.streams import Matching, WindowFunction
-from compiler.apas.types import BOOLEAN
+from compiler.apas.types import BOOLEAN, DOUBLE
 
 
 class Libraries:
@@ -30,14 +25,8 @@ class Libraries:
 
     def __init__(self) -> None:
         self.libraries: dict[str, dict[str, Function]] = {
-            "agg": {
-                "count": Count(),
-                "sum": Sum(),
-                "avg": Average(),
-                "min": Least(),
-                "max": Greatest(),
-            },
-            "util": {"union": Union(), "millis": Millis()},
+            "agg": {name: Alias(name) for name in ("count", "sum", "avg", "min", "max")},
+            "util": {"union": Union(), "millis": Alias("epoch_ms", DOUBLE)},
             "window": {
                 "range": Range(),
                 "now": Now(),
@@ -115,7 +104,7 @@ def _unusable_matching(function: Matching) -> str | None:
         return "it has no `index`"
     if any(len(each.takes) != sum(function.sides) for each in function.overloads):
         return f"`sides` says {sum(function.sides)} values, an overload takes another number"
-    if any(each.gives is not BOOLEAN for each in function.overloads):
+    if any(each.gives != BOOLEAN for each in function.overloads):
         return "a Matching is a condition: every overload gives BOOLEAN"
     return None
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.tree import Meta
-from lark.visitors import Transformer_NonRecursive, v_args
+from lark.visitors import v_args
 
 from compiler.apas import syntax as s
-from compiler.apas.types import BOOLEAN, DOUBLE, INTEGER, STRING
-from compiler.apas.values import HIGHEST
 from compiler.errors import CompileError, Problem, Source, Span
+from compiler.language.parse import MAX_NESTING, TOKEN_NAMES, ExpressionBuilder, parser, token_name
+from compiler.language.parse import span_of as _span
+from compiler.language.parse import token_span as _of
+from compiler.language.syntax import Expression, Name, Reference
 
-MAX_NESTING = 200
-"""Brackets, parentheses and operators within each other."""
-
-_MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 _SHOWN = {
-    "NAME": "a name",
-    "INT": "a number",
-    "STRING": "a text",
+    **TOKEN_NAMES,
     "LSQB": "[",
     "RSQB": "]",
     "LPAR": "(",
@@ -36,14 +31,15 @@ _SHOWN = {
     "EQUAL": "=",
     "DOLLAR": "$",
     "DOT": ".",
-    "COMPARISON": "a comparison",
+    "T": "T",
+    "WHEN": "WHEN",
+    "END": "END",
+    "SELECT": "select",
+    "WHERE": "where",
+    "FROM": "from",
     "$END": "the end",
-    "_SELECT": "select",
-    "_WHERE": "where",
-    "_FROM": "from",
 }
-_COVERED = {"DOUBLE", "DURATION", "TRUE", "FALSE", "SIGN", "FACTOR", "AND", "OR", "XOR", "NOT"}
-"""Not named in a list of what could stand somewhere: where one of these can, a name or a
+"""Tokens that a list of what could stand somewhere names. Where one of the others can, a name or a
 comparison can."""
 
 
@@ -68,22 +64,11 @@ def parse(source: Source) -> s.Query:
         raise CompileError(source, [_problem(source, error)]) from None
     except _Refused as refused:
         raise CompileError(source, [refused.problem]) from None
-    except VisitError as error:
-        if not isinstance(error.orig_exc, _Refused):
-            raise
-        raise CompileError(source, [error.orig_exc.problem]) from None
     return query
 
 
-@functools.cache
 def _parser() -> Lark:
-    return Lark(
-        Path(__file__).with_name("apas.lark").read_text(encoding="utf-8"),
-        parser="lalr",
-        start="query",
-        propagate_positions=True,
-        maybe_placeholders=False,
-    )
+    return parser(Path(__file__).with_name("apas.lark"), "query")
 
 
 def _check_brackets(source: Source) -> None:
@@ -125,22 +110,10 @@ def _problem(source: Source, error: UnexpectedInput) -> Problem:
 
 
 def _hint(expected: set[str], found: str) -> str | None:
-    if found == "=" and "COMPARISON" in expected:
-        return "equality is written =="
-    if found == "==" and "EQUAL" in expected:
+    if found == "==" and "EQUAL" in expected and "COMPARISON" not in expected:
         return "an attribute is assigned with ="
-    if found in ("<", ">", "<=", ">=", "==", "!="):
-        return "comparisons cannot be chained; write a < b and b < c"
-    names = sorted(_SHOWN.get(e, e.strip("_").lower()) for e in expected if e not in _COVERED)
+    names = sorted({_SHOWN[e] for e in expected if e in _SHOWN} - {"STRING"})
     return f"expected: {', '.join(names)}" if names else None
-
-
-def _of(token: Token) -> Span:
-    return Span(token.start_pos or 0, token.end_pos or 0)
-
-
-def _span(meta: Meta) -> Span:
-    return Span(meta.start_pos, meta.end_pos)
 
 
 def _names(tokens: list[Any]) -> s.Names:
@@ -150,22 +123,12 @@ def _names(tokens: list[Any]) -> s.Names:
     return s.Names(tuple(map(str, parts)), span)
 
 
-def _deeper(span: Span, *inside: Any) -> int:
-    depth = 1 + max((each.depth for each in inside), default=0)
-    if depth > MAX_NESTING:
-        raise _too_deep(span)
-    return depth
-
-
-def _inner_depth(item: s.Item) -> Any:
-    if isinstance(item, s.Assignment):
-        return item.value
-    return item.level if isinstance(item, s.Inner) else item
-
-
 @v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Token, Any]):
+class _Builder(ExpressionBuilder):
     """Makes the nodes of `syntax`, one method a rule of the grammar."""
+
+    def unquoted(self, token: Token) -> str:
+        return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), str(token)[1:-1])
 
     # queries
     def query(self, meta: Meta, c: list[Any]) -> s.Query:
@@ -179,7 +142,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
     unconditional = conditional
     final = conditional
 
-    def where(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[s.Expression, ...]]:
+    def where(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[Expression, ...]]:
         return "where", tuple(c)
 
     # targets: O[z[x = 1]], O.z[x = 1] and O.z.x = 1 become the same items of O
@@ -199,8 +162,7 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
 
     # items
     def level(self, meta: Meta, c: list[Any]) -> s.Level:
-        span = _span(meta)
-        return s.Level(tuple(c), span, _deeper(span, *map(_inner_depth, c)))
+        return s.Level(tuple(c), _span(meta))
 
     def item_value(self, meta: Meta, c: list[Any]) -> s.Assignment:
         return s.Assignment(_names(c[:-1]), c[-1], _span(meta))
@@ -230,74 +192,22 @@ class _Builder(Transformer_NonRecursive[Token, Any]):
         return (s.Names(_names(c).parts, _span(meta)),)
 
     # expressions
-    def _chain(self, meta: Meta, c: list[Any]) -> s.Expression:
-        left: s.Expression = c[0]
-        for operator, right in zip(c[1::2], c[2::2], strict=True):
-            span = Span(left.span.start, right.span.end)
-            depth = _deeper(span, left, right)
-            name = str(operator).upper()
-            left = s.Binary(name, left, right, span, _of(operator), depth)
-        return left
+    def relative(self, meta: Meta, c: list[Any]) -> Reference:
+        return Reference(_parts(c), _span(meta))
 
-    expr = xor = conj = cmp = sum = prod = _chain
+    def rooted(self, meta: Meta, c: list[Any]) -> Reference:
+        return Reference(_parts(c), _span(meta), rooted=True)
 
-    def prefix(self, meta: Meta, c: list[Any]) -> s.Expression:
-        operator, argument = str(c[0]).upper(), c[1]
-        span = _span(meta)
-        if operator == "-" and isinstance(argument, s.Literal) and argument.type is INTEGER:
-            return s.Literal(-int(argument.value), INTEGER, span)
-        return s.Prefix(operator, argument, span, _deeper(span, argument))
+    def function(self, meta: Meta, c: list[Any]) -> tuple[Name, ...]:
+        return _parts(c)
 
-    def parenthesised(self, meta: Meta, c: list[Any]) -> s.Expression:
-        inside: s.Expression = c[0]
-        return inside
+    def labelled(self, meta: Meta, c: list[Any]) -> s.Labelled:
+        return s.Labelled(str(c[0]), c[-1], _span(meta))
 
-    def path(self, meta: Meta, c: list[Any]) -> s.Relative:
-        return s.Relative(_names(c), _span(meta))
 
-    def root(self, meta: Meta, c: list[Any]) -> s.Rooted:
-        return s.Rooted(_names(c), _span(meta))
-
-    def call(self, meta: Meta, c: list[Any]) -> s.Call:
-        arguments = tuple(a for a in c if isinstance(a, s.Argument))
-        function = _names([t for t in c if isinstance(t, Token)])
-        span = _span(meta)
-        return s.Call(function, arguments, span, _deeper(span, *(a.value for a in arguments)))
-
-    def argument(self, meta: Meta, c: list[Any]) -> s.Argument:
-        return s.Argument(None, c[0], _span(meta))
-
-    def labelled(self, meta: Meta, c: list[Any]) -> s.Argument:
-        return s.Argument(str(c[0]), c[1], _span(meta))
-
-    def literal(self, meta: Meta, c: list[Token]) -> s.Literal:
-        token = c[0]
-        text, span = str(token), _of(token)
-        match token.type:
-            case "INT":
-                return s.Literal(int(text) if len(text) < 40 else 2**70, INTEGER, span)
-            case "DURATION":
-                number = text.rstrip("mshd")
-                value = int(number) if len(number) < 40 else 2**70
-                return s.Literal(value * _MILLISECONDS[text[len(number) :]], INTEGER, span)
-            case "DOUBLE":
-                return s.Literal(float(text), DOUBLE, span)
-            case "STRING":
-                return s.Literal(_unescaped(text[1:-1]), STRING, span)
-            case _:
-                return s.Literal(token.type == "TRUE", BOOLEAN, span)
+def _parts(tokens: list[Any]) -> tuple[Name, ...]:
+    return tuple(token_name(t) for t in tokens if isinstance(t, Token) and t.type == "NAME")
 
 
 def _root_and_rest(tokens: list[Any]) -> tuple[s.Names, s.Names]:
     return _names(tokens[:1]), _names(tokens[1:])
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), text)
-
-
-def too_large(literal: s.Literal) -> bool:
-    """Whether an INTEGER literal does not fit 64 bits."""
-    if literal.type is not INTEGER or isinstance(literal.value, bool | str):
-        return False
-    return not -HIGHEST - 1 <= literal.value <= HIGHEST

@@ -16,7 +16,12 @@ from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
 from compiler.apas.analyse import Analysed, Applied, Input, Subquery
 from compiler.apas.streams import Matching
 from compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
-from compiler.apas.types import BOOLEAN, DATETIME, Type
+from compiler.apas.types import BOOLEAN, DATETIME
+from compiler.language import expressions as lang
+from compiler.language.convert import may_lack_value
+from compiler.language.expressions import Expression
+from compiler.language.types import Type
+from hdl.isa import Condition
 
 TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
 
@@ -224,7 +229,7 @@ class _Planner:
         left_over = list(subquery.conditions)
         first, *others = subquery.inputs
 
-        def alone(name: str) -> tuple[x.Expression, ...]:
+        def alone(name: str) -> tuple[Expression, ...]:
             mine = [c for c in left_over if _streams(c, streams) == {name}]
             left_over[:] = [c for c in left_over if c not in mine]
             return tuple(mine)
@@ -295,7 +300,7 @@ def _carry(
 
 
 def _stored(
-    side: tuple[n.Side, dict[x.Place, int]], conditions: tuple[x.Expression, ...], scratch: Layout
+    side: tuple[n.Side, dict[x.Place, int]], conditions: tuple[Expression, ...], scratch: Layout
 ) -> tuple[n.Side, dict[x.Place, int]]:
     """The side with the conditions on it alone."""
     one, reads = side
@@ -303,14 +308,14 @@ def _stored(
 
 
 def _terms(
-    conditions: list[x.Expression], left: set[str], right: str, streams: Iterable[str]
-) -> tuple[list[tuple[x.Expression, x.Expression]], list[x.Expression]]:
+    conditions: list[Expression], left: set[str], right: str, streams: Iterable[str]
+) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
     """Equalities of one expression over the left and one over the right; and the rest."""
     terms, residual = [], []
     names = set(streams)
     for condition in conditions:
-        if isinstance(condition, x.Operate) and condition.operator == "==":
-            a, b = condition.arguments
+        if isinstance(condition, lang.Compare) and _hashable(condition):
+            a, b = (x.converted(e, condition.of) for e in (condition.left, condition.right))
             of_a, of_b = _streams(a, names), _streams(b, names)
             if of_a and of_b and of_a <= left and of_b == {right}:
                 terms.append((a, b))
@@ -322,8 +327,14 @@ def _terms(
     return terms, residual
 
 
+def _hashable(e: lang.Compare) -> bool:
+    """Whether the sides are equal where they are equal in the type they meet in."""
+    sides = (e.left.type, e.right.type)
+    return e.condition is Condition.EQ and not any(may_lack_value(of, e.of) for of in sides)
+
+
 def _index(
-    conditions: list[x.Expression],
+    conditions: list[Expression],
     left: tuple[n.Side, dict[x.Place, int]],
     right: tuple[n.Side, dict[x.Place, int]],
     scratch: Layout,
@@ -331,7 +342,8 @@ def _index(
     """The first condition a library's index serves, if its two groups of arguments are of the two
     sides."""
     names = ({name for name, _ in left[1]}, {name for name, _ in right[1]})
-    for e in conditions:
+    for condition in conditions:
+        e = _called(condition)
         if not isinstance(e, x.Invoke) or not isinstance(e.bound.function, Matching) or e.before:
             continue
         first = e.bound.function.sides[0]
@@ -355,6 +367,13 @@ def _index(
     return None
 
 
+def _called(condition: Expression) -> Expression:
+    """The value that is a condition by itself."""
+    if isinstance(condition, lang.Compare) and condition.right == lang.TRUE:
+        return condition.left
+    return condition
+
+
 def _lifetimes(
     one: Input, applied: Applied, edge: n.Edge, carried: list[Path], leaves: tuple[n.Leaf, ...]
 ) -> n.Lifetimes:
@@ -367,13 +386,13 @@ def _lifetimes(
     )
 
 
-def _streams(e: x.Expression, names: Iterable[str]) -> set[str]:
+def _streams(e: Expression, names: Iterable[str]) -> set[str]:
     known = set(names)
     return {structure for structure, _ in x.read_by(e)} & known
 
 
 def _filter(
-    conditions: Iterable[x.Expression], reads: dict[x.Place, int], scratch: Layout
+    conditions: Iterable[Expression], reads: dict[x.Place, int], scratch: Layout
 ) -> n.Filter:
     return n.Filter(tuple(conditions), n.Frame(reads, scratch.slots, scratch.length))
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.apas.functions import Saved, Scalar, StreamFunction
-from compiler.apas.types import Type
+from compiler.language.types import Type
 
 Ints = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]

@@ -1,11 +1,11 @@
-"""Syntax trees of APAS queries. Every node has its place in the text."""
+"""Syntax trees of APAS queries: what there is beside the expressions of all languages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.apas.types import Type
 from compiler.errors import Span
+from compiler.language.syntax import Call, Expression, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,68 +19,11 @@ class Names:
         return ".".join(self.parts)
 
 
-# --- expressions --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Literal:
-    value: int | float | str | bool
-    type: Type
-    span: Span
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Relative:
-    """`a.b`: in the nearest enclosing bracket."""
-
-    path: Names
-    span: Span
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Rooted:
-    """`$S.a.b`."""
-
-    path: Names
-    span: Span
-    depth: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    operator: str
-    argument: Expression
-    span: Span
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    operator: str
-    left: Expression
-    right: Expression
-    span: Span
-    operator_span: Span
-    depth: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    function: Names
-    arguments: tuple[Argument, ...]
-    span: Span
-    depth: int
-
-
-Expression = Literal | Relative | Rooted | Prefix | Binary | Call
-
 # --- what stands in brackets --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Expression):
     """Children of a location into the target. `picks` are paths below the root, each of which is
     copied; the empty one is the root's own `[T]`."""
 
@@ -88,14 +31,21 @@ class Copy:
     absolute: bool
     picks: tuple[Names, ...]
     span: Span
-    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Level(Expression):
     items: tuple[Item, ...]
     span: Span
-    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled(Expression):
+    """`name = value` as an argument."""
+
+    label: str
+    value: Expression
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +53,7 @@ class Assignment:
     """`path = value`."""
 
     path: Names
-    value: Expression | Level
+    value: Expression
     span: Span
 
 
@@ -117,13 +67,6 @@ class Inner:
 
 
 Item = Assignment | Inner | Level | Copy
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    label: str | None
-    value: Expression | Copy | Level
-    span: Span
 
 
 # --- queries ------------------------------------------------------------------
@@ -145,3 +88,17 @@ class Subquery:
 class Query:
     definitions: tuple[Subquery, ...]
     final: Subquery
+
+
+def names_of(e: Reference) -> Names:
+    """The path of a reference."""
+    return Names(e.path, Span(e.parts[0].span.start, e.parts[-1].span.end))
+
+
+def label_of(argument: Expression) -> tuple[str | None, Expression]:
+    """An argument's label, if it has one, and what it is."""
+    return (argument.label, argument.value) if isinstance(argument, Labelled) else (None, argument)
+
+
+__all__ = ["Assignment", "Call", "Copy", "Expression", "Inner", "Item", "Labelled", "Level",
+           "Names", "Query", "Reference", "Subquery", "label_of", "names_of"]  # fmt: skip

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.apas.types import ERROR, TYPES, Type
+from compiler.apas.types import ERROR, NAMES, named, shown
+from compiler.language.types import Type
 
 Path = tuple[str, ...]
 
@@ -73,7 +74,7 @@ class Node:
         """`I{name STRING, position{x DOUBLE, y DOUBLE}}`; ids follow the types, once given."""
         if self.type is not None:
             number = "" if self.id is None else f" {self.id}"
-            return f"{self.label} {self.type.value}{number}"
+            return f"{self.label} {shown(self.type)}{number}"
         return f"{self.label}{{{', '.join(map(str, self.children))}}}"
 
 
@@ -96,8 +97,8 @@ def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
     for one, other in zip(a.children, b.children, strict=False):
         if one.label != other.label:
             return f"under {where}: {one.label} against {other.label}"
-        if one.type is not other.type and ERROR not in (one.type, other.type):
-            names = [each.type.value if each.type else "a group" for each in (one, other)]
+        if one.type != other.type and ERROR not in (one.type, other.type):
+            names = [shown(each.type) for each in (one, other)]
             return f"{'.'.join((*under, one.label))}: {names[0]} against {names[1]}"
         if found := first_difference(one, other, (*under, one.label)):
             return found
@@ -107,8 +108,6 @@ def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
 
 
 # --- as nested lists ----------------------------------------------------------
-
-_BY_NAME = {each.value: each for each in TYPES}
 
 
 def from_lists(label: str, lists: object) -> Node:
@@ -121,7 +120,7 @@ def from_lists(label: str, lists: object) -> Node:
 
 
 def to_lists(node: Node) -> list[Any]:
-    return [[c.label, c.type.value if c.type is not None else to_lists(c)] for c in node.children]
+    return [[c.label, shown(c.type) if c.type is not None else to_lists(c)] for c in node.children]
 
 
 def _children(lists: object, under: Path, depth: int) -> list[Node]:
@@ -139,10 +138,11 @@ def _children(lists: object, under: Path, depth: int) -> list[Node]:
             raise SchemaRefused(f"under {where}: two attributes {label}")
         path = (*under, label)
         if isinstance(what, str):
-            if what not in _BY_NAME:
-                names = ", ".join(_BY_NAME)
+            of = named(what)
+            if of is None:
+                names = ", ".join((*NAMES, "DECIMAL(p,s)"))
                 raise SchemaRefused(f"{'.'.join(path)}: there is no type {what!r}; types: {names}")
-            found.append(Node(label, _BY_NAME[what]))
+            found.append(Node(label, of))
         else:
             found.append(Node(label, children=_children(what, path, depth + 1)))
     return found

@@ -1,93 +1,48 @@
-"""Types, the default-cast tree and which operators there are: section 6.3 of StreamAPAS.
-
-    INTEGER ─┐
-    BOOLEAN ─┼─► DOUBLE ─► STRING        more general to the right
-    DATETIME ┘
-
-A cast is one direct conversion, never a chain.
-"""
+"""APAS's names of types. The types are those of all languages; a leaf has one of these."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable
+from compiler.language import types as t
+from compiler.language.types import Kind, Type
 
+INTEGER, DOUBLE, STRING, BOOLEAN, DATETIME = t.BIGINT, t.DOUBLE, t.VARCHAR, t.BOOLEAN, t.TIMESTAMP
+DATE, TIME, INTERVAL, ERROR = t.DATE, t.TIME, t.INTERVAL, t.ERROR
 
-class Type(enum.Enum):
-    INTEGER = "INTEGER"
-    BOOLEAN = "BOOLEAN"
-    DATETIME = "DATETIME"
-    DOUBLE = "DOUBLE"
-    STRING = "STRING"
-    ERROR = "ERROR"  # of an attribute that failed to compile; silences what follows
-
-    def __repr__(self) -> str:
-        return self.value
-
-
-INTEGER, BOOLEAN, DATETIME = Type.INTEGER, Type.BOOLEAN, Type.DATETIME
-DOUBLE, STRING, ERROR = Type.DOUBLE, Type.STRING, Type.ERROR
-
-TYPES = (INTEGER, DATETIME, BOOLEAN, DOUBLE, STRING)
-
-_TO_THE_RIGHT: dict[Type, Type | None] = {
-    INTEGER: DOUBLE,
-    BOOLEAN: DOUBLE,
-    DATETIME: DOUBLE,
-    DOUBLE: STRING,
-    STRING: None,
+NAMES: dict[str, Type] = {
+    "INTEGER": INTEGER,
+    "BOOLEAN": BOOLEAN,
+    "DATETIME": DATETIME,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "DATE": DATE,
+    "TIME": TIME,
+    "INTERVAL": INTERVAL,
 }
-
-CASTS: frozenset[tuple[Type, Type]] = frozenset(
-    {
-        (BOOLEAN, STRING),
-        (BOOLEAN, DOUBLE),
-        (BOOLEAN, INTEGER),
-        (INTEGER, DOUBLE),
-        (INTEGER, STRING),
-        (DATETIME, DOUBLE),
-        (DATETIME, STRING),
-        (DOUBLE, STRING),
-    }
-)
-
-ORDERINGS = (">=", ">", "<=", "<", "!=")
-LOGICAL = ("AND", "OR", "XOR")
-BINARY = ("==", *ORDERINGS, "+", "-", "*", "/", *LOGICAL)
-"""The thirteen operators of two arguments."""
-
-AVAILABLE: dict[str, frozenset[Type]] = {
-    "==": frozenset(TYPES),
-    **dict.fromkeys(ORDERINGS, frozenset({INTEGER, DATETIME, DOUBLE, STRING})),
-    "+": frozenset({INTEGER, DOUBLE, STRING}),
-    **dict.fromkeys(("-", "*", "/", "negate"), frozenset({INTEGER, DOUBLE})),
-    **dict.fromkeys((*LOGICAL, "NOT"), frozenset({INTEGER, BOOLEAN})),
-}
-"""The computation types of each operator; `negate` is the sign, BOOLEAN has no `!=` but XOR."""
+_SHOWN = {of: name for name, of in NAMES.items()}
 
 
-def to_the_right(of: Type) -> list[Type]:
-    """The type and all more general ones, nearest first."""
-    found: list[Type] = []
-    at: Type | None = of
-    while at is not None:
-        found.append(at)
-        at = _TO_THE_RIGHT[at]
-    return found
+def settled(of: Type) -> Type:
+    """The type a leaf has that takes values of a type: the widest of integers, reals and texts."""
+    if of.is_integer:
+        return INTEGER
+    if of.is_inexact:
+        return DOUBLE
+    return STRING if of.is_text or of.kind is Kind.NULL else of
 
 
-def common(types: Iterable[Type]) -> Type:
-    """The nearest type all of these become by moving right."""
-    first, *others = (to_the_right(each) for each in types)
-    return next(each for each in first if all(each in other for other in others))
+def shown(of: Type | None) -> str:
+    """A type as messages and schemas name it; None is a group."""
+    if of is None:
+        return "a group"
+    return _SHOWN.get(settled(of), str(of).upper())
 
 
-def computation(operator: str, types: tuple[Type, ...]) -> tuple[Type, Type] | None:
-    """Algorithm 4: the computation type and the result type, None where there is no such
-    operator. It never climbs beyond the common type."""
-    ct = common(types)
-    if ct not in AVAILABLE[operator]:
+def named(text: str) -> Type | None:
+    """The type of a name, None if there is none: `INTEGER`, `DECIMAL(10,2)`."""
+    if text in NAMES:
+        return NAMES[text]
+    digits = text.removeprefix("DECIMAL(").removesuffix(")").split(",")
+    if f"DECIMAL({','.join(digits)})" != text or not all(each.isdecimal() for each in digits):
         return None
-    if any(each is not ct and (each, ct) not in CASTS for each in types):
-        return None
-    return ct, BOOLEAN if operator in ("==", *ORDERINGS) else ct
+    precision, scale = (*map(int, digits), 0, 0)[:2] if len(digits) < 3 else (0, 0)
+    return t.decimal(precision, scale) if 0 <= scale <= precision <= 38 and precision else None

@@ -15,43 +15,24 @@ from collections.abc import Mapping
 from compiler.apas.compile import Compiled, compile_query
 from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
-from compiler.apas.tree import RESERVED, Node, from_lists
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.apas.tree import RESERVED, Node, group, leaf
 from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from compiler.errors import CompileError, Problems, Source, Span
 from compiler.language import types
+from compiler.language.bind import ParameterValue
 from compiler.language.types import Kind
 
 END = "te"
 """The column of an interval's end."""
 
-_LEAF: dict[Kind, Type] = {
-    Kind.SMALLINT: INTEGER,
-    Kind.INT: INTEGER,
-    Kind.BIGINT: INTEGER,
-    Kind.REAL: DOUBLE,
-    Kind.DOUBLE: DOUBLE,
-    Kind.CHAR: STRING,
-    Kind.VARCHAR: STRING,
-    Kind.BOOLEAN: BOOLEAN,
-    Kind.TIMESTAMP: DATETIME,
-}
-_COLUMN: dict[Type, types.Type] = {
-    INTEGER: types.BIGINT,
-    DOUBLE: types.DOUBLE,
-    STRING: types.VARCHAR,
-    BOOLEAN: types.BOOLEAN,
-    DATETIME: types.TIMESTAMP,
-}
-
 
 def leaves(stream: Stream) -> list[Column]:
-    """The columns an APAS query sees; it has no dates and no times of day."""
-    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind in _LEAF]
+    """The columns an APAS query sees."""
+    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind is not Kind.LIST]
 
 
 def tree_of(stream: Stream) -> Node:
-    return from_lists(stream.name, [[c.name, _LEAF[c.type.kind].value] for c in leaves(stream)])
+    return group(stream.name, *(leaf(c.name, c.type) for c in leaves(stream)))
 
 
 def compile_apas(
@@ -61,13 +42,14 @@ def compile_apas(
     streams: Mapping[str, Stream],
     problems: Problems,
     libraries: Libraries,
+    parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled | None:
     """The query that stands at `span`; None, with what is wrong reported."""
     known = [stream for stream in streams.values() if not stream.unknown]
     catalogue = {stream.name: Schema(tree_of(stream)) for stream in known}
     text = " " * span.start + source.text[span.start : span.end]
     try:
-        return compile_query(text, catalogue, name, libraries, file=source.name)
+        return compile_query(text, catalogue, name, libraries, source.name, parameters)
     except CompileError as error:
         for problem in error.problems:
             place = max(problem.span, Span(span.start, span.start + 1))
@@ -79,7 +61,7 @@ def stream_of(name: str, c: Compiled, text: str, span: Span, problems: Problems)
     """The stream of its results."""
     columns = [Column(END, types.BIGINT)]
     for path, type in zip(c.tree.paths, c.tree.types, strict=True):
-        column = Column("_".join(path), _COLUMN[type], nullable=False)
+        column = Column("_".join(path), type)
         taken = {*TIMESTAMP_NAMES, *(known.name.lower() for known in columns)}
         if column.name.lower() in taken:
             problems.add(

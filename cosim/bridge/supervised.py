@@ -32,6 +32,8 @@ from engine.supervisor.supervisor import CompileStale, Phase, Query, Supervisor,
 from engine.temporal.catalogue import State
 from engine.temporal.elements import Element, Kind
 from engine.temporal.feed import Feed, Note
+from engine.temporal.operators import Profile
+from engine.temporal.values import told
 
 MOST_ROWS, MOST_BYTES = 1000, 1 << 20
 """Of results in one answer."""
@@ -62,7 +64,8 @@ def source_address(text: str) -> Address:
 
 
 class Supervised:
-    """`note` is called with what sources do, for a log; `libraries` are those queries may call. Safe
+    """`note` is called with what sources do, for a log; `libraries` are those queries may call; `strict` makes the first
+    fault of a query an exception. Safe
     to use from several threads."""
 
     def __init__(
@@ -70,10 +73,11 @@ class Supervised:
         limits: Limits = USUAL,
         note: Note | None = None,
         libraries: Libraries | None = None,
+        strict: bool = False,
     ) -> None:
         self.limits = limits
         self.feed = Feed(note=self._noted, newcomers=limits.sources)
-        self.supervisor = Supervisor(self.feed, libraries)
+        self.supervisor = Supervisor(self.feed, libraries, Profile(strict=strict))
         self.tails: dict[str, Tail] = {}
         self.events: Counter[str] = Counter()
         self._note: Note = note or (lambda event, detail: None)
@@ -190,7 +194,7 @@ class Supervised:
                 "run": tail.run,
                 "schema": to_lists(tail.tree),
                 "start": start,
-                "rows": [[x.ts, x.te, *x.values] for x in found],
+                "rows": [[x.ts, x.te, *map(told, x.values)] for x in found],
                 "end": tail.end,
                 "over": ended and start + len(found) == tail.end,
             }

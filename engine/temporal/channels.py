@@ -20,6 +20,7 @@ import socket
 from typing import Protocol
 
 from engine.temporal.elements import EARLIEST, FOREVER, Element, Kind
+from engine.temporal.values import told as told_as
 
 MAX_LINE = 1 << 20
 
@@ -116,7 +117,7 @@ def encode(x: Element, stream: str | None = None) -> bytes:
     elif x.kind.timed:
         told["ts"] = x.ts
     if x.kind is Kind.INSERTION:
-        told |= {"te": "inf" if x.te == FOREVER else x.te, "values": list(x.values)}
+        told |= {"te": "inf" if x.te == FOREVER else x.te, "values": list(map(told_as, x.values))}
     return json.dumps(told).encode() + b"\n"
 
 

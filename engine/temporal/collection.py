@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from compiler.apas.streams import JoinIndex
-from compiler.apas.types import Type
+from compiler.language.types import Type
 from engine.temporal import library
 
 Values = tuple[Any, ...]
@@ -62,6 +62,8 @@ class Served:
         self.rows: dict[int, Row] = {}  # by number
 
     def stored(self, id: int, row: Row) -> None:
+        if None in row.indexed:
+            return  # it matches nothing
         number = np.array([self.next])
         with library.calling(self.shown):
             self.index.insert(number, *library.columns(row.indexed, self.types))
@@ -71,7 +73,7 @@ class Served:
     def dropped(self, id: int) -> None:
         number = self.number.pop(id, None)
         if number is None:
-            return  # the index failed when it was stored
+            return  # it was not indexed
         del self.rows[number]
         with library.calling(self.shown):
             self.index.delete(np.array([number]))
@@ -109,8 +111,8 @@ class Collection:
         self.listeners.append(index)
 
     def candidates(self, term: Values) -> list[Row]:
-        """Rows of this term, in key order; NaN equals nothing."""
-        if any(value != value for value in term):
+        """Rows of this term, in key order; NULL equals nothing."""
+        if None in term:
             return []
         return list(self.by_term.get(term, {}).values())
 
@@ -201,7 +203,8 @@ class TableCollection(Collection):
         super().load(rows)
 
     def key_of(self, values: Values) -> int:
-        key: int = values[self.key]
+        """0 stands for no key, and so does NULL."""
+        key: int = values[self.key] or 0
         return key
 
     def insert(self, row: Row) -> None:

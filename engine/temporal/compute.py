@@ -1,149 +1,138 @@
-"""Expressions as Python functions over tuples' arrays (ts, te, columns)."""
+"""Expressions as Python functions over tuples' arrays (ts, te, columns): the row reference of the
+languages (`compiler.language.evaluate`), with APAS's leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compiler.apas import expressions as x
+from compiler.apas import expressions as a
 from compiler.apas import network as n
 from compiler.apas.functions import Scalar
-from compiler.apas.types import BOOLEAN
-from compiler.apas.values import cast, operation
+from compiler.language.evaluate import compile_row
+from compiler.language.expressions import Expression, Leaf, conjunction
+from compiler.language.faults import Faults
+from engine.temporal.elements import moment
 
 Array = Sequence[Any]
-Evaluate = Callable[[Array, list[Any]], Any]
-"""Of an incoming array and the outgoing one, which temporaries are written to on the way."""
-Do = Callable[[Array, list[Any]], None]
+Pair = tuple[Array, list[Any]]
+"""An incoming array and the outgoing one, which temporaries are written to on the way."""
+Evaluate = Callable[[Pair], Any]
+Do = Callable[[Pair], None]
 
 
-def evaluator(e: x.Expression, frame: n.Frame) -> Evaluate:
-    match e:
-        case x.Constant(value=value):
-            return lambda inp, out: value
-        case x.Read(place=place):
-            if place in frame.reads:
-                at = frame.reads[place]
-                return lambda inp, out: inp[at]
-            to = frame.writes[place]
-            return lambda inp, out: out[to]
-        case x.Cast(argument=argument, type=type):
-            inside, function = evaluator(argument, frame), cast(argument.type, type)
-            return lambda inp, out: function(inside(inp, out))
-        case x.Operate():
-            return _operate(e, frame)
-        case x.Invoke(bound=bound, arguments=arguments, before=before):
-            call = _call(bound.function)
-            prepare = steps(before, frame)
-            values = [evaluator(argument, frame) for argument in arguments]
-
-            def invoke(inp: Array, out: list[Any]) -> Any:
-                prepare(inp, out)
-                return call(tuple(value(inp, out) for value in values))[0]
-
-            return invoke
+def evaluator(e: Expression, frame: n.Frame, faults: Faults) -> Evaluate:
+    found: Evaluate = compile_row(e, lambda leaf: _leaf(leaf, frame, faults), faults)
+    return found
 
 
-def _operate(e: x.Operate, frame: n.Frame) -> Evaluate:
-    arguments = [evaluator(argument, frame) for argument in e.arguments]
-    first = arguments[0]
-    function = operation(e.operator, e.ct)
-    if len(arguments) == 1:
-        return lambda inp, out: function(first(inp, out))
-    second = arguments[1]
-    if e.ct is BOOLEAN and e.operator == "AND":
-        return lambda inp, out: first(inp, out) and second(inp, out)
-    if e.ct is BOOLEAN and e.operator == "OR":
-        return lambda inp, out: first(inp, out) or second(inp, out)
-    return lambda inp, out: function(first(inp, out), second(inp, out))
+def _leaf(leaf: Leaf, frame: n.Frame, faults: Faults) -> Evaluate:
+    if isinstance(leaf, a.Invoke):
+        call = _call(leaf.bound.function, 1)
+        prepare = steps(leaf.before, frame, faults)
+        values = [evaluator(argument, frame, faults) for argument in leaf.arguments]
+
+        def invoke(pair: Pair) -> Any:
+            prepare(pair)
+            return call(tuple(value(pair) for value in values))[0]
+
+        return invoke
+    assert isinstance(leaf, a.Read)
+    if leaf.place not in frame.reads:
+        to = frame.writes[leaf.place]
+        return lambda pair: pair[1][to]
+    at = frame.reads[leaf.place]
+    if at < 2:
+        return lambda pair: moment(pair[0][at])
+    return lambda pair: pair[0][at]
 
 
-def _call(function: object) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _call(function: object, leaves: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A library's function; of NULL it is NULL."""
     assert isinstance(function, Scalar)
-    return function.call
+    call, nothing = function.call, (None,) * leaves
+    return lambda values: nothing if None in values else call(values)
 
 
-def steps(what: Sequence[x.Step], frame: n.Frame) -> Do:
-    doing = [_step(step, frame) for step in what]
+def steps(what: Sequence[a.Step], frame: n.Frame, faults: Faults) -> Do:
+    doing = [_step(step, frame, faults) for step in what]
 
-    def run(inp: Array, out: list[Any]) -> None:
+    def run(pair: Pair) -> None:
         for do in doing:
-            do(inp, out)
+            do(pair)
 
     return run
 
 
-def _step(step: x.Step, frame: n.Frame) -> Do:
-    if isinstance(step, x.Assign):
-        to, value = frame.writes[step.place], evaluator(step.value, frame)
+def _step(step: a.Step, frame: n.Frame, faults: Faults) -> Do:
+    if isinstance(step, a.Assign):
+        to, value = frame.writes[step.place], evaluator(step.value, frame, faults)
 
-        def assign(inp: Array, out: list[Any]) -> None:
-            out[to] = value(inp, out)
+        def assign(pair: Pair) -> None:
+            pair[1][to] = value(pair)
 
         return assign
     places = [frame.writes[step.structure, path] for path in step.paths]
-    call, prepare = _call(step.bound.function), steps(step.before, frame)
-    values = [evaluator(argument, frame) for argument in step.arguments]
+    call, prepare = _call(step.bound.function, len(places)), steps(step.before, frame, faults)
+    values = [evaluator(argument, frame, faults) for argument in step.arguments]
 
-    def assign_tree(inp: Array, out: list[Any]) -> None:
-        prepare(inp, out)
-        found = call(tuple(value(inp, out) for value in values))
+    def assign_tree(pair: Pair) -> None:
+        prepare(pair)
+        found = call(tuple(value(pair) for value in values))
         for place, value in zip(places, found, strict=True):
-            out[place] = value
+            pair[1][place] = value
 
     return assign_tree
 
 
-def predicate(filter: n.Filter) -> Callable[[Array], bool]:
-    """Whether all conditions hold, the first that does not deciding."""
-    tests = [evaluator(condition, filter.frame) for condition in filter.conditions]
-    length = filter.frame.length
-    if not tests:
+def predicate(filter: n.Filter, faults: Faults) -> Callable[[Array], bool]:
+    """Whether all conditions are true."""
+    if not filter.conditions:
         return lambda inp: True
-
-    def holds(inp: Array) -> bool:
-        out = [None] * length
-        return all(test(inp, out) for test in tests)
-
-    return holds
+    test = evaluator(conjunction(filter.conditions), filter.frame, faults)
+    length = filter.frame.length
+    return lambda inp: test((inp, [None] * length)) is True
 
 
-def values(filters: Sequence[n.Filter]) -> Callable[[Array], tuple[Any, ...]]:
+def values(filters: Sequence[n.Filter], faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
     """One value of each: the terms of a join."""
-    each = [evaluator(filter.conditions[0], filter.frame) for filter in filters]
+    each = [evaluator(filter.conditions[0], filter.frame, faults) for filter in filters]
     length = max((filter.frame.length for filter in filters), default=0)
-    return lambda inp: tuple(value(inp, [None] * length) for value in each)
+    return lambda inp: tuple(value((inp, [None] * length)) for value in each)
 
 
-def mapper(map: n.Map) -> Callable[[Array], tuple[Any, ...]]:
+def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
     """The result's values; temporaries are cut off."""
-    run, length, width = steps(map.steps, map.frame), map.frame.length, map.width
+    run, length, width = steps(map.steps, map.frame, faults), map.frame.length, map.width
 
     def apply(inp: Array) -> tuple[Any, ...]:
         out: list[Any] = [None] * length
         out[0], out[1] = inp[0], inp[1]
-        run(inp, out)
+        run((inp, out))
         return tuple(out[2:width])
 
     return apply
 
 
 def arguments(
-    partials: Sequence[x.Partial], frame: n.Frame
+    partials: Sequence[a.Partial], frame: n.Frame, faults: Faults
 ) -> Callable[[Array], tuple[tuple[Any, ...], ...]]:
     """What each partial aggregate takes of a tuple."""
     prepared = [
-        (steps(p.before, frame), [evaluator(argument, frame) for argument in p.arguments])
+        (
+            steps(p.before, frame, faults),
+            [evaluator(argument, frame, faults) for argument in p.arguments],
+        )
         for p in partials
     ]
     length = frame.length
 
     def take(inp: Array) -> tuple[tuple[Any, ...], ...]:
-        out: list[Any] = [None] * length
+        pair: Pair = (inp, [None] * length)
         found = []
         for prepare, each in prepared:
-            prepare(inp, out)
-            found.append(tuple(value(inp, out) for value in each))
+            prepare(pair)
+            found.append(tuple(value(pair) for value in each))
         return tuple(found)
 
     return take

@@ -7,16 +7,23 @@ falls in the key (ts, te).
 
 from __future__ import annotations
 
+import datetime
 import enum
 from dataclasses import dataclass
+
+from compiler.language import expressions as language
 
 FOREVER = 2**63 - 1
 """A te that never comes."""
 
 EARLIEST = -(2**63)
 
-Value = int | float | str | bool
-"""INTEGER and DATETIME are int, DOUBLE float; there is no NULL."""
+Value = language.Value
+"""A value of an attribute, NULL is None."""
+
+EPOCH = datetime.datetime(1970, 1, 1)
+LEAST_MOMENT = (datetime.datetime.min - EPOCH) // datetime.timedelta(milliseconds=1)
+LATEST_MOMENT = (datetime.datetime.max - EPOCH) // datetime.timedelta(milliseconds=1)
 
 Key = tuple[int, int]
 
@@ -85,3 +92,16 @@ REMOVE = Element(Kind.REMOVE)
 def later(ts: int, size: int) -> int:
     """ts + size, as far as there is time."""
     return min(ts + size, FOREVER)
+
+
+def moment(t: int) -> datetime.datetime | None:
+    """A tuple's time as a DATETIME: NULL of what lies beyond the years 1 to 9999, such as never."""
+    return (
+        EPOCH + datetime.timedelta(milliseconds=t) if LEAST_MOMENT <= t <= LATEST_MOMENT else None
+    )
+
+
+def milliseconds(moment: datetime.datetime) -> int | float:
+    """A DATETIME in milliseconds since the epoch, with a fraction where it has microseconds."""
+    microseconds = (moment - EPOCH) // datetime.timedelta(microseconds=1)
+    return microseconds // 1000 if microseconds % 1000 == 0 else microseconds / 1000

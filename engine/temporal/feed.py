@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compiler.apas.tree import Node, SchemaRefused, from_lists
-from compiler.apas.types import DOUBLE, Type
-from compiler.apas.values import fits
+from compiler.language.types import Type
 from engine.temporal.catalogue import Catalogue, CatalogueError, State
 from engine.temporal.channels import Channel, Malformed, TcpChannel
 from engine.temporal.elements import Element, Key, Kind, Value, header
+from engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
 """Connections that have not said which stream they are: each has a thread."""
@@ -293,14 +293,7 @@ def _typed(values: tuple[Any, ...], types: tuple[Type, ...]) -> tuple[Value, ...
     """Values of these types; a whole number may stand for a DOUBLE, as JSON writes it so."""
     if len(values) != len(types):
         return None
-    found: list[Value] = []
-    for value, type in zip(values, types, strict=True):
-        if type is DOUBLE and isinstance(value, int) and not isinstance(value, bool):
-            try:
-                value = float(value)
-            except OverflowError:
-                return None
-        if not fits(value, type):
-            return None
-        found.append(value)
-    return tuple(found)
+    try:
+        return tuple(taken(value, of) for value, of in zip(values, types, strict=True))
+    except NoSuchValue:
+        return None

@@ -12,17 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.apas.streams import JoinIndex, Lifetimes
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER
+from compiler.language.types import Type
 
 Ints = npt.NDArray[np.int64]
 
-DTYPES: dict[Type, Any] = {
+_DTYPES: dict[Type, Any] = {
     INTEGER: np.int64,
-    DATETIME: np.int64,
+    DATETIME: "datetime64[us]",
     DOUBLE: np.float64,
     BOOLEAN: np.bool_,
-    STRING: np.object_,
 }
+
+
+def dtype(of: Type) -> Any:
+    """The type of the columns libraries see; what numpy has no type for are objects."""
+    return _DTYPES.get(of, np.object_)
 
 
 class LibraryFailed(ValueError):
@@ -44,7 +49,14 @@ def calling(shown: str) -> Iterator[None]:
 
 def columns(values: Sequence[Any], types: Sequence[Type]) -> list[npt.NDArray[Any]]:
     """One row as columns."""
-    return [np.array([value], DTYPES[type]) for value, type in zip(values, types, strict=True)]
+    return [column([value], type) for value, type in zip(values, types, strict=True)]
+
+
+def column(values: Sequence[Any], of: Type) -> npt.NDArray[Any]:
+    """Values, of which none is NULL, as a column."""
+    found = np.empty(len(values), dtype(of))
+    found[:] = values
+    return found
 
 
 def ints(shown: str, found: object) -> Ints:

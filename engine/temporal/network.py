@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from compiler.apas import network as n
+from compiler.apas.functions import Registered
 from compiler.apas.tree import Node, Path, from_lists
-from compiler.apas.types import Type
+from compiler.apas.types import DOUBLE, shown
+from compiler.language.faults import Faults
+from compiler.language.types import Type
 from engine.temporal.aggregates.choose import choose
 from engine.temporal.aggregates.index import Index, ListIndex
-from engine.temporal.elements import STOP, Element, Kind, header
+from engine.temporal.elements import STOP, Element, Kind, header, moment
 from engine.temporal.operators import (
     Aggregate,
     Join,
@@ -57,8 +61,8 @@ class SourceNode(Operator):
         for path, (_, type) in zip(self.node.paths, self.node.leaves, strict=True):
             if path not in at:
                 return f"{'.'.join(path)} is gone"
-            if at[path][1] is not type:
-                return f"{'.'.join(path)} is {at[path][1].value}, was {type.value}"
+            if at[path][1] != type:
+                return f"{'.'.join(path)} is {shown(at[path][1])}, was {shown(type)}"
         self.places = [at[path][0] for path in self.node.paths]
         return None
 
@@ -98,7 +102,9 @@ class Network:
         on_end: OnEnd | None = None,
     ) -> None:
         self.plan, self.tree = plan, tree
-        self.profile = profile or Profile()
+        profile = profile or Profile()
+        self.faults = Faults(profile.strict)
+        self.profile = replace(profile, faults=self.faults)
         self.scheduler = SCHEDULERS[scheduler]()
         self._ask, self._on_end = ask, on_end
         self.sinks: list[Sink] = []
@@ -214,10 +220,11 @@ class Network:
     def _index(self, node: n.Aggregate) -> Index:
         functions = [partial.aggregate for partial in node.partials]
         gap = gap_of(node) if self.profile.emit_gaps else None
+        leaves = [len(group) for group in node.results]
         if self.profile.reference:
-            return ListIndex(functions, gap)
+            return ListIndex(functions, gap, leaves)
         in_order = isinstance(self.plan.nodes[node.side.edge.node], n.SetEnd)
-        return choose(functions, node.side.key is not None, in_order, gap)
+        return choose(functions, node.side.key is not None, in_order, gap, leaves)
 
     def _emitter(self, number: int) -> Sink:
         last = number == len(self.operators) - 1
@@ -253,16 +260,24 @@ class Network:
 
 def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
     """What counts and sums are of nothing; None if another aggregate has no such value."""
-    if any(p.name not in ("agg.count", "agg.sum") for p in node.partials):
-        return None
-    return tuple(
-        0.0 if p.bound.scalar is not None and p.bound.scalar is Type.DOUBLE else 0
-        for p in node.partials
-    )
+    found: list[Any] = []
+    for p in node.partials:
+        function = p.aggregate
+        if not isinstance(function, Registered) or function.entry.name not in ("count", "sum"):
+            return None
+        found.append(0.0 if function.of == DOUBLE else 0)
+    return tuple(found)
 
 
 def _picked(x: Element, columns: tuple[int, ...]) -> Element:
     if x.kind is not Kind.INSERTION:
         return x
-    array = (x.ts, x.te, *x.values)
-    return Element(x.kind, x.ts, x.te, tuple(array[column] for column in columns))
+    return Element(
+        x.kind,
+        x.ts,
+        x.te,
+        tuple(
+            x.values[column - 2] if column > 1 else moment(x.te if column else x.ts)
+            for column in columns
+        ),
+    )

@@ -9,13 +9,15 @@ from __future__ import annotations
 import heapq
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from compiler.apas import network as n
 from compiler.apas.streams import Lifetimes as Found
+from compiler.language.faults import Faults, Place
+from compiler.language.registry import Fault
 from engine.temporal import compute, library
 from engine.temporal.aggregates.index import Index
 from engine.temporal.collection import (
@@ -43,6 +45,8 @@ class Profile:
     derived_boundaries: bool = True
     emit_gaps: bool = False
     reference: bool = False  # nested loops and aggregate lists, as the text has them
+    strict: bool = False  # an evaluation without a value is an exception of the node
+    faults: Faults = field(default_factory=Faults)  # a network has its own
 
     @classmethod
     def paper(cls) -> Profile:
@@ -57,6 +61,7 @@ class Operator:
 
     def __init__(self, number: int, inputs: int, profile: Profile, fault: OnFault) -> None:
         self.number, self.profile, self.fault = number, profile, fault
+        self.faults = profile.faults
         self.sync = Synchroniser(inputs, self)
         self.emit: Emit = lambda x: None
         self.last: tuple[int, int] | None = None  # key of what was sent last
@@ -171,7 +176,7 @@ class Lifetimes(Operator):
     def __init__(self, node: n.Lifetimes, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 1, profile, fault)
         self.shown, self.types = node.shown, node.types
-        self.take = compute.values(node.arguments)
+        self.take = compute.values(node.arguments, self.faults)
         with library.calling(node.shown):
             self.window = node.function.open(**dict(node.constants))
         self.seen = 0
@@ -188,7 +193,10 @@ class Lifetimes(Operator):
         self._flush(self._floor(now))
 
     def algebra(self, source: int, x: Element) -> None:
-        row = library.columns(self.take(array(x)), self.types)
+        taken = self.take(array(x))
+        if None in taken:
+            raise library.LibraryFailed(f"{self.shown}: an argument is NULL")
+        row = library.columns(taken, self.types)
         ts, te = np.array([x.ts]), np.array([x.te])
         with library.calling(self.shown):
             found = self.window.push(self.seen, ts, te, *row)
@@ -265,8 +273,8 @@ class Select(Operator):
     def __init__(self, node: n.Select, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 1, profile, fault)
         self.derives = bool(node.filter.conditions)
-        self.holds = compute.predicate(node.filter)
-        self.map = compute.mapper(node.map)
+        self.holds = compute.predicate(node.filter, self.faults)
+        self.map = compute.mapper(node.map, self.faults)
 
     def algebra(self, source: int, x: Element) -> None:
         inp = array(x)
@@ -303,20 +311,23 @@ class Join(Operator):
         super().__init__(number, 2, profile, fault)
         sides = (node.left, node.right)
         self.collections = tuple(_collection(side) for side in sides)
-        self.guards = tuple(compute.predicate(side.guard) for side in sides)
+        self.guards = tuple(compute.predicate(side.guard, self.faults) for side in sides)
         self.terms = (
-            compute.values([a for a, _ in node.terms]),
-            compute.values([b for _, b in node.terms]),
+            compute.values([a for a, _ in node.terms], self.faults),
+            compute.values([b for _, b in node.terms], self.faults),
         )
-        self.residual = compute.predicate(node.residual)
-        self.map = compute.mapper(node.map) if node.map is not None else _whole
+        self.residual = compute.predicate(node.residual, self.faults)
+        self.map = compute.mapper(node.map, self.faults) if node.map is not None else _whole
         self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
         self.pushed = 0
         self.index = node.index if not profile.reference else None
-        self.indexed = (compute.values(()), compute.values(()))
+        self.indexed = (compute.values((), self.faults), compute.values((), self.faults))
         if self.index is not None:
             made = self.index
-            self.indexed = (compute.values(made.left), compute.values(made.right))
+            self.indexed = (
+                compute.values(made.left, self.faults),
+                compute.values(made.right, self.faults),
+            )
             for side, collection in enumerate(self.collections):
                 with library.calling(made.name):
                     index = made.function.index(side ^ made.place)
@@ -335,8 +346,8 @@ class Join(Operator):
         term = self.terms[source](inp) if reads else ()
         indexed = self.indexed[source](inp) if reads else ()
         inserted = _put(collection, x, holds, lambda: Row(x.ts, x.te, x.values, term, indexed))
-        if not inserted or x.instant:
-            return
+        if not inserted or x.instant or None in term or None in indexed:
+            return  # what equals NULL is not known
         for y in self._candidates(1 - source, term, indexed):
             left, right = (x.values, y.values) if source == 0 else (y.values, x.values)
             pair = (x.ts, min(x.te, y.te), *left, *right)
@@ -385,8 +396,8 @@ class Join(Operator):
 
 
 def _equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """Value by value: NaN equals nothing, not even itself."""
-    return all(a == b for a, b in zip(one, other, strict=True))
+    """Value by value: NULL equals nothing."""
+    return None not in one and one == other
 
 
 def _whole(pair: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -403,10 +414,13 @@ class Aggregate(Operator):
     ) -> None:
         super().__init__(number, 1, profile, fault)
         self.index = index
-        self.guard = compute.predicate(node.side.guard)
-        self.take = compute.arguments(node.partials, node.frame)
-        self.map = compute.mapper(node.map)
+        self.guard = compute.predicate(node.side.guard, self.faults)
+        self.take = compute.arguments(node.partials, node.frame, self.faults)
+        self.map = compute.mapper(node.map, self.faults)
         self.results, self.width = node.results, node.width
+        self.fault_places = [
+            partial.place for partial in node.partials for _ in partial.bound.result.paths
+        ]
         # Without deletions nothing is read back, so the index alone is kept.
         self.table = TableCollection(node.side.key - 2) if node.side.key is not None else None
         if self.table is not None:
@@ -423,14 +437,21 @@ class Aggregate(Operator):
         for start, end, values in self.index.reorganise(now):
             out: list[Any] = [None] * self.width
             out[0], out[1] = start, end
-            for place, value in zip(places, values, strict=True):
-                out[place] = value
             try:
+                for place, value, of in zip(places, values, self.fault_places, strict=True):
+                    out[place] = self._counted(value, of)
                 mapped = self.map(out)
             except Exception as error:
                 self._failed(Element(Kind.INSERTION, start, end, values), error)
             else:
                 self.send(start, end, mapped)
+
+    def _counted(self, value: Any, of: Place) -> Any:
+        """The value of a partial, NULL where a sum does not fit."""
+        if isinstance(value, Fault):
+            self.faults.add(of, 1, 0)
+            return None
+        return value
 
     def changed(self, event: str, changes: tuple[Change, ...]) -> None:
         for change in changes:
@@ -448,7 +469,7 @@ class Aggregate(Operator):
         key = x.values[self.table.key]
         holds = (isinstance(key, int) and key < 0) or self.guard(inp)
         if holds and isinstance(key, int) and key > 0:
-            self.take(inp)  # one that has no value is not stored
+            self.take(inp)  # one that a library or strict faults refuse is not stored
         _put(self.table, x, holds, lambda: Row(x.ts, x.te, x.values))
 
     def remembered(self) -> Any:

@@ -1,5 +1,5 @@
-"""State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts, numpy
-columns, stored rows. Nothing else is taken, and nothing is executed when it is read.
+"""State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts, times,
+decimals, columns, stored rows. Nothing else is taken, and nothing is executed when it is read.
 
     plain({"total": (1.5, 2), "ends": deque([7])})
     == {"dict": [["total", {"tuple": [1.5, 2]}], ["ends", {"deque": [7]}]]}
@@ -7,11 +7,15 @@ columns, stored rows. Nothing else is taken, and nothing is executed when it is 
 
 from __future__ import annotations
 
+import base64
+import datetime
 from collections import deque
 from dataclasses import fields
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from engine.temporal.aggregates.index import Piece
 from engine.temporal.collection import Row
@@ -19,6 +23,11 @@ from engine.temporal.elements import Element, Kind
 
 _RECORDS: dict[str, Any] = {"Row": Row, "Element": Element, "Piece": Piece}
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
+_TIMES: dict[str, Any] = {
+    "datetime": datetime.datetime,
+    "date": datetime.date,
+    "time": datetime.time,
+}
 _DTYPES = ("int64", "float64", "bool", "object")
 
 
@@ -39,6 +48,18 @@ def plain(value: Any) -> Any:
         return {"dict": [[plain(key), plain(each)] for key, each in value.items()]}
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.name in _DTYPES:
         return {"column": value.dtype.name, "values": [plain(each) for each in value.tolist()]}
+    if isinstance(value, pa.Array):
+        sink = pa.BufferOutputStream()
+        batch = pa.record_batch([value], names=["column"])
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return {"arrow": base64.b64encode(sink.getvalue()).decode()}
+    if isinstance(value, datetime.timedelta):
+        return {"timedelta": value // datetime.timedelta(microseconds=1)}
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return {type(value).__name__: value.isoformat()}
+    if isinstance(value, Decimal):
+        return {"Decimal": str(value)}
     if isinstance(value, Kind):
         return {"kind": value.name}
     for name, of in _RECORDS.items():
@@ -59,6 +80,14 @@ def restored(saved: Any) -> Any:
         column[:] = values
         return column
     ((name, inside),) = saved.items()
+    if name == "arrow":
+        return pa.ipc.open_stream(base64.b64decode(inside)).read_all().column(0).combine_chunks()
+    if name == "timedelta":
+        return datetime.timedelta(microseconds=inside)
+    if name in _TIMES:
+        return _TIMES[name].fromisoformat(inside)
+    if name == "Decimal":
+        return Decimal(inside)
     if name == "dict":
         return {restored(key): restored(each) for key, each in inside}
     if name == "kind":

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
+from compiler.language.faults import Faults
 from compiler.xsql.intervals import END, leaves, tree_of
 from engine.stream.operator import BEGIN_OF_TIME, Answer
+from engine.stream.schema import arrow_type
 from engine.stream.snapshot import Snapshot, unpack
-from engine.temporal.columnar.batch import ARROW
 from engine.temporal.columnar.run import ColumnarRun
 from engine.temporal.elements import FOREVER
 from engine.temporal.merge import END_OF_STREAM
@@ -28,11 +29,14 @@ class TemporalNode:
     Rows of one time are taken in the order of their ends, so that the order in which they arrive
     does not matter."""
 
-    def __init__(self, c: Compiled, streams: Mapping[str, Stream]) -> None:
-        self.compiled = c
+    def __init__(
+        self, c: Compiled, streams: Mapping[str, Stream], faults: Faults | None = None
+    ) -> None:
+        self.compiled, self.faults = c, faults or Faults()
         self.streams = {name: streams[name] for name in c.network.sources}
         self.inputs = tuple(self.streams)
-        self.run = ColumnarRun(c, {name: tree_of(s) for name, s in self.streams.items()})
+        trees = {name: tree_of(s) for name, s in self.streams.items()}
+        self.run = ColumnarRun(c, trees, faults=self.faults)
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self.inputs}
         self._marks = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
         self._watermark = BEGIN_OF_TIME
@@ -111,7 +115,7 @@ def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:
     end = begin if ends is None else pc.coalesce(rows[END].cast(pa.int64()), never)
     types = tree_of(stream).types
     columns = [
-        rows[column.name].cast(ARROW[type])
+        rows[column.name].cast(arrow_type(type))
         for column, type in zip(leaves(stream), types, strict=True)
     ]
     names = ["ts", "te", *(column.name for column in leaves(stream))]

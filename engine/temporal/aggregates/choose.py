@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.apas.functions import Aggregate, Average, Count, Greatest, Least, Sum
+from compiler.apas.functions import Aggregate, Registered
 from engine.temporal.aggregates.index import Index, ListIndex, Values
 from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
 from engine.temporal.aggregates.suffix import SuffixIndex
@@ -15,21 +15,22 @@ def choose(
     deletes: bool,
     in_order: bool,
     gap: Values | None = None,
+    leaves: Sequence[int] | None = None,
 ) -> Index:
     """The list for keyed streams, for aggregates that cannot merge and where gaps are told; else a
     structure for each aggregate, its own if a library gives one. `in_order` says that te never falls."""
     own = [function.index() for function in functions]
     able = all(f.merges or index is not None for f, index in zip(functions, own, strict=True))
     if deletes or gap is not None or not able:
-        return ListIndex(functions, gap)
-    return SuffixIndex(
-        [index or _live(f, in_order) for f, index in zip(functions, own, strict=True)]
-    )
+        return ListIndex(functions, gap, leaves)
+    parts = [index or _live(f, in_order) for f, index in zip(functions, own, strict=True)]
+    return SuffixIndex(functions, parts, leaves)
 
 
 def _live(function: Aggregate, in_order: bool) -> Live:
-    if isinstance(function, Count | Sum | Average):
-        return RunningTotal(function)
-    if isinstance(function, Least | Greatest):
-        return Staircase(function)
+    if isinstance(function, Registered) and not function.distinct:
+        if function.entry.remove is not None:
+            return RunningTotal(function)
+        if function.entry.name in ("min", "max"):
+            return Staircase(function.entry.name == "max")
     return TwoStacks(function) if in_order else MergeHeap(function)

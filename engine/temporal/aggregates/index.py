@@ -7,7 +7,6 @@ there are no tuples. Per tuple: `reorganise(ts)`, then `change`.
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -45,36 +44,41 @@ def merged(results: list[Result]) -> list[Result]:
 
 
 def same(a: Values, b: Values) -> bool:
-    """Equal; NaN equals NaN."""
-    return all(x == y or (_nan(x) and _nan(y)) for x, y in zip(a, b, strict=True))
-
-
-def _nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    """Equal; NULL is NULL."""
+    return a == b
 
 
 class Partials:
-    """The partials of a node as one aggregate over their states."""
+    """The partials of a node as one aggregate over their states. A NULL among its values keeps
+    a tuple out of a partial; the state is None until one counts."""
 
-    def __init__(self, functions: Sequence[Aggregate]) -> None:
-        self.functions = tuple(functions)
+    def __init__(self, functions: Sequence[Aggregate], leaves: Sequence[int]) -> None:
+        self.functions, self.leaves = tuple(functions), tuple(leaves)
 
     def init(self, v: tuple[Values, ...]) -> Values:
-        return tuple(f.init(each) for f, each in zip(self.functions, v, strict=True))
+        return tuple(
+            None if None in each else f.init(each)
+            for f, each in zip(self.functions, v, strict=True)
+        )
 
     def add(self, state: Values, v: tuple[Values, ...]) -> Values:
-        return tuple(f.add(s, each) for f, s, each in zip(self.functions, state, v, strict=True))
+        return tuple(
+            s if None in each else f.init(each) if s is None else f.add(s, each)
+            for f, s, each in zip(self.functions, state, v, strict=True)
+        )
 
     def remove(self, state: Values, v: tuple[Values, ...]) -> Values:
         """What cannot be taken out stays; source tuples are not kept."""
         return tuple(
-            f.remove(s, each) if f.removes else s
+            f.remove(s, each) if f.removes and None not in each else s
             for f, s, each in zip(self.functions, state, v, strict=True)
         )
 
     def final(self, state: Values) -> Values:
         return tuple(
-            value for f, s in zip(self.functions, state, strict=True) for value in f.final(s)
+            value
+            for f, s, n in zip(self.functions, state, self.leaves, strict=True)
+            for value in (f.none(n) if s is None else f.final(s))
         )
 
 
@@ -91,8 +95,13 @@ class Piece:
 class ListIndex:
     """`gap` is what stands for no tuples, if gaps are to be told (`emit_gaps`)."""
 
-    def __init__(self, functions: Sequence[Aggregate], gap: Values | None = None) -> None:
-        self.partials = Partials(functions)
+    def __init__(
+        self,
+        functions: Sequence[Aggregate],
+        gap: Values | None = None,
+        leaves: Sequence[int] | None = None,
+    ) -> None:
+        self.partials = Partials(functions, leaves or [1] * len(functions))
         self.pieces: list[Piece] = []
         self.gap = gap
         self.told: int | None = None  # where the last result ended

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import operator
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from compiler.apas.functions import Aggregate, Greatest, Saved
+from compiler.apas.functions import Aggregate, Registered, Saved
 
 Values = tuple[Any, ...]
 
@@ -26,77 +27,43 @@ class Live(Protocol):
     def expire(self, te: int) -> None:
         """Forgets the tuples that end at te; none ends earlier."""
 
-    def final(self) -> Values: ...
+    def final(self) -> Values:
+        """Asked only while some tuple lives."""
 
 
 class RunningTotal(Saved):
-    """count, sum, avg: the total of all, and what each te takes away. DOUBLE totals are
-    compensated, and begin anew whenever nothing lives. O(1) beside the caller's heap."""
+    """Aggregates of all languages that can remove: the state of all, and what each te takes away.
+    O(1) a tuple beside the caller's heap."""
 
     fixed = frozenset({"function"})
 
-    def __init__(self, function: Aggregate) -> None:
+    def __init__(self, function: Registered) -> None:
         self.function = function
-        self.total: Any = None
-        self.ending: dict[int, Any] = {}
-        self.compensation = 0.0
-
-    def check(self, te: int, v: Values) -> None:
-        """Raises what `add` would, before anything is changed."""
-        here, one = self.ending.get(te), self.function.init(v)
-        if here is not None:
-            self.function.merge(here, one)
-        if self.total is not None:
-            self.function.merge(self.total, one)
+        self.state: Any = function.entry.init()
+        self.ending: dict[int, list[Values]] = {}
 
     def add(self, te: int, v: Values) -> None:
-        here, one = self.ending.get(te), self.function.init(v)
-        self.ending[te] = one if here is None else self.function.merge(here, one)
-        if self.total is None:
-            self.total, self.compensation = one, 0.0
-        else:
-            self.total = self._moved(self.total, one, 1)
+        self.state = self.function.entry.insert(self.state, *v)
+        self.ending.setdefault(te, []).append(v)
 
     def expire(self, te: int) -> None:
-        gone = self.ending.pop(te, None)
-        if gone is None:
-            return
-        self.total = self._moved(self.total, gone, -1) if self.ending else None
+        remove = self.function.entry.remove
+        assert remove is not None
+        for v in self.ending.pop(te, ()):
+            self.state = remove(self.state, *v)
 
     def final(self) -> Values:
-        if isinstance(self.total, float):
-            return self.function.final(self.total + self.compensation)
-        if isinstance(self.total, tuple):
-            return self.function.final((self.total[0] + self.compensation, *self.total[1:]))
-        return self.function.final(self.total)
-
-    def _moved(self, total: Any, by: Any, sign: int) -> Any:
-        if isinstance(total, float):
-            return self._float(total, sign * by)
-        if isinstance(total, tuple):  # sum and count of an average
-            return (self._float(total[0], sign * by[0]), total[1] + sign * by[1])
-        return self.function.merge(total, sign * by)
-
-    def _float(self, total: float, by: float) -> float:
-        """Neumaier's sum: what the rounded total lost is kept beside it."""
-        after = total + by
-        if abs(total) >= abs(by):
-            self.compensation += (total - after) + by
-        else:
-            self.compensation += (by - after) + total
-        return after
+        return (self.function.result(self.state),)
 
 
 class Staircase(Saved):
     """min, max: values by te, strictly worsening. A new tuple removes those it dominates."""
 
-    fixed = frozenset({"function", "better"})
+    fixed = frozenset({"greatest", "better"})
 
-    def __init__(self, function: Aggregate) -> None:
-        self.function = function
-        self.better: Callable[[Any, Any], bool] = (
-            (lambda a, b: a > b) if isinstance(function, Greatest) else (lambda a, b: a < b)
-        )
+    def __init__(self, greatest: bool) -> None:
+        self.greatest = greatest
+        self.better: Callable[[Any, Any], bool] = operator.gt if greatest else operator.lt
         self.ends: list[int] = []
         self.values: list[Any] = []
         self.first = 0  # what is before is expired
@@ -122,7 +89,7 @@ class Staircase(Saved):
             self.first = 0
 
     def final(self) -> Values:
-        return self.function.final(self.values[self.first])
+        return (self.values[self.first],)
 
 
 class TwoStacks(Saved):

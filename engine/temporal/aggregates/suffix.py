@@ -5,16 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from compiler.apas.functions import Aggregate
 from engine.temporal.aggregates.index import Result, Values, merged
-from engine.temporal.aggregates.live import Ends, Live, RunningTotal
+from engine.temporal.aggregates.live import Ends, Live
+
+
+class Counts:
+    """How many of the tuples that live count for one aggregate, and how many end when."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.ending: dict[int, int] = {}
+
+    def add(self, te: int) -> None:
+        self.n += 1
+        self.ending[te] = self.ending.get(te, 0) + 1
+
+    def expire(self, te: int) -> bool:
+        """Whether some end at te."""
+        gone = self.ending.pop(te, 0)
+        self.n -= gone
+        return gone > 0
 
 
 class SuffixIndex:
     """Agrees with `ListIndex` as long as nothing is withdrawn and every tuple starts where the
     index was reorganised to."""
 
-    def __init__(self, parts: Sequence[Live]) -> None:
+    def __init__(
+        self,
+        functions: Sequence[Aggregate],
+        parts: Sequence[Live],
+        leaves: Sequence[int] | None = None,
+    ) -> None:
+        leaves = leaves or [1] * len(functions)
         self.parts = tuple(parts)
+        self.nothing = tuple(f.none(n) for f, n in zip(functions, leaves, strict=True))
+        self.counts = tuple(Counts() for _ in parts)
         self.ends = Ends()
         self.start = 0  # of what has not been told
 
@@ -26,8 +53,9 @@ class SuffixIndex:
                 out.append((self.start, te, self._final()))
             self.start = te
             self.ends.pop()
-            for part in self.parts:
-                part.expire(te)
+            for part, count in zip(self.parts, self.counts, strict=True):
+                if count.expire(te):
+                    part.expire(te)
         if self.ends.n and self.start < now:
             out.append((self.start, now, self._final()))
         self.start = now
@@ -38,21 +66,27 @@ class SuffixIndex:
             return
         if sign < 0 or s != self.start:
             raise AssertionError(f"[{s}, {e}), sign {sign}: only additions from {self.start} on")
-        for part, each in zip(self.parts, v, strict=True):
-            if isinstance(part, RunningTotal):
-                part.check(e, each)
         self.ends.add(e)
-        for part, each in zip(self.parts, v, strict=True):
-            part.add(e, each)
+        for part, count, each in zip(self.parts, self.counts, v, strict=True):
+            if None not in each:
+                count.add(e)
+                part.add(e, each)
 
     def save(self) -> Any:
-        return (self.ends.save(), self.start, [part.save() for part in self.parts])
+        counts = [(count.n, count.ending) for count in self.counts]
+        return (self.ends.save(), self.start, counts, [part.save() for part in self.parts])
 
     def load(self, saved: Any) -> None:
-        ends, self.start, parts = saved
+        ends, self.start, counts, parts = saved
         self.ends.load(ends)
+        for count, (n, ending) in zip(self.counts, counts, strict=True):
+            count.n, count.ending = n, ending
         for part, each in zip(self.parts, parts, strict=True):
             part.load(each)
 
     def _final(self) -> Values:
-        return tuple(value for part in self.parts for value in part.final())
+        return tuple(
+            value
+            for part, count, nothing in zip(self.parts, self.counts, self.nothing, strict=True)
+            for value in (part.final() if count.n else nothing)
+        )

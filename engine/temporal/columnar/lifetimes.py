@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from compiler.apas import network as n
 from compiler.apas.streams import Lifetimes as Found
+from compiler.language.faults import Faults
 from engine.temporal import library
 from engine.temporal.columnar.batch import Batch, concatenated, empty
-from engine.temporal.columnar.evaluate import Evaluator
+from engine.temporal.columnar.evaluate import Evaluator, for_library
 
 Ints = npt.NDArray[np.int64]
 
@@ -21,8 +22,8 @@ class Lifetimes:
     """Tuples wait until the window knows their lifetimes, then until nothing that begins earlier
     can come; they leave in the order of their new (ts, te)."""
 
-    def __init__(self, node: n.Lifetimes) -> None:
-        self.node = node
+    def __init__(self, node: n.Lifetimes, faults: Faults) -> None:
+        self.node, self.faults = node, faults
         with library.calling(node.shown):
             self.window = node.function.open(**dict(node.constants))
         self.seen = 0
@@ -35,14 +36,16 @@ class Lifetimes:
         (x,) = inputs
         if len(x):
             columns = [
-                Evaluator(each.frame, x.array, len(x)).value(each.conditions[0])
+                Evaluator(each.frame, x.array, len(x), self.faults).value(each.conditions[0])
                 for each in self.node.arguments
             ]
             self.waiting = concatenated([self.waiting, x])
             fresh = np.arange(self.seen, self.seen + len(x))
             self.waiting_numbers = np.concatenate((self.waiting_numbers, fresh))
             with library.calling(self.node.shown):
-                found = self.window.push(self.seen, x.ts, x.te, *columns)
+                found = self.window.push(
+                    self.seen, x.ts, x.te, *for_library(self.node.shown, columns)
+                )
             self.seen += len(x)
             self._decide(found)
         with library.calling(self.node.shown):
@@ -100,15 +103,14 @@ class Lifetimes:
         return {
             "window": window,
             "seen": self.seen,
-            "waiting": (*self.waiting.array, self.waiting_numbers),
-            "ready": (*self.ready.array, self.ready_numbers),
+            "waiting": (self.waiting.save(), self.waiting_numbers),
+            "ready": (self.ready.save(), self.ready_numbers),
         }
 
     def load(self, saved: dict[str, Any]) -> None:
         self.seen = saved["seen"]
-        *array, self.waiting_numbers = saved["waiting"]
-        self.waiting = Batch.of(array)
-        *array, self.ready_numbers = saved["ready"]
-        self.ready = Batch.of(array)
+        waiting, self.waiting_numbers = saved["waiting"]
+        ready, self.ready_numbers = saved["ready"]
+        self.waiting, self.ready = Batch.load(waiting), Batch.load(ready)
         with library.calling(self.node.shown):
             self.window.load(saved["window"])

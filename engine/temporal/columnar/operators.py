@@ -14,21 +14,26 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from compiler.apas import network as n
-from compiler.apas.expressions import Partial
-from compiler.apas.functions import Aggregate as AggregateFunction
-from compiler.apas.functions import Average, Count, Greatest, Least, Sum
+from compiler.apas.expressions import Partial, Read
+from compiler.apas.functions import Registered
 from compiler.apas.streams import JoinIndex
-from compiler.apas.values import NoValue
+from compiler.apas.types import DOUBLE, INTEGER
+from compiler.language.faults import Faults
+from compiler.language.types import Kind
+from engine.stream.schema import arrow_type
 from engine.temporal import library
 from engine.temporal.columnar import spans
 from engine.temporal.columnar.batch import Batch, concatenated, empty
-from engine.temporal.columnar.evaluate import Column, Evaluator, holds, mapped
+from engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
 from engine.temporal.elements import EARLIEST, FOREVER
-from engine.temporal.library import DTYPES
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Column = npt.NDArray[Any]
 Output = tuple[Batch, int]
 
 
@@ -78,28 +83,29 @@ class Merge(Stateless):
 
 
 class Select(Stateless):
-    def __init__(self, node: n.Select) -> None:
-        self.filter, self.map = node.filter, node.map
+    def __init__(self, node: n.Select, faults: Faults) -> None:
+        self.filter, self.map, self.faults = node.filter, node.map, faults
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
         (x,) = inputs
-        kept = holds(self.filter, x.array, len(x))
+        kept = holds(self.filter, x.array, len(x), self.faults)
         if len(kept) < len(x):
             x = x.take(kept)
-        return Batch(x.ts, x.te, tuple(mapped(self.map, x.array, len(x)))), bound
+        return Batch(x.ts, x.te, tuple(mapped(self.map, x.array, len(x), self.faults))), bound
 
 
 class Join:
     """New rows of each side meet all rows of the other that are stored or new; a pair is one
     wherever lifetimes overlap. What comes of it is put in the order of the order buffer."""
 
-    def __init__(self, node: n.Join) -> None:
-        self.node = node
+    def __init__(self, node: n.Join, faults: Faults) -> None:
+        self.node, self.faults = node, faults
         self.guards = (node.left.guard, node.right.guard)
         self.terms = ([a for a, _ in node.terms], [b for _, b in node.terms])
         self.stored: list[Batch] | None = None
         self.order: list[Ints] = [np.empty(0, np.int64), np.empty(0, np.int64)]
         self.arrived = 0
+        self.quiet = Faults()  # terms of stored rows are evaluated again and again
         self.indexes: list[JoinIndex] = []
         if node.index is not None:
             with library.calling(node.index.name):
@@ -118,8 +124,9 @@ class Join:
         old = self.stored or [x.take(slice(0, 0)) for x in inputs]
         sides, orders, fresh = [], [], []
         for i, x in enumerate(inputs):
+            self._count_faults(i, x)
             mine = rank[: len(inputs[0])] if i == 0 else rank[len(inputs[0]) :]
-            kept = holds(self.guards[i], x.array, len(x))
+            kept = holds(self.guards[i], x.array, len(x), self.faults)
             kept = kept[x.te[kept] > x.ts[kept]]  # an instant meets nothing
             sides.append(concatenated([old[i], x.take(kept)]))
             orders.append(np.concatenate((self.order[i], mine[kept])))
@@ -128,14 +135,13 @@ class Join:
             left, right = self._served(sides, orders, fresh)
         else:
             left, right = self._pairs(sides, fresh)
-        a, b = sides[0].take(left), sides[1].take(right)
-        ts, te = np.maximum(a.ts, b.ts), np.minimum(a.te, b.te)
+        ts = np.maximum(sides[0].ts[left], sides[1].ts[right])
+        te = np.minimum(sides[0].te[left], sides[1].te[right])
         live = np.flatnonzero(ts < te)
-        pairs = Batch(
-            ts[live], te[live], (*(c[live] for c in a.columns), *(c[live] for c in b.columns))
-        )
+        a, b = sides[0].take(left[live]), sides[1].take(right[live])
+        pairs = Batch(ts[live], te[live], (*a.columns, *b.columns))
         of_left, of_right = orders[0][left[live]], orders[1][right[live]]
-        held = holds(self.node.residual, pairs.array, len(pairs))
+        held = holds(self.node.residual, pairs.array, len(pairs), self.faults)
         pairs, of_left, of_right = pairs.take(held), of_left[held], of_right[held]
         probe, stored = np.maximum(of_left, of_right), np.minimum(of_left, of_right)
         pairs = pairs.take(np.lexsort((stored, probe, pairs.te, pairs.ts)))
@@ -148,20 +154,27 @@ class Join:
         self.stored = [side.take(kept) for side, kept in zip(sides, stay, strict=True)]
         self.order = [order[kept] for order, kept in zip(orders, stay, strict=True)]
         if self.node.map is not None:
-            columns = mapped(self.node.map, pairs.array, len(pairs))
+            columns = mapped(self.node.map, pairs.array, len(pairs), self.faults)
             pairs = Batch(pairs.ts, pairs.te, tuple(columns))
         return pairs, bound
 
+    def _count_faults(self, side: int, new: Batch) -> None:
+        """Evaluates the terms of rows that come, for their faults alone."""
+        for term in self.terms[side]:
+            if not isinstance(term.conditions[0], Read):
+                Evaluator(term.frame, new.array, len(new), self.faults).value(term.conditions[0])
+
     def save(self) -> Any:
-        stored = None if self.stored is None else [side.array for side in self.stored]
+        stored = None if self.stored is None else [side.save() for side in self.stored]
         return (stored, self.order, self.arrived)
 
     def load(self, saved: Any) -> None:
         stored, self.order, self.arrived = saved
-        self.stored = None if stored is None else [Batch.of(array) for array in stored]
+        self.stored = None if stored is None else [Batch.load(each) for each in stored]
         if self.stored is not None:
             for place, index in enumerate(self.indexes):
-                self._insert(index, self.order[place], self._indexed(place, self.stored[place]))
+                rows, columns = self._indexed(place, self.stored[place])
+                self._insert(index, self.order[place][rows], columns)
 
     # --- by a library's index -------------------------------------------------
 
@@ -174,25 +187,34 @@ class Join:
     ) -> tuple[Ints, Ints]:
         """Places of pairs that may match of which one at least is new, as the index finds them."""
         new = [side.take(slice(cut, None)) for side, cut in zip(sides, fresh, strict=True)]
-        columns = [self._indexed(place, batch) for place, batch in enumerate(new)]
-        self._insert(self.indexes[1], orders[1][fresh[1] :], columns[1])
-        at, right = self._candidates(1, orders[1], columns[0], len(new[0]))
-        other, left = self._candidates(0, orders[0], columns[1], len(new[1]))
-        self._insert(self.indexes[0], orders[0][fresh[0] :], columns[0])
-        lefts = np.concatenate((at + fresh[0], left))
-        rights = np.concatenate((right, other + fresh[1]))
+        (mine, columns), (its, others) = (self._indexed(i, batch) for i, batch in enumerate(new))
+        self._insert(self.indexes[1], orders[1][fresh[1] :][its], others)
+        at, right = self._candidates(1, orders[1], columns, len(mine))
+        other, left = self._candidates(0, orders[0], others, len(its))
+        self._insert(self.indexes[0], orders[0][fresh[0] :][mine], columns)
+        lefts = np.concatenate((mine[at] + fresh[0], left))
+        rights = np.concatenate((right, its[other] + fresh[1]))
         lefts, rights = np.unique(np.stack((lefts, rights)), axis=1)
         codes = self._codes(sides)
         equal = np.flatnonzero((codes[0][lefts] == codes[1][rights]) & (codes[0][lefts] >= 0))
         return lefts[equal], rights[equal]
 
-    def _indexed(self, side: int, batch: Batch) -> list[Column]:
+    def _indexed(self, side: int, batch: Batch) -> tuple[Ints, list[Column]]:
+        """The rows without NULL, which alone match anything, and what the index takes of them."""
         assert self.node.index is not None
         arguments = self.node.index.left if side == 0 else self.node.index.right
-        return [
-            Evaluator(each.frame, batch.array, len(batch)).value(each.conditions[0])
+        columns = [
+            Evaluator(each.frame, batch.array, len(batch), self.faults).value(each.conditions[0])
             for each in arguments
         ]
+        whole = np.ones(len(batch), np.bool_)
+        for column in columns:
+            if column.null_count:
+                whole &= np.asarray(column.is_valid())
+        rows = np.flatnonzero(whole)
+        if len(rows) < len(batch):
+            columns = [taken(column, rows) for column in columns]
+        return rows, [as_numpy(column) for column in columns]
 
     def _insert(self, index: JoinIndex, numbers: Ints, columns: list[Column]) -> None:
         if len(numbers):
@@ -226,23 +248,29 @@ class Join:
         )
 
     def _codes(self, sides: list[Batch]) -> tuple[Ints, Ints]:
-        """A number for each row's terms, equal where all terms are; -1 where a NaN is."""
+        """A number for each row's terms, equal where all terms are; -1 where one is NULL."""
         counts = [len(side) for side in sides]
         code = np.zeros(sum(counts), np.int64)
-        nan = np.zeros(sum(counts), np.bool_)
+        null = np.zeros(sum(counts), np.bool_)
         for number in range(len(self.terms[0])):
             parts = []
             for i, side in enumerate(sides):
                 term = self.terms[i][number]
-                evaluator = Evaluator(term.frame, side.array, len(side))
+                evaluator = Evaluator(term.frame, side.array, len(side), self.quiet)
                 parts.append(evaluator.value(term.conditions[0]))
-            both = np.concatenate(parts)
-            if both.dtype == np.float64:
-                nan |= np.isnan(both)
-                both = both + 0.0  # -0.0 equals 0.0
-            distinct, inverse = np.unique(both, return_inverse=True)
-            code = np.unique(code * max(len(distinct), 1) + inverse, return_inverse=True)[1]
-        code = np.where(nan, -1, code)
+            both = pa.concat_arrays(parts)
+            if pa.types.is_floating(both.type):
+                both = pc.add(both, 0.0)  # -0.0 equals 0.0
+            encoded = both.dictionary_encode()
+            indices = encoded.indices
+            if indices.null_count:
+                null |= np.asarray(indices.is_null())
+                indices = indices.fill_null(0)
+            size = max(len(encoded.dictionary), 1)
+            code = code * size + np.asarray(indices)
+            if number + 1 < len(self.terms[0]):
+                code = np.unique(code, return_inverse=True)[1]
+        code = np.where(null, -1, code)
         return code[: counts[0]], code[counts[0] :]
 
 
@@ -264,35 +292,32 @@ class Aggregate:
     """All segments between two changes at once: each tuple counts for the span of segments it
     lives in. Segments are cut where a tuple starts, and touching equal ones of one cut are one."""
 
-    KNOWN = (Count, Sum, Average, Least, Greatest)
-
-    def __init__(self, node: n.Aggregate) -> None:
-        self.node = node
+    def __init__(self, node: n.Aggregate, faults: Faults) -> None:
+        self.node, self.faults = node, faults
         self.start = EARLIEST  # of what has not been told
         self.ts = self.te = np.empty(0, np.int64)
-        self.values: list[list[Column]] | None = None  # what each partial takes, by leaf
+        self.values: list[list[pa.Array]] | None = None  # what each partial takes, by leaf
 
     @classmethod
     def can(cls, node: n.Aggregate) -> bool:
-        known = all(type(p.aggregate) in cls.KNOWN or p.aggregate.spans for p in node.partials)
-        return known and node.side.key is None
+        return node.side.key is None and all(map(_has_columns, node.partials))
 
     def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
         (x,) = inputs
-        kept = holds(self.node.side.guard, x.array, len(x))
+        kept = holds(self.node.side.guard, x.array, len(x), self.faults)
         kept = kept[x.te[kept] > x.ts[kept]]
         fresh = x.take(kept)
-        evaluator = Evaluator(self.node.frame, fresh.array, len(fresh))
-        taken: list[list[Column]] = []
+        evaluator = Evaluator(self.node.frame, fresh.array, len(fresh), self.faults)
+        new: list[list[pa.Array]] = []
         for partial in self.node.partials:
             evaluator.steps(partial.before)
-            taken.append([evaluator.value(argument) for argument in partial.arguments])
+            new.append([evaluator.value(argument) for argument in partial.arguments])
         ts = np.concatenate((self.ts, fresh.ts))
         te = np.concatenate((self.te, fresh.te))
-        before = self.values or [[column[:0] for column in each] for each in taken]
+        before = self.values or [[column.slice(0, 0) for column in each] for each in new]
         values = [
-            [np.concatenate(both) for both in zip(old, new, strict=True)]
-            for old, new in zip(before, taken, strict=True)
+            [pa.concat_arrays(both) for both in zip(*each, strict=True)]
+            for each in zip(before, new, strict=True)
         ]
         now = np.unique(x.ts)
         if last:
@@ -304,7 +329,8 @@ class Aggregate:
         stay = te > now[-1]
         self.start = int(now[-1])
         self.ts, self.te = ts[stay], te[stay]
-        self.values = [[column[stay] for column in each] for each in values]
+        left = np.flatnonzero(stay)
+        self.values = [[taken(column, left) for column in each] for each in values]
         return out, self._promise(bound)
 
     def _promise(self, bound: int) -> int:
@@ -316,7 +342,7 @@ class Aggregate:
     def load(self, saved: Any) -> None:
         self.start, self.ts, self.te, self.values = saved
 
-    def _segments(self, ts: Ints, te: Ints, values: list[list[Column]], now: Ints) -> Batch:
+    def _segments(self, ts: Ints, te: Ints, values: list[list[pa.Array]], now: Ints) -> Batch:
         end = int(now[-1])
         first_start = np.maximum(ts, self.start)
         cuts = np.unique(np.concatenate((now, te[te <= end], first_start[first_start < end])))
@@ -328,67 +354,148 @@ class Aggregate:
         finals = [
             column
             for partial, columns in zip(self.node.partials, values, strict=True)
-            for column in _final(partial, columns, lo, hi, live)
+            for column in self._final(partial, columns, lo, hi, live)
         ]
         some = np.flatnonzero(live)
         starts, ends = cuts[some], cuts[some + 1]
-        finals = [column[some] for column in finals]
+        finals = [taken(column, some) for column in finals]
         call = np.searchsorted(now, ends)
         begins = np.ones(len(some), np.bool_)
         if len(some):
             same = (starts[1:] == ends[:-1]) & (call[1:] == call[:-1])
             for column in finals:
-                equal = column[1:] == column[:-1]
-                if column.dtype == np.float64:
-                    equal |= np.isnan(column[1:]) & np.isnan(column[:-1])
-                same &= equal.astype(np.bool_)
+                same &= _equal_to_the_one_before(column)
             begins[1:] = ~same
         first = np.flatnonzero(begins)
         starts = starts[first]
         ends = ends[np.append(first[1:], len(some)) - 1] if len(some) else ends
-        array: list[Column] = [starts, ends] + [starts] * (self.node.width - 2)
+        array: list[Any] = [starts, ends] + [starts] * (self.node.width - 2)
         places = [place for group in self.node.results for place in group]
         for place, column in zip(places, finals, strict=True):
-            array[place] = column[first]
-        out = mapped(self.node.map, array, len(starts))
+            array[place] = taken(column, first)
+        out = mapped(self.node.map, array, len(starts), self.faults)
         return Batch(starts, ends, tuple(out))
 
+    # --- the partials at each segment -----------------------------------------
 
-def _final(partial: Partial, columns: list[Column], lo: Ints, hi: Ints, live: Ints) -> list[Column]:
-    """The leaves of the result at each segment."""
-    if not partial.aggregate.spans:
-        return [_known(partial.aggregate, columns, lo, hi, live)]
-    types = partial.bound.result.types
-    with library.calling(partial.name):
-        found = partial.aggregate.over(columns, lo, hi, len(live))
-        leaves = [np.asarray(c, DTYPES[type]) for c, type in zip(found, types, strict=True)]
-    if any(column.shape != live.shape for column in leaves):
-        raise library.LibraryFailed(f"{partial.name}: want {len(live)} values in each column")
-    return leaves
+    def _final(
+        self, partial: Partial, columns: list[pa.Array], lo: Ints, hi: Ints, live: Ints
+    ) -> list[pa.Array]:
+        """The leaves of a result at each segment. A tuple with a NULL among its values does not
+        count."""
+        whole = np.ones(len(lo), np.bool_)
+        for column in columns:
+            if column.null_count:
+                whole &= np.asarray(column.is_valid())
+        if not whole.all():
+            rows = np.flatnonzero(whole)
+            lo, hi = lo[rows], hi[rows]
+            columns = [taken(column, rows) for column in columns]
+            live = spans.counts(lo, hi, len(live))
+        function = partial.aggregate
+        if isinstance(function, Registered):
+            return [self._known(partial, function, columns, lo, hi, live)]
+        types = partial.bound.result.types
+        with library.calling(partial.name):
+            found = function.over([as_numpy(c) for c in columns], lo, hi, len(live))
+            leaves = [np.asarray(c) for c in found]
+            if len(leaves) != len(types) or any(c.shape != live.shape for c in leaves):
+                raise library.LibraryFailed(
+                    f"{partial.name}: want {len(types)} columns of {len(live)} values"
+                )
+            none = live == 0
+            return [
+                pa.array(c, arrow_type(of), mask=none) for c, of in zip(leaves, types, strict=True)
+            ]
 
+    def _known(
+        self,
+        partial: Partial,
+        function: Registered,
+        columns: list[pa.Array],
+        lo: Ints,
+        hi: Ints,
+        live: Ints,
+    ) -> pa.Array:
+        n, name, to = len(live), function.entry.name, arrow_type(function.of)
+        if name == "count":
+            return pa.array(live)
+        (column,) = columns
+        none = live == 0
+        if name in ("sum", "avg"):
+            found, wrong = _summed(as_numpy(column), lo, hi, n)
+            self._count(partial, wrong & ~none)
+            if name == "avg":
+                found = _mean(found, live)
+            return pa.array(found, to, mask=none | wrong)
+        return _extreme(column, lo, hi, live, name == "max")
 
-def _known(
-    function: AggregateFunction, columns: list[Column], lo: Ints, hi: Ints, live: Ints
-) -> Column:
-    n = len(live)
-    if isinstance(function, Count):
-        return live
-    (column,) = columns
-    if isinstance(function, Average):
-        return spans.sums(column, lo, hi, n) / np.maximum(live, 1)
-    if isinstance(function, Sum):
-        if column.dtype == np.float64:
-            return spans.sums(column, lo, hi, n)
-        found, wrong = spans.integer_sums(column, lo, hi, n)
+    def _count(self, partial: Partial, wrong: Mask) -> None:
+        """Counts the segments whose sum does not fit."""
         if wrong.any():
-            raise NoValue("a sum does not fit 64 bits")
-        return found
-    greatest = isinstance(function, Greatest)
-    if column.dtype != np.object_:
-        return spans.extremes(column, lo, hi, n, greatest)
-    distinct, ranks = np.unique(column, return_inverse=True)
+            self.faults.add(partial.place, int(wrong.sum()), int(wrong.argmax()))
+
+
+def _has_columns(partial: Partial) -> bool:
+    function = partial.aggregate
+    if not isinstance(function, Registered):
+        return function.spans
+    if function.distinct:
+        return False
+    of = partial.arguments[0].type if partial.arguments else INTEGER
+    match function.entry.name:
+        case "count":
+            return True
+        case "sum" | "avg":
+            return of in (INTEGER, DOUBLE)
+        case "min" | "max":
+            return of.kind is not Kind.DECIMAL
+        case _:
+            return False
+
+
+def _equal_to_the_one_before(column: pa.Array) -> Mask:
+    """Of every row but the first; NULL is NULL."""
+    a, b = column.slice(1), column.slice(0, len(column) - 1)
+    equal = np.asarray(pc.fill_null(pc.equal(a, b), False))
+    if column.null_count:
+        equal = equal | (np.asarray(a.is_null()) & np.asarray(b.is_null()))
+    found: Mask = equal
+    return found
+
+
+def _summed(values: Column, lo: Ints, hi: Ints, n: int) -> tuple[Column, Mask]:
+    """Sums, and where there is none."""
+    if values.dtype == np.float64:
+        found = spans.sums(values, lo, hi, n)
+        return found, np.isnan(found)
+    return spans.integer_sums(values, lo, hi, n)
+
+
+def _mean(sums: Column, live: Ints) -> Column:
+    """Sums by counts, rounded once."""
+    counts = np.maximum(live, 1)
+    found: Column = sums / counts
+    if sums.dtype == np.int64:
+        large = np.flatnonzero(np.abs(sums) >= 2**53)
+        for at in large.tolist():
+            found[at] = int(sums[at]) / int(counts[at])
+    return found
+
+
+def _extreme(column: pa.Array, lo: Ints, hi: Ints, live: Ints, greatest: bool) -> pa.Array:
+    """The least or greatest value at each segment, NULL where none counts."""
+    n, none = len(live), live == 0
+    of = column.type
+    if pa.types.is_floating(of) or pa.types.is_int64(of):
+        return pa.array(spans.extremes(np.asarray(column), lo, hi, n, greatest), of, mask=none)
+    # Others by their rank among the distinct ones.
+    distinct = pc.unique(column)
+    order = pc.sort_indices(distinct)
     if not len(distinct):
-        return np.full(n, "", np.object_)
-    found = spans.extremes(ranks.astype(np.int64), lo, hi, n, greatest).astype(np.int64)
-    kept: Column = distinct[np.where(live > 0, found, 0)]
-    return kept
+        return pa.nulls(n, of)
+    rank = np.empty(len(distinct), np.int64)
+    rank[np.asarray(order)] = np.arange(len(distinct))
+    ranks = rank[np.asarray(column.dictionary_encode().indices)]
+    found = np.where(none, 0, spans.extremes(ranks, lo, hi, n, greatest))
+    return distinct.take(order).take(pa.array(found, mask=none))

@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from compiler.apas import network as n
 from compiler.apas.compile import Compiled
 from compiler.apas.tree import Node
-from compiler.apas.types import DATETIME, DOUBLE, INTEGER, STRING, Type
+from compiler.language.faults import FaultError, Faults
+from compiler.language.types import Type
 from engine.host.errors import HostError
+from engine.stream.evaluate import real_only
+from engine.stream.schema import arrow_type
 from engine.temporal.columnar import operators as o
-from engine.temporal.columnar.batch import ARROW, Batch, concatenated, empty
+from engine.temporal.columnar.batch import Batch, concatenated, empty
 from engine.temporal.columnar.lifetimes import Lifetimes
 from engine.temporal.columnar.tuples import TupleOperator
 from engine.temporal.elements import EARLIEST, FOREVER
@@ -43,11 +45,20 @@ class NodeFailed(HostError):
 class ColumnarRun:
     """One run of a query over whole streams; `step_rows` is about how many go through at a time."""
 
-    def __init__(self, c: Compiled, trees: Mapping[str, Node], step_rows: int = 1 << 15) -> None:
+    def __init__(
+        self,
+        c: Compiled,
+        trees: Mapping[str, Node],
+        step_rows: int = 1 << 15,
+        faults: Faults | None = None,
+    ) -> None:
+        self.faults = faults or Faults()
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
         self.promise = EARLIEST  # no later result begins before it
-        self.operators: list[o.Operator | None] = [_operator(node) for node in c.network.nodes]
+        self.operators: list[o.Operator | None] = [
+            _operator(node, self.faults) for node in c.network.nodes
+        ]
         self.waiting: dict[str, list[Batch]] = {name: [] for name in c.network.sources}
         self.last: dict[str, tuple[int, int]] = {}
         self.accepted: Counter[str] = Counter()
@@ -95,8 +106,8 @@ class ColumnarRun:
                     "keep numbers, texts, columns, lists and dicts of them, or give `save`, `load`"
                 )
                 raise NodeFailed(f"node {title}: {error}", hint) from None
-        sources = {name: [b.array for b in batches] for name, batches in self.waiting.items()}
-        held = [[[b.array for b in one] for one in node] for node in self.held]
+        sources = {name: [b.save() for b in batches] for name, batches in self.waiting.items()}
+        held = [[[b.save() for b in one] for one in node] for node in self.held]
         gate = (self.last, dict(self.accepted), {n: dict(r) for n, r in self.reasons.items()})
         return {"nodes": whole, "waiting": plain(sources), "held": plain(held), "gate": plain(gate)}
 
@@ -106,9 +117,9 @@ class ColumnarRun:
             if operator is not None:
                 operator.load(restored(each))
         for name, batches in restored(saved["waiting"]).items():
-            self.waiting[name] = [Batch.of(array) for array in batches]
+            self.waiting[name] = [Batch.load(each) for each in batches]
         self.held = [
-            [[Batch.of(array) for array in one] for one in node] for node in restored(saved["held"])
+            [[Batch.load(each) for each in one] for one in node] for node in restored(saved["held"])
         ]
         self.last, accepted, reasons = restored(saved["gate"])
         self.accepted = Counter(accepted)
@@ -158,6 +169,11 @@ class ColumnarRun:
                 self.held[number][source] = [whole.take(slice(cut, None))]
             try:
                 out, promise = operator.process(inputs, mine, last)
+            except FaultError as error:
+                raise NodeFailed(
+                    f"node {self.plan.titles[number]}: {error}",
+                    "without --strict it is NULL and counted",
+                ) from error
             except (ArithmeticError, ValueError, TypeError, LookupError) as error:
                 raise NodeFailed(
                     f"node {self.plan.titles[number]}: {error}",
@@ -171,26 +187,17 @@ class ColumnarRun:
     def _results(self, batch: Batch) -> Iterator[pa.Table]:
         if not len(batch):
             return
-        columns = [
-            pa.array(column.tolist() if type is STRING else column, ARROW[type])
-            for column, (_, type) in zip(batch.columns, self.plan.nodes[-1].leaves, strict=True)
-        ]
         names = ["ts", "te", *(name for name, _ in self.plan.nodes[-1].leaves)]
-        yield pa.table([batch.ts, batch.te, *columns], names=names)
+        yield pa.table([batch.ts, batch.te, *batch.columns], names=names)
 
     # --- the gate -------------------------------------------------------------
 
     def _gate(self, stream: str, rows: pa.Table) -> pa.Table:
         """The rows the feed's gate accepts."""
         ts, te = _ints(rows, "ts"), _ints(rows, "te")
-        whole = np.ones(len(ts), np.bool_)
-        for column in rows.columns[2:]:
-            if column.null_count:
-                whole &= np.asarray(pc.is_valid(column))
         interval = te < ts
-        bad = interval | ~whole
         # Of the others a row is late if its key is below the greatest before it.
-        good = np.flatnonzero(~bad)
+        good = np.flatnonzero(~interval)
         keys = np.stack((ts[good], te[good]), axis=1)
         if stream in self.last and len(keys):
             keys = np.concatenate((np.array([self.last[stream]], np.int64), keys))
@@ -199,13 +206,13 @@ class ColumnarRun:
         below = (rank < highest)[len(keys) - len(good) :]
         late = np.zeros(len(ts), np.bool_)
         late[good[below]] = True
-        accepted = ~bad & ~late
+        accepted = ~interval & ~late
         if accepted.any():
             where = int(np.flatnonzero(accepted)[-1])
             self.last[stream] = (int(ts[where]), int(te[where]))
         if accepted.all():
             return rows
-        reasons = np.where(interval, "interval", np.where(~whole, "schema", "late"))[~accepted]
+        reasons = np.where(interval, "interval", "late")[~accepted]
         self.reasons.setdefault(stream, Counter()).update(reasons.tolist())
         rejected = rows.filter(pa.array(~accepted))
         rejected = rejected.append_column("rejected", pa.array(reasons.tolist(), pa.string()))
@@ -213,37 +220,35 @@ class ColumnarRun:
         return rows.filter(pa.array(accepted))
 
 
-def _operator(node: n.Node) -> o.Operator | None:
+def _operator(node: n.Node, faults: Faults) -> o.Operator | None:
     match node:
         case n.Source():
             return None
         case n.SetEnd():
             return o.SetEnd(node)
         case n.Lifetimes():
-            return Lifetimes(node)
+            return Lifetimes(node, faults)
         case n.Merge():
             return o.Merge()
         case n.Select():
-            return o.Select(node)
+            return o.Select(node, faults)
         case n.Join() if node.left.key is None and node.right.key is None:
-            return o.Join(node)
+            return o.Join(node, faults)
         case n.Aggregate() if o.Aggregate.can(node):
-            return o.Aggregate(node)
+            return o.Aggregate(node, faults)
         case _:
-            return TupleOperator(node)
+            return TupleOperator(node, faults)
 
 
 def _ints(rows: pa.Table, name: str) -> Ints:
     return np.asarray(rows.column(name).combine_chunks(), dtype=np.int64)
 
 
-def _column(column: pa.ChunkedArray, type: Type) -> npt.NDArray[np.generic]:
-    if type is STRING:
-        found = np.empty(len(column), np.object_)
-        found[:] = column.to_pylist()
-        return found
-    if type in (INTEGER, DATETIME):
-        column = column.cast(pa.int64())
-    elif type is DOUBLE:
-        column = column.cast(pa.float64())
-    return np.asarray(column.combine_chunks())
+def _column(column: pa.ChunkedArray, of: Type) -> pa.Array:
+    """A column in its type; NaN is NULL."""
+    wanted = arrow_type(of)
+    found = column.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = found.chunk(0) if found.num_chunks else pa.array([], found.type)
+    found = found if found.type == wanted else found.cast(wanted)
+    return real_only(found) if of.is_inexact else found

@@ -6,29 +6,32 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from compiler.apas import network as n
-from compiler.apas.values import NoValue
+from compiler.language.faults import Faults
+from engine.stream.schema import arrow_type
 from engine.temporal.aggregates.choose import choose
 from engine.temporal.columnar.batch import Batch, empty
 from engine.temporal.elements import STOP, Element, Kind, boundary
-from engine.temporal.library import DTYPES
+from engine.temporal.library import LibraryFailed
 from engine.temporal.operators import Aggregate, Join, Operator, Profile
 
 
 class TupleOperator:
     """A join or aggregation of the reference, fed from batches."""
 
-    def __init__(self, node: n.Node) -> None:
+    def __init__(self, node: n.Node, faults: Faults) -> None:
         self.leaves = node.leaves
-        profile = Profile(derived_boundaries=False)
+        profile = Profile(derived_boundaries=False, faults=faults)
         self.operator: Operator
         if isinstance(node, n.Join):
             self.operator = Join(node, 0, profile, _failed)
         else:
             assert isinstance(node, n.Aggregate)
             functions = [partial.aggregate for partial in node.partials]
-            index = choose(functions, node.side.key is not None, False)
+            leaves = [len(group) for group in node.results]
+            index = choose(functions, node.side.key is not None, False, leaves=leaves)
             self.operator = Aggregate(node, 0, profile, _failed, index)
         self.out: list[Element] = []
         self.operator.emit = self.out.append
@@ -51,7 +54,7 @@ class TupleOperator:
             for ts, te, *values in batch.elements():
                 assert isinstance(ts, int)
                 assert isinstance(te, int)
-                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))  # type: ignore[arg-type]  # values as they came
+                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))
         aggregates = isinstance(self.operator, Aggregate)
         for source in range(len(inputs)):
             if last:
@@ -70,8 +73,8 @@ class TupleOperator:
             return empty(self.leaves), bound
         columns = zip(*(x.values for x in rows), strict=True)
         typed = tuple(
-            np.array(column, DTYPES[type])
-            for column, (_, type) in zip(columns, self.leaves, strict=True)
+            pa.array(column, arrow_type(of))
+            for column, (_, of) in zip(columns, self.leaves, strict=True)
         )
         ts = np.array([x.ts for x in rows], np.int64)
         te = np.array([x.te for x in rows], np.int64)
@@ -79,4 +82,4 @@ class TupleOperator:
 
 
 def _failed(number: int, x: Element, text: str) -> None:
-    raise NoValue(f"{text.strip().splitlines()[-1]} in {x!r}")
+    raise LibraryFailed(f"{text.strip().splitlines()[-1]} in {x!r}")

@@ -22,7 +22,7 @@ def test_every_node_says_what_it_does() -> None:
     found = facts(compiled(text, SECTION_5))
     does = {node["title"]: node["does"] for node in found["network"]}
     assert does["window range 5 of I"] == ["te := ts + 5"]
-    assert does["join s, I"][:2] == ["right: where ($I.b < 2.0)", "hash: $s.n == $I.a"]
+    assert does["join s, I"][:2] == ["right: where $I.b < 2.0", "hash: $s.n == $I.a"]
     carried = {n["title"]: [edge["carries"] for edge in n["inputs"]] for n in found["network"]}
     assert carried["join s, I"] == [["n"], ["a", "b", "c.p"]]
 

@@ -59,7 +59,6 @@ REJECTED = {
     "select [T = 1]": (1, 9),
     "select [from = 1]": (1, 9),
     "select [1a = 2]": (1, 9),
-    "select [a = 1 < 2 < 3]": (1, 19),
     "select [$I.a]": (1, 13),
     "select [$I.c = 1]": (1, 14),
     "select [$I[T, c[T]]]": (1, 13),
@@ -79,8 +78,6 @@ def test_rejected(text: str) -> None:
 def test_hints() -> None:
     for text, hint in {
         "select [a == 1]": "an attribute is assigned with =",
-        "where $I.a = 1 select [b = 1]": "equality is written ==",
-        "select [a = 1 < 2 < 3]": "comparisons cannot be chained",
     }.items():
         with pytest.raises(CompileError, match=hint):
             parse(Source(text))
@@ -107,8 +104,8 @@ def test_nested_over_200_levels(text: str) -> None:
         "select O" + "[z" * 198 + "[a = $I.a]" + "]" * 198,
         "select O" + "[" * 190 + "a = $I.a" + "]" * 190,
         "select [a = " + "(" * 195 + "$I.a" + ")" * 195 + "]",
-        "select [a = " + "1 + " * 180 + "$I.a]",
-        "select [a = " + "-" * 180 + "$I.a]",
+        "select [a = " + "1 + " * 140 + "$I.a]",
+        "select [a = " + "-" * 140 + "$I.a]",
     ],
 )
 def test_nested_less(text: str) -> None:

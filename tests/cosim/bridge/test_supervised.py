@@ -37,7 +37,7 @@ def served(
     folder: Path, limits: Limits = USUAL, token: str | None = None
 ) -> Iterator[tuple[Supervised, BridgeClient]]:
     """A bridge that has met stream I, and a client."""
-    supervised = Supervised(limits)
+    supervised = Supervised(limits, strict=True)
     supervised.feed.register("I")
     supervised.feed.offer("I", header([["v", "INTEGER"]]))
     with (

@@ -20,6 +20,7 @@ from engine.supervisor.supervisor import (
 )
 from engine.temporal.elements import REMOVE, STOP, Element, Kind, header, insertion
 from engine.temporal.feed import Feed
+from engine.temporal.operators import Profile
 
 FIRST = [["v", "INTEGER"], ["w", "INTEGER"]]
 TEXT = "where $I.v > 5 select [x = 100 / $I.v]"
@@ -33,7 +34,9 @@ def supervised(scheduler: str = "inline") -> tuple[Feed, Supervisor]:
     feed.offer("I", header(FIRST))
     feed.offer("J", header(FIRST))
     ticks = itertools.count(1)
-    return feed, Supervisor(feed, scheduler=scheduler, clock=lambda: next(ticks))
+    return feed, Supervisor(
+        feed, profile=Profile(strict=True), scheduler=scheduler, clock=lambda: next(ticks)
+    )
 
 
 def events(supervisor: Supervisor, name: str) -> list[str]:
@@ -166,7 +169,7 @@ def test_continue(kind: str, scheduler: str) -> None:
     assert len(asked) == (2 if kind == "SCHEMA_CHANGED" else 1)
     if kind == "EXCEPTION":
         assert asked[0].detail["tuple"].values[0] == 0
-        assert "NoValue" in asked[0].detail["traceback"]
+        assert "FaultError" in asked[0].detail["traceback"]
         assert query.network is not None
         assert query.network.skipped == 1
     supervisor.close()

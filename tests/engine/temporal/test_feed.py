@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import random
 import socket
 import time
@@ -23,6 +24,7 @@ from engine.temporal.elements import (
     insertion,
 )
 from engine.temporal.feed import MOST_UNANNOUNCED, Feed
+from engine.temporal.values import told
 from tests.engine.temporal.fuzz import KINDS, case
 
 SCHEMA = header([["v", "INTEGER"]])
@@ -62,13 +64,23 @@ def test_the_example_of_the_gate() -> None:
 
 
 @pytest.mark.acceptance(4)
-@pytest.mark.parametrize("values", [(), (1, 2), ("1",), (1.5,), (True,), (2**63,), (None,)])
+@pytest.mark.parametrize("values", [(), (1, 2), ("1",), (1.5,), (True,), (2**63,), ((),)])
 def test_wrong_values(values: tuple[Any, ...]) -> None:
     feed, _heard, dead = fed()
     feed.offer("I", SCHEMA)
     assert not feed.offer("I", Element(Kind.INSERTION, 1, 2, values))
     assert [reason for reason, _ in dead] == ["schema"]
     assert feed.offer("I", insertion(1, 2, 5))
+
+
+def test_null_is_a_value() -> None:
+    feed, heard, _ = fed()
+    feed.offer("I", header([["v", "DOUBLE"], ["t", "DATETIME"]]))
+    assert feed.offer("I", insertion(1, 2, None, 1500.25))
+    assert feed.offer("I", insertion(1, 2, float("nan"), None))
+    at = datetime.datetime(1970, 1, 1, 0, 0, 1, 500250)
+    assert [x.values for x in heard.elements[-2:]] == [(None, at), (None, None)]
+    assert [told(value) for value in (None, at)] == [None, 1500.25]
 
 
 def test_a_whole_number_may_be_a_double() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from compiler.apas import network as n
 from compiler.errors import CompileError
-from engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion
-from engine.temporal.operators import Aggregate, Join
+from engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion, moment
+from engine.temporal.operators import Aggregate, Join, Profile
 from tests.engine.temporal.running import (
     INSTANTS,
     PAPER,
@@ -152,7 +152,7 @@ def test_join_example(profile: Any) -> None:
         "L": [insertion(5, 9, "a"), insertion(5, 10, "b")],
         "R": [insertion(1, 6, "x"), insertion(2, 20, "y")],
     }
-    out = insertions(run("select [n = $L.n + $R.n]", NAMED, streams, profile))
+    out = insertions(run("select [n = $L.n || $R.n]", NAMED, streams, profile))
     want = [(5, 6, "ax"), (5, 6, "bx"), (5, 9, "ay"), (5, 10, "by")]
     assert [(x.ts, x.te, *x.values) for x in out] == want
 
@@ -167,7 +167,7 @@ def test_three_inputs_left_deep() -> None:
     one.feed("A", insertion(1, 10, 1, 5), insertion(2, 10, 1, 0))
     one.feed("B", insertion(3, 8, 1, 7))
     one.feed("C", insertion(4, 20, 9, 7))
-    assert one.finish() == [(4, 8, 5, 9, 3)]
+    assert one.finish() == [(4, 8, 5, 9, moment(3))]
 
 
 @pytest.mark.acceptance(25)
@@ -330,15 +330,28 @@ def test_temporaries_never_leave_a_node() -> None:
 
 
 @pytest.mark.acceptance(38)
-def test_values_that_do_not_exist_raise_exceptions() -> None:
+def test_values_that_do_not_exist_are_null_and_counted() -> None:
     one = Run("select [x = 7 / $A.k, y = $A.v * 2]", TWO)
     one.feed("A", insertion(1, 2, -2, 1), insertion(2, 3, 0, 1), insertion(3, 4, 1, 2**62))
-    assert one.rows() == [(1, 2, -3, 2)]
+    assert one.rows() == [(1, 2, -3.5, 2), (2, 3, None, 2), (3, 4, 7.0, None)]
+    assert one.asked == []
+    found = one.network.faults
+    assert [(str(place), n) for place, n in found.count.items()] == [
+        ("division by zero in 7 / $A.k", 1),
+        ("integer overflow in $A.v * 2", 1),
+    ]
+
+
+@pytest.mark.acceptance(38)
+def test_strict_values_that_do_not_exist_raise_exceptions() -> None:
+    one = Run("select [x = 7 / $A.k, y = $A.v * 2]", TWO, Profile(strict=True))
+    one.feed("A", insertion(1, 2, -2, 1), insertion(2, 3, 0, 1), insertion(3, 4, 1, 2**62))
+    assert one.rows() == [(1, 2, -3.5, 2)]
     assert [(kind, d["tuple"].ts) for kind, _, d in one.asked] == [
         ("EXCEPTION", 2),
         ("EXCEPTION", 3),
     ]
-    assert "7 / 0" in one.asked[0][2]["error"]
+    assert "division by zero in 7 / $A.k" in one.asked[0][2]["error"]
     assert one.network.skipped == 2
 
 

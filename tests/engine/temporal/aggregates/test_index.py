@@ -11,10 +11,10 @@ import random
 
 import pytest
 
-from compiler.apas.functions import Aggregate, Average, Count, Greatest, Least, Sum
 from engine.temporal.aggregates.index import ListIndex, Result, merged
+from tests.engine.temporal.aggregates.five import five, of
 
-SUM = Sum()
+SUM = of("sum")
 
 
 def sums() -> ListIndex:
@@ -22,7 +22,7 @@ def sums() -> ListIndex:
 
 
 def shown(index: ListIndex) -> list[tuple[int, int, int]]:
-    return [(p.start, p.end, p.state[0]) for p in index.pieces]
+    return [(p.start, p.end, index.partials.final(p.state)[0]) for p in index.pieces]
 
 
 def add(index: ListIndex, s: int, e: int, v: float, sign: int = 1) -> None:
@@ -111,7 +111,7 @@ def test_an_instant_changes_nothing() -> None:
 
 @pytest.mark.acceptance(47)
 def test_the_tail_begins_with_one_value() -> None:
-    index = ListIndex([Average()])
+    index = ListIndex([of("avg")])
     add(index, 1, 3, 4.0)
     add(index, 2, 5, 8.0)
     assert index.reorganise(9) == [(1, 2, (4.0,)), (2, 3, (6.0,)), (3, 5, (8.0,))]
@@ -132,7 +132,7 @@ def test_merging_joins_touching_equal_results_of_one_call() -> None:
 
 @pytest.mark.acceptance(49)
 def test_deletes_leave_min_and_max_until_nothing_lives() -> None:
-    index = ListIndex([Least(), Greatest(), Sum()])
+    index = ListIndex([of("min"), of("max"), of("sum")])
     add(index, 1, 10, 3)
     add(index, 1, 10, 7)
     add(index, 4, 10, 7, -1)
@@ -153,14 +153,14 @@ def test_withdrawing_from_a_gap_is_a_fault_of_ours() -> None:
 
 
 def test_gaps_can_be_told() -> None:
-    index = ListIndex([Sum(), Count()], gap=(0, 0))
+    index = ListIndex([of("sum"), of("count")], gap=(0, 0))
     add(index, 1, 3, 5)
     assert index.reorganise(6) == [(1, 3, (5, 1)), (3, 6, (0, 0))]
     add(index, 6, 7, 1)
     assert index.reorganise(9) == [(6, 7, (1, 1)), (7, 9, (0, 0))]
 
 
-FIVE: list[Aggregate] = [Count(), Sum(), Average(), Least(), Greatest()]
+FIVE = five()
 
 
 def brute(live: list[int]) -> tuple[float, ...]:
@@ -194,7 +194,7 @@ def test_additions_and_withdrawals_against_a_history(seed: int) -> None:
     """Each tuple may be withdrawn from a later point to its end, as a time-table does."""
     print(f"seed {seed}")
     chance = random.Random(seed)
-    index = ListIndex([Count(), Sum(), Average()])
+    index = ListIndex([of("count"), of("sum"), of("avg")])
     truth: dict[int, list[int]] = {t: [] for t in range(60)}
     open_ones: list[tuple[int, int, int]] = []
     results: list[Result] = []

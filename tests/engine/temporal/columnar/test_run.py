@@ -6,6 +6,7 @@ Queries cover every node and every expression form; numbers are such that sums o
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +16,12 @@ from compiler.apas.functions import Aggregate, Overload, Scalar
 from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.types import DOUBLE
+from compiler.language.faults import Faults
+from engine.stream.schema import arrow_type
 from engine.temporal.columnar.run import ColumnarRun, NodeFailed
 from engine.temporal.elements import FOREVER, Element, Kind, header, insertion
 from engine.temporal.feed import Feed
 from engine.temporal.operators import Profile
-from seustream.intervals import ARROW
 from tests.engine.temporal.running import compiled, random_stream, run, schemas
 
 REFERENCE = Profile(derived_boundaries=False, reference=True)
@@ -67,7 +69,7 @@ LIBRARIES.register("mine", {"median": Median(), "mean": Mean()})
 
 QUERIES = [
     "where $A.v > 2, $A.g.s != 'x' or 6 / $A.v > 1 select [$A[T], w = $A.v * 2 - $A.k, h = $A.v / 3]",
-    "select [a = -$A.d, b = $A.g.f xor $A.v > 4, c = $A.g.s + $A.v, d = $A.d / 0.0, e = not $A.k, t = $A.ts, u = $A.te]",
+    "select [a = -$A.d, b = $A.g.f xor $A.v > 4, c = $A.g.s || $A.v, d = $A.d / 0.0, e = $A.k is null, t = $A.ts, u = $A.te]",
     "select [a = mine.mean($A.v, [x = $A.d]), b = [y = $A.k, z = y + 1], c = util.millis($A.ts)]",
     "where util.union($A, $B) select [$new[T]]",
     "where window.range($A, 4), $A.k == $B.k, $A.v <= $B.v + 2 select [a = $A.v, b = $B.v, t = $B.te]",
@@ -82,6 +84,10 @@ QUERIES = [
             where window.range($u, 3) select x[s = agg.sum($u.v)];
             where $u.v > 5 select y[s = $u.v];
        where util.union($x, $y) select [$new[T]]""",
+    "where coalesce($A.k, 0) between -1 and 3, $A.g.s like '%z' or $A.v in (1, 2, null) select [c = case when $A.d < 0 then 'n' else upper($A.g.s) end, d = $A.v div $A.k, m = mod($A.v, $A.k), h = date_part('hour', $A.ts)]",
+    "select [m = median($A.d), d = count(distinct $A.k), f = count(*) filter (where $A.v > 4), s = sum($A.v) filter (where $A.k < 2), v = stddev_samp($A.d), c = agg.count($A.k)]",
+    "where window.range($A, 4) select [f = agg.sum($A.k), g = agg.min($A.g.f), t = agg.max($A.te), x = bool_and($A.g.f), j = string_agg($A.g.s, ',')]",
+    "where $A.k is not distinct from $B.k, $A.d < $B.d select [a = $A.k, b = $B.d]",
     "where window.table($A, $A.k), $A.v > 2 select [s = agg.sum($A.v), n = agg.count($A)]",
     "where window.table($A, $A.k), $A.k == $B.v select [a = $A.v, b = $B.k]",
     "where window.range($A, 5) select [m = mine.median($A.d)]",
@@ -90,23 +96,21 @@ QUERIES = [
 
 def make(chance: random.Random) -> tuple[Any, ...]:
     s = chance.choice(("x", "y", "zz", ""))
-    return (
+    values = (
         chance.randint(-3, 4),
         chance.randint(0, 9),
         chance.randint(-8, 8) / 4,
         s,
         chance.random() < 0.5,
     )
+    return tuple(None if chance.random() < 0.1 else value for value in values)
 
 
 def table(stream: list[Element], catalogue: dict[str, Schema], name: str) -> pa.Table:
     tree = catalogue[name].tree
     columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
     arrays = [
-        pa.array(column, pa.int64()).cast(ARROW[type])
-        if type.name == "DATETIME"
-        else pa.array(column, ARROW[type])
-        for column, type in zip(columns, tree.types, strict=True)
+        pa.array(column, arrow_type(type)) for column, type in zip(columns, tree.types, strict=True)
     ]
     times = [
         pa.array(each, pa.int64()) for each in ([x.ts for x in stream], [x.te for x in stream])
@@ -126,8 +130,7 @@ def columnar(
         one.push(name, rows.slice(half))
     found = []
     for part in one.finish():
-        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in part.columns]
-        found += list(zip(*(column.to_pylist() for column in columns), strict=True))
+        found += list(zip(*(column.to_pylist() for column in part.columns), strict=True))
     return found
 
 
@@ -138,7 +141,7 @@ def test_equals_the_reference(query: str, seed: int) -> None:
     chance = random.Random(seed)
     streams = {name: random_stream(chance, make, 30, boundaries=False) for name in "AB"}
     if "table" in query and "$B.v" in query:
-        streams["A"] = [x for x in streams["A"] if x.values[0] != 0]
+        streams["A"] = [x for x in streams["A"] if x.values[0]]
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
     used = {name: streams[name] for name in c.network.sources}
     want = [
@@ -194,14 +197,45 @@ def test_the_gate_is_that_of_the_feed(seed: int) -> None:
     assert kept + one.accepted["A"] == len(rows)
 
 
-def test_a_tuple_without_a_value_ends_the_run() -> None:
-    streams = {"A": [insertion(1, 2, 0, 1, 0.5, "x", True)], "B": []}
-    with pytest.raises(NodeFailed, match="node select out: 7 / 0"):
-        columnar("select [x = 7 / $A.k]", streams, 10)
-    big = {"A": [insertion(1, FOREVER, 1, 2**62, 0.5, "x", True)] * 2, "B": []}
-    with pytest.raises(NodeFailed, match="does not fit"):
-        columnar("select [x = agg.sum($A.v)]", big, 10)
-    with pytest.raises(NodeFailed, match="does not fit"):
-        columnar("select [x = $A.v + $A.v]", big, 10)
-    with pytest.raises(NodeFailed, match="is no INTEGER"):
-        columnar("select [x = $A.v * 4]", big, 10)
+FAULTY = [
+    ("select [x = 7 / $A.k]", [insertion(1, 2, 0, 1, 0.5, "x", True)], "division by zero in 7 / $A.k"),
+    ("select [x = $A.v * 4]", [insertion(1, 2, 1, 2**62, 0.5, "x", True)], "integer overflow in $A.v * 4"),
+    (
+        "select [x = agg.sum($A.v)]",
+        [insertion(1, FOREVER, 1, 2**62, 0.5, "x", True)] * 2,
+        "sum overflow in agg.sum($A.v)",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "stream", "fault"), FAULTY)
+def test_a_fault_is_null_and_counted(query: str, stream: list[Element], fault: str) -> None:
+    for strict in (False, True):
+        c = compiled(query, CATALOGUE, libraries=LIBRARIES)
+        one = ColumnarRun(c, {"A": CATALOGUE["A"].tree}, faults=Faults(strict))
+        one.push("A", table(stream, CATALOGUE, "A"))
+        if strict:
+            with pytest.raises(NodeFailed, match=re.escape(fault)):
+                list(one.finish())
+        else:
+            assert [part.column("x").to_pylist() for part in one.finish()] == [[None]]
+            assert [(str(place), n) for place, n in one.faults.count.items()] == [(fault, 1)]
+
+
+def test_a_strict_fault_names_the_tuple() -> None:
+    c = compiled(FAULTY[0][0], CATALOGUE)
+    one = ColumnarRun(c, {"A": CATALOGUE["A"].tree}, faults=Faults(strict=True))
+    one.push("A", table(FAULTY[0][1], CATALOGUE, "A"))
+    with pytest.raises(NodeFailed, match=r"node select out: .*, row \[1,2\)"):
+        list(one.finish())
+
+
+def test_a_null_that_nobody_reads_takes_no_tuple_away() -> None:
+    streams = {
+        "A": [insertion(t, 10, t, 1, None, None, None) for t in (1, 2, 3)],
+        "B": [],
+    }
+    assert columnar("select [n = agg.count($A), m = agg.count($A.d)]", streams, 10)[-1][2:] == (
+        3,
+        0,
+    )

@@ -1,0 +1,123 @@
+"""Values as channels carry them, in JSON, and as the engine has them.
+
+A DATETIME travels as milliseconds since the epoch, with a fraction if it has microseconds; an INTERVAL as
+milliseconds; a DATE, a TIME and a DECIMAL as text; NULL as null. NaN is NULL.
+"""
+
+from __future__ import annotations
+
+import datetime
+import struct
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from compiler.language.convert import converter
+from compiler.language.types import Kind, Type, integer_range, read_time
+from engine.temporal.elements import EPOCH, milliseconds
+
+_NO = object()
+
+
+class NoSuchValue(ValueError):
+    """The type has no such value."""
+
+
+def taken(value: Any, of: Type) -> Any:
+    """A value of a type, as it came; raises `NoSuchValue`."""
+    if value is None or value != value:
+        return None
+    found = _taken(value, of)
+    if found is _NO:
+        raise NoSuchValue(f"{value!r:.40} is no {of}")
+    return found
+
+
+def _taken(value: Any, of: Type) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    match of.kind:
+        case Kind.BOOLEAN:
+            return value if isinstance(value, bool) else _NO
+        case Kind.BIGINT | Kind.INT | Kind.SMALLINT:
+            low, high = integer_range(of.kind)
+            return value if number and isinstance(value, int) and low <= value <= high else _NO
+        case Kind.DOUBLE:
+            return _float(value) if number else _NO
+        case Kind.REAL:
+            return _single(_float(value)) if number else _NO
+        case Kind.VARCHAR | Kind.CHAR:
+            return value if isinstance(value, str) else _NO
+        case Kind.TIMESTAMP:
+            if isinstance(value, datetime.datetime):
+                return value
+            return _after(EPOCH, value) if number else _NO
+        case Kind.INTERVAL:
+            if isinstance(value, datetime.timedelta):
+                return value
+            return _span(value) if number and isinstance(value, int) else _NO
+        case Kind.DECIMAL:
+            return _decimal(value, of)
+        case Kind.DATE | Kind.TIME:
+            if isinstance(value, str):
+                read = read_time(value, of.kind)
+                return _NO if read is None else read
+            wanted = datetime.date if of.kind is Kind.DATE else datetime.time
+            return value if isinstance(value, wanted) else _NO
+        case _:
+            return _NO
+
+
+def _float(value: float) -> Any:
+    try:
+        return float(value)
+    except OverflowError:
+        return _NO
+
+
+def _single(value: Any) -> Any:
+    """The nearest real of 32 bits."""
+    try:
+        return value if value is _NO else struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return _NO
+
+
+def _span(value: float) -> Any:
+    try:
+        return datetime.timedelta(microseconds=round(value * 1000))
+    except (OverflowError, ValueError):
+        return _NO
+
+
+def _after(begin: datetime.datetime, value: float) -> Any:
+    span = _span(value)
+    try:
+        return _NO if span is _NO else begin + span
+    except OverflowError:
+        return _NO
+
+
+def _decimal(value: Any, of: Type) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
+        return _NO
+    try:
+        exact = Decimal(value)
+    except InvalidOperation:
+        return _NO
+    if not exact.is_finite():
+        return _NO
+    change = converter(Type(Kind.DECIMAL, 38, max(-int(exact.as_tuple().exponent), 0)), of)
+    found = exact if change is None else change(exact)
+    return found if found is not None and found == exact else _NO
+
+
+def told(value: Any) -> Any:
+    """A value as JSON takes it."""
+    match value:
+        case datetime.datetime():
+            return milliseconds(value)
+        case datetime.timedelta():
+            return value // datetime.timedelta(milliseconds=1)
+        case Decimal() | datetime.date() | datetime.time():
+            return str(value)
+        case _:
+            return value

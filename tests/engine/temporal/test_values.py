@@ -1,0 +1,70 @@
+"""Values on their way in and out of channels: each type there and back, and what is refused."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from compiler.language import types as t
+from compiler.language.types import Type
+from engine.temporal.values import NoSuchValue, taken, told
+
+VALUES: list[tuple[Type, Any, Any]] = [
+    (t.BIGINT, -(2**63), -(2**63)),
+    (t.DOUBLE, 5, 5.0),
+    (t.REAL, 0.1, 0.10000000149011612),
+    (t.VARCHAR, "x", "x"),
+    (t.BOOLEAN, True, True),
+    (t.TIMESTAMP, 1500, datetime.datetime(1970, 1, 1, 0, 0, 1, 500000)),
+    (t.TIMESTAMP, -0.001, datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)),
+    (t.DATE, "2024-02-29", datetime.date(2024, 2, 29)),
+    (t.TIME, "12:30:00", datetime.time(12, 30)),
+    (t.INTERVAL, -300_000, datetime.timedelta(minutes=-5)),
+    (t.decimal(5, 2), "3.25", Decimal("3.25")),
+    (t.decimal(5, 2), 7, Decimal(7)),
+]
+
+
+@pytest.mark.parametrize(("of", "given", "value"), VALUES)
+def test_there_and_back(of: Type, given: Any, value: Any) -> None:
+    found = taken(given, of)
+    assert (found, type(found)) == (value, type(value))
+    assert taken(json.loads(json.dumps(told(found))), of) == value
+    assert taken(None, of) is None
+
+
+def test_nan_is_null() -> None:
+    assert taken(float("nan"), t.DOUBLE) is None
+    assert told(None) is None
+
+
+WRONG: list[tuple[Type, Any]] = [
+    (t.BIGINT, 2**63),
+    (t.BIGINT, True),
+    (t.BIGINT, 1.5),
+    (t.SMALLINT, 2**15),
+    (t.DOUBLE, "1"),
+    (t.DOUBLE, 10**400),
+    (t.REAL, 1e300),
+    (t.BOOLEAN, 1),
+    (t.VARCHAR, 1),
+    (t.TIMESTAMP, 2**62),
+    (t.TIMESTAMP, "2024-02-29"),
+    (t.DATE, "2023-02-29"),
+    (t.INTERVAL, 2**62),
+    (t.decimal(5, 2), "3.257"),
+    (t.decimal(5, 2), "12345"),
+    (t.decimal(5, 2), "x"),
+    (t.decimal(5, 2), "NaN"),
+    (t.decimal(5, 2), 1.5),
+]
+
+
+@pytest.mark.parametrize(("of", "value"), WRONG)
+def test_what_the_type_does_not_have(of: Type, value: Any) -> None:
+    with pytest.raises(NoSuchValue):
+        taken(value, of)

@@ -1,0 +1,121 @@
+"""The cases in a select of APAS, on columns and tuple at a time."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compiler.apas.compile import Compiled, compile_query
+from compiler.apas.symbols import Schema
+from compiler.apas.tree import Node, group, leaf
+from compiler.apas.types import settled
+from compiler.errors import CompileError
+from compiler.language.faults import Faults
+from compiler.language.types import NULL, Type, list_of
+from compiler.language.types import Kind as Kind_
+from engine.stream.schema import arrow_type
+from engine.temporal.columnar.run import ColumnarRun
+from engine.temporal.elements import STOP, Element, Kind
+from engine.temporal.network import Network
+from engine.temporal.values import taken
+from tests.compiler.language.plain import type_named
+from tests.language.casefile import Case, place, read
+
+STRING = re.compile(r"'(?:[^']|'')*'")
+BEFORE = "select out[x = "
+
+
+def cases() -> list[Case]:
+    return [case for case in read() if "apas" in case.languages]
+
+
+def compiled(case: Case) -> tuple[Compiled, Node]:
+    tree = group("R", leaf("one", type_named("int")))
+    for name, of in case.columns:
+        tree.children.append(leaf(name, type_named(of)))
+    after = ", y = count($R.one)" if case.aggregate else ", y = $R.one"
+    expression = case.spelled(lambda name: f"$R.{name}").expression.replace("\\", "\\\\")
+    expression = STRING.sub(lambda s: "'" + s[0][1:-1].replace("''", "\\'") + "'", expression)
+    text = f"{BEFORE}{expression}{after}]"
+    return compile_query(text, {"R": Schema(tree)}, parameters=dict(case.parameters)), tree
+
+
+def named(text: str) -> Type:
+    if text == "null":
+        return NULL
+    if text.startswith("list("):
+        return list_of(named(text[5:-1]))
+    return type_named(text)
+
+
+def columnar(case: Case, c: Compiled, tree: Node, faults: Faults) -> list[Any]:
+    run = ColumnarRun(c, {"R": tree}, faults=faults)
+    columns = [pa.array([1] * len(case.rows), pa.int32())]
+    for place_, of in enumerate(tree.types[1:]):
+        columns.append(pa.array([row[place_] for row in case.rows], arrow_type(of)))
+    times = pa.array([1] * len(case.rows), pa.int64())
+    ends = pa.array([2] * len(case.rows), pa.int64())
+    run.push("R", pa.table([times, ends, *columns], names=["ts", "te", *map(".".join, tree.paths)]))
+    return [value for part in run.finish() for value in part.column("x").to_pylist()]
+
+
+def by_rows(case: Case, c: Compiled, tree: Node) -> tuple[list[Any], Faults]:
+    out: list[Element] = []
+    network = Network(c.network, c.tree, {"R": tree})
+    network.subscribe(out.append)
+    network.start()
+    for row in case.rows:
+        values = tuple(taken(value, of) for value, of in zip((1, *row), tree.types, strict=True))
+        network.feed("R", Element(Kind.INSERTION, 1, 2, values))
+    network.feed("R", STOP)
+    network.stop()
+    return [x.values[0] for x in out if x.kind is Kind.INSERTION], network.faults
+
+
+def agrees(found: Any, wanted: Any, of: Type, nearly: bool) -> bool:
+    if isinstance(wanted, float) and isinstance(found, float):
+        if of.kind is Kind_.REAL:  # an attribute is a DOUBLE
+            found, wanted = float(np.float32(found)), float(np.float32(wanted))
+        if math.isnan(wanted):
+            return math.isnan(found)
+        if nearly:
+            return math.isclose(found, wanted, rel_tol=1e-6 if of.kind is Kind_.REAL else 4e-15)
+        return found == wanted
+    return bool(found == wanted)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.title)
+def test_case(case: Case) -> None:
+    if case.error is not None:
+        with pytest.raises(CompileError) as refused:
+            compiled(case)
+        # The text goes on behind the expression, which has no end of its own.
+        if case.title != "What is written otherwise: an operator without its right side":
+            assert case.error.lower() in str(refused.value).lower()
+        return
+    c, tree = compiled(case)
+    of = named(case.type)
+    assert c.tree.types[0] == settled(of) or of.kind is Kind_.LIST
+    places = [
+        (each.line, each.column, each.rows) for each in case.spelled(lambda n: f"$R.{n}").faults
+    ]
+    faults = Faults()
+    on_columns = columnar(case, c, tree, faults)
+    on_rows, counted = by_rows(case, c, tree)
+    wanted = [case.value] if case.rows else []
+    for found in (on_columns, on_rows):
+        assert len(found) == len(wanted)
+        assert all(agrees(a, b, of, case.nearly) for a, b in zip(found, wanted, strict=True)), found
+    for one in (faults, counted):
+        at = []
+        for where, times in one.count.items():
+            if where.at is not None:
+                line, column = place(c.source.text, where.at.start)
+                column -= len(BEFORE) if line == 1 else 0
+                at.append((line, column, times))
+        assert sorted(at) == sorted(places)
