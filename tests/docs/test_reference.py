@@ -14,7 +14,6 @@ from typing import get_args
 
 import pyarrow as pa
 import pytest
-from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 
 from compiler.apas.compile import compile_query
 from compiler.apas.libraries import Libraries
@@ -22,6 +21,8 @@ from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
+from compiler.language.aggregates import AGGREGATES
+from compiler.language.functions import FUNCTIONS
 from compiler.language.types import INT, VARCHAR, Kind
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import STAGES, Options, compile_text
