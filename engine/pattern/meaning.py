@@ -127,7 +127,7 @@ class Meaning:
         groups: list[Sequence[Event]] = [()] * self.size
         groups[element] = (event,)
         binding = (groups, self._zeros)
-        for evaluate in constants:  # noqa: SIM110  # tried for every event: a generator costs more
+        for evaluate in constants:  # noqa: SIM110  # for every event: a generator costs more
             if evaluate(binding) is not True:
                 return False
         return True
