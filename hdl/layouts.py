@@ -11,7 +11,7 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
 from hdl.isa import WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
@@ -19,10 +19,9 @@ TAG_BITS = 8
 QUERY_BITS = 6
 SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 
-CONTEXTS = 16
-"""Raw tuples in flight at once. Each has its own view of the windows, so that a probe
-sees what had arrived when its raw tuple did."""
 CONTEXT_BITS = ceil_log2(CONTEXTS)
+"""Each raw tuple in flight has its own view of the windows, so that a probe sees what had
+arrived when its raw tuple did."""
 
 
 class Layouts:
