@@ -260,6 +260,18 @@ class JoinArea(wiring.Component):
             read.en.eq(1),
             loader.plan.eq(read.data),
         ]
+        m.submodules.terms = terms = memory.Memory(
+            shape=self.layouts.terms, depth=2 << TAG_BITS, init=[]
+        )
+        write, read = terms.write_port(), terms.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
+            write.data.eq(bus.data[: self.layouts.terms.size]),
+            write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.TERMS)),
+            read.addr.eq(Cat(loader.tag, self._half)),
+            read.en.eq(1),
+            loader.terms.eq(read.data),
+        ]
 
     def _indexes(self, m: Module, scanner: Scanner) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""

@@ -288,6 +288,7 @@ class ControlUnit(wiring.Component):
         reaches = {
             Target.SELECTION: ~in_order | (address >= config.comparisons),
             Target.PROBE_PLAN: address >= config.tags,
+            Target.TERMS: address >= config.tags,
             Target.DESTINATION: address >= config.tags,
             Target.QUERIES: address >= config.tags,
             Target.WINDOW: (address[:KIND_SHIFT] >= config.queries)

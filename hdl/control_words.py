@@ -54,6 +54,8 @@ class Target(enum.IntEnum):
     RANGE        unit, address: 0 none, 1 data ticks, 2 for ever
     ROWS         unit, data rows
     INDEX        unit, address: index, data: window attribute | enable << 2
+    TERMS        unit, route tag, of which factors all hold in a pair worth executing, in one of
+                 these conjunctions at least (`Layouts.terms`)
     """
 
     INSTRUCTION = 0
@@ -66,6 +68,7 @@ class Target(enum.IntEnum):
     RANGE = 7
     ROWS = 8
     INDEX = 9
+    TERMS = 10
 
 
 class Verdict(enum.IntEnum):
@@ -114,6 +117,8 @@ def units(streams: int) -> list[str]:
     return [*_UNITS, *(f"{unit} {area}" for area in range(streams) for unit in _UNITS_OF_AREA)]
 
 
+TERMS = 4
+"""Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
 LAST_WORD = 1 << isa.WORD_BITS
 KIND_SHIFT = 6
 
@@ -198,6 +203,7 @@ def _area(unit: int, area: Area, program: Program, config: DeviceConfig) -> Iter
     for tag in range(config.tags):
         data = _probe_plan(area, program, tag, indexed, config)
         yield Command(Operation.WRITE, Target.PROBE_PLAN, unit, tag, data)
+        yield Command(Operation.WRITE, Target.TERMS, unit, tag, _terms(program, tag, config))
     age = area.retention.range
     kind = 2 if age is None else int(age >= 0)
     yield Command(Operation.WRITE, Target.RANGE, unit, kind, max(age or 0, 0))
@@ -220,6 +226,14 @@ def _probe_plan(
             plan |= 1 << at | indexed.index(guard.window_attribute) << at + 1
             plan |= guard.probe_stream << at + 3 | guard.probe_attribute << at + 5
     return plan
+
+
+def _terms(program: Program, tag: int, config: DeviceConfig) -> int:
+    """Conjunctions as masks of factors; the first once more where there are fewer than places."""
+    found = program.terms(tag, TERMS)
+    masks = [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]
+    masks += masks[:1] * (TERMS - len(masks))
+    return sum(mask << config.factors * place for place, mask in enumerate(masks))
 
 
 def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:

@@ -12,6 +12,7 @@ from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
 from hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.isa import WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
@@ -128,6 +129,8 @@ class Layouts:
                 "attribute": 2,
             }
         )
+        # ... and in which of its factors all hold, in one at least, where a pair joins.
+        self.terms = data.ArrayLayout(config.factors, TERMS)
         self.trace = data.StructLayout(
             {
                 "tag": TAG_BITS,

@@ -23,6 +23,7 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "tail": layouts.slot_bits,
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
+            "terms": layouts.terms if config.lanes else 0,
             "bucket": layouts.slot_bits,
             "buffer": 1 if config.lanes else 0,
         }
@@ -43,7 +44,7 @@ class ProbeLoader(wiring.Component):
     available, take, level, reference   of the probe FIFO
     request, response, fetched          of the tuple fetch; the response is a pulse
     context, tail, count                of the window buffer
-    tag, plan                           of the area's probe plan
+    tag, plan, terms                    of the area's probe plan
     factors, used                       what is compared, and how many factors there are
     put         a factor's comparison
     staged      the probe
@@ -71,6 +72,7 @@ class ProbeLoader(wiring.Component):
                 "count": In(layouts.pointer_bits),
                 "tag": Out(TAG_BITS),
                 "plan": In(layouts.probe_plan),
+                "terms": In(layouts.terms),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
                 "put": Out(put_layout(config)),
@@ -101,7 +103,8 @@ class ProbeLoader(wiring.Component):
         ]
         probe = self.staged.payload
         plan = Signal(layouts.probe_plan)
-        m.d.sync += plan.eq(self.plan)
+        terms = Signal(layouts.terms)
+        m.d.sync += [plan.eq(self.plan), terms.eq(self.terms)]
         key = Signal(config.attribute_width)
         m.d.sync += key.eq(self.attributes[plan.stream][plan.attribute])
         bits = Signal(SELECTIONS)
@@ -186,6 +189,7 @@ class ProbeLoader(wiring.Component):
                         probe.tail.eq(self.tail),
                         probe.count.eq(self.count),
                         probe.plan.eq(plan),
+                        *([probe.terms.eq(terms)] if config.lanes else []),
                         probe.bucket.eq(folded),
                     ]
                     m.next = "NEXT"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from hdl.arbiter import lowest
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.factors import FACTOR, FactorArray, put_layout
 from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
-_ROWS_IN_FLIGHT = 11
+_ROWS_IN_FLIGHT = 12
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -39,7 +40,7 @@ class Scanner(wiring.Component):
     the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
     pairs leave one by one.
 
-    latency     10 cycles from a row's address to its first pair
+    latency     11 cycles from a row's address to its first pair
     throughput  `lanes` pairs a cycle while none is of interest, a candidate each 4 cycles;
                 1 pair of interest a cycle; 2 cycles between probes
 
@@ -278,8 +279,8 @@ class Scanner(wiring.Component):
         probe = self.staged.payload
         m.d.comb += self.row.eq(self._issued.row)
 
-        # Stages: row, address, memory, tuples, pick, compare, decide. Without lanes it ends with
-        # tuples.
+        # Stages: row, address, memory, tuples, pick, compare, decide; then which pairs are of
+        # interest, and whether any is. Without lanes nothing is compared.
         depth = 6 if lanes else 3
         infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
         valids = [Signal(name=f"valid{i}") for i in range(depth + 1)]
@@ -301,11 +302,12 @@ class Scanner(wiring.Component):
             ),
             reset_less=True,
         )
-        seen = Signal.like(found, name="seen")
-        whole, push = Signal(), Signal()
+        seen, pushed = (Signal.like(found, name=name) for name in ("seen", "pushed"))
+        whole, push = [Signal(name=f"whole{stage}") for stage in range(2)], Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
-            plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(5)]
+            worth = data.StructLayout({"plan": probe.plan.shape(), "terms": probe.terms.shape()})
+            plans = [Signal(worth, name=f"plan{i}", reset_less=True) for i in range(6)]
             first, begun = Signal(), Signal()
             m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]
             with m.If(self.begin):
@@ -314,33 +316,34 @@ class Scanner(wiring.Component):
                 m.d.sync += self.hold.eq(0)
             self._comparisons(m, array, infos[2])
             with m.If(self.begin):
-                m.d.sync += plans[0].eq(probe.plan)
+                m.d.sync += [plans[0].plan.eq(probe.plan), plans[0].terms.eq(probe.terms)]
             with m.If(begun):
                 m.d.sync += plans[1].eq(plans[0])
-            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 4)]
+            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 5)]
             m.d.comb += array.tuples.eq(self.tuples)
             held = self._gather(m, array, infos[depth - 1], valid)
-            plan = plans[4]
+            m.d.sync += seen.held.eq(Cat(held))
             mask = Cat(
-                info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
+                seen.mask[lane] & _of_interest(seen.held[lane], plans[5].plan, plans[5].terms)
                 for lane in range(lanes)
             )
-            m.d.sync += seen.held.eq(Cat(held))
         else:
-            mask = info.mask
+            mask = seen.mask
             m.d.sync += seen.attributes[0].eq(self.tuples[0])
         m.d.sync += [
             seen.last.eq(info.last),
             seen.row.eq(info.row),
-            seen.mask.eq(mask),
-            whole.eq(valid & info.whole),
+            seen.mask.eq(info.mask),
             found.eq(seen),
-            push.eq(whole & (seen.last | seen.mask.any())),
+            found.mask.eq(mask),
+            pushed.eq(found),
+            Cat(whole).eq(Cat(valid & info.whole, whole[0])),
+            push.eq(whole[1] & (found.last | found.mask.any())),
         ]
 
         rows = fifo.SyncFIFOBuffered(width=len(found.as_value()), depth=_ROWS_WAITING)
         m.submodules.rows = rows
-        m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
+        m.d.comb += [rows.w_data.eq(pushed), rows.w_en.eq(push)]
         m.d.sync += self._may_issue.eq((rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT) & ~self.wait)
 
         # Two rows wait outside the FIFO, so that it hears from a register whether to go on.
@@ -431,3 +434,9 @@ class Scanner(wiring.Component):
                     m.d.sync += before[number].eq(outcome)
             gathered.append(held)
         return gathered
+
+
+def _of_interest(held: Value, plan: data.View, terms: data.View) -> Value:
+    """Whether a pair in which these factors hold may join."""
+    whole = Cat((~terms[number] | held).all() for number in range(TERMS))
+    return whole.any() & (plan.always | (held & plan.interest).any())

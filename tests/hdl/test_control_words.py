@@ -12,6 +12,7 @@ from hdl.control import COMMAND, RESPONSE
 from hdl.control_words import (
     KIND_SHIFT,
     LAST_WORD,
+    TERMS,
     Command,
     Operation,
     SelectionEntry,
@@ -127,6 +128,13 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
                 guard.probe_attribute,
             )
             assert indexed[c.unit, plan["index"]] == guard.window_attribute
+
+    assert {(c.unit, c.address) for c in by_target[Target.TERMS]} == everywhere
+    for c in by_target[Target.TERMS]:
+        if c.unit < tables.streams:
+            terms = Program(tables.areas[c.unit].program).terms(c.address, TERMS)
+            masks = {sum(1 << factor for factor in term) for term in terms} or {0}
+            assert {*unpack(layouts.terms, c.data)} == masks
 
     for c in by_target[Target.DESTINATION]:
         where = unpack(layouts.destination, c.data)

@@ -9,6 +9,7 @@ import cocotb
 import pytest
 
 from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.isa import Condition
 from hdl.scan import Scanner
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
@@ -87,6 +88,13 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     "indexed": indexed,
                     "index": 1 if indexed else 0,
                 }
+                # Mostly of few factors, for many hold together seldom.
+                terms = [
+                    chance.getrandbits(factors) & chance.getrandbits(factors) & (1 << used) - 1
+                    for _ in range(TERMS)
+                ]
+                if chance.random() < 0.3:
+                    terms[chance.randrange(TERMS)] = 0  # holds always
                 order = list(range(count))
                 walk = None
                 if indexed:
@@ -106,6 +114,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 }
                 if lanes:
                     probe["buffer"] = buffer
+                    probe["terms"] = terms
                     for factor, operand in zip(does[:used], operands, strict=False):
                         its = {
                             "operand": operand,
@@ -182,6 +191,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     if lanes and not plan["always"] and not held & plan["interest"]:
                         seen["passed over"] += 1
                         continue
+                    if lanes and all(term & ~held for term in probe["terms"]):
+                        seen["no term holds"] += 1
+                        continue
                     attributes = [] if lanes else window[slot]
                     board.expect({"end": 0, "slot": slot, "held": held, "attributes": attributes})
                     seen["pair"] += 1
@@ -212,6 +224,6 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             await bench.clock()
     wanted = ["whole", "resume", "pair", "flush"]
     wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
-    wanted += ["passed over"] * bool(lanes) + ["indexed"] * bool(config.indexes)
+    wanted += ["passed over", "no term holds"] * bool(lanes) + ["indexed"] * bool(config.indexes)
     for what in wanted:
         assert seen[what], what
