@@ -297,6 +297,7 @@ class ControlUnit(wiring.Component):
             Target.INDEX: address >= config.indexes,
             Target.RAW_ROUTE: address != 0,
             Target.ROWS: address != 0,
+            Target.SEED: address != 0,
         }
         with m.Switch(command.target):
             for table, too_far in reaches.items():

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.device import Area, Comparison, Tables
+from hdl.hashing import seed_of
 from hdl.program import Program
 
 
@@ -56,6 +57,7 @@ class Target(enum.IntEnum):
     INDEX        unit, address: index, data: window attribute | enable << 2
     TERMS        unit, route tag, of which factors all hold in a pair worth executing, in one of
                  these conjunctions at least (`Layouts.terms`)
+    SEED         unit, data: seed of the hash of its indexes
     """
 
     INSTRUCTION = 0
@@ -69,6 +71,7 @@ class Target(enum.IntEnum):
     ROWS = 8
     INDEX = 9
     TERMS = 10
+    SEED = 11
 
 
 class Verdict(enum.IntEnum):
@@ -163,6 +166,7 @@ class SelectionEntry:
 def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
     """Everything a device writes to take these tables, BEGIN and COMMIT left out."""
     programs = [Program(area.program) for area in tables.areas]
+    seed = seed_of(tables, config)
     for unit in range(config.streams):
         if unit < tables.streams:
             yield from _area(unit, tables.areas[unit], programs[unit], config)
@@ -171,6 +175,7 @@ def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
         else:  # a stream the image does not use
             yield from _area(unit, _UNUSED_AREA, Program(_UNUSED_AREA.program), config)
             stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
+        yield Command(Operation.WRITE, Target.SEED, unit, 0, seed)
         yield Command(Operation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
         for address, entry in enumerate(entries):
             word = entry.encode(address == len(entries) - 1)

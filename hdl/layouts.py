@@ -116,6 +116,8 @@ class Layouts:
                 "taken_by": self.sequence,
             }
         )
+        # Bits of a value's bucket in parts (`hdl.index.hashed`).
+        self.hashed = self.slot_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
         # Per area and route tag, what the loader found out about its program.

@@ -12,7 +12,7 @@ from amaranth.lib import data
 from hdl.config import DeviceConfig
 from hdl.control_words import TERMS
 from hdl.factors import decide
-from hdl.index import EqualityIndex, bucket
+from hdl.index import EqualityIndex, bucket, hashed
 from hdl.isa import Condition
 from hdl.scan import Scanner
 from tests.formal.harness import (
@@ -147,7 +147,7 @@ class ScannerMeetsAll(Specification):
         outcome = Cat(outcomes)
         meets = (
             (offset < probe.count)
-            & (~resume | (offset >= resume_offset))
+            & (~resume | (offset <= resume_offset))
             & (probe.plan.always | (probe.plan.interest & outcome).any())
             & Cat((probe.terms[term] & ~outcome) == 0 for term in range(TERMS)).any()
         )
@@ -245,7 +245,10 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
         with m.If(insert):
             m.d.sync += [head.eq(head + 1), back.eq(back + 1)]
             m.d.sync += filled.eq(Mux(filled == depth, depth, filled + 1))
+        seed = constant(m, index.seed.shape(), "seed")
+        its = bucket(hashed(stored[:1], seed, bits), bits)
         m.d.comb += [
+            index.seed.eq(seed),
             index.insert.eq(insert),
             index.slot.eq(head),
             index.key.eq(Mux(here & this, stored[:1], key)),
@@ -266,9 +269,9 @@ class WalkMeetsAllOfItsBucket(ScannerMeetsAll):
             # A walk is taken up again where it joined, so at a tuple of its bucket.
             resumed = scanner.resume
             self.assume(m, ~resumed | (scanner.resume_slot == slot))
-            self.assume(m, ~resumed | (bucket(stored[:1], bits) == probe.bucket))
+            self.assume(m, ~resumed | (its == bucket(probe.bucket, bits)))
             m.d.sync += back.eq(begins)
-        return bucket(stored[:1], bits) == probe.bucket
+        return its == bucket(probe.bucket, bits)
 
 
 def scans(depth: int, lanes: int, factors: int, *fault: tuple[str, str]) -> object:

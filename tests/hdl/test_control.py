@@ -108,7 +108,7 @@ class _Rules:
                 good = c.address <= 2
             case Target.INDEX:
                 good = c.address < config.indexes
-            case Target.RAW_ROUTE | Target.ROWS:
+            case Target.RAW_ROUTE | Target.ROWS | Target.SEED:
                 good = c.address == 0
         return Verdict.OK if good else Verdict.BAD_ADDRESS
 

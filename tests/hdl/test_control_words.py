@@ -20,6 +20,7 @@ from hdl.control_words import (
     Verdict,
     load_commands,
 )
+from hdl.hashing import seed_of
 from hdl.isa import Condition
 from hdl.layouts import Layouts
 from hdl.program import Program
@@ -129,6 +130,9 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
             )
             assert indexed[c.unit, plan["index"]] == guard.window_attribute
 
+    seeds = by_target[Target.SEED]
+    assert [(c.unit, c.address) for c in seeds] == [(u, 0) for u in range(config.streams)]
+    assert {c.data for c in seeds} == {seed_of(tables, config)}
     assert {(c.unit, c.address) for c in by_target[Target.TERMS]} == everywhere
     for c in by_target[Target.TERMS]:
         if c.unit < tables.streams:
