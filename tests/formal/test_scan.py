@@ -280,8 +280,15 @@ def scans(depth: int, lanes: int, factors: int, *fault: tuple[str, str]) -> obje
 
 def walks(factors: int, *fault: tuple[str, str], index: tuple[tuple[str, str], ...] = ()) -> object:
     return lambda: WalkMeetsAllOfItsBucket(
-        2, 1, factors, altered(Scanner, *fault), altered(EqualityIndex, *index)
+        2, 1, factors, altered(Scanner, *ALWAYS_WALKS, *fault), altered(EqualityIndex, *index)
     )
+
+
+ALWAYS_WALKS = (
+    ("~probe.count[bank_bits + 2 :].any() if self.config.lanes else Const(0)", "Const(0)"),
+    ("_LONG_BITS = 3", "_LONG_BITS = 0"),
+)
+"""In windows of two, which are scanned otherwise; and a chain of two is remembered."""
 
 
 PAIR_TWICE = scans(4, 2, 1, ("[left.eq(rest),", "[left.eq(left),"))
@@ -303,7 +310,7 @@ NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
         proof("scan-in-turns", scans(4, 1, 2), "meet", 27),
         proof("walk", walks(1), "search", 29),
         proof("walk-in-turns", walks(2), "search", 23),
-        proof("walk", walks(1), "meet", 30),
+        proof("walk", walks(1), "meet", 38),
         proof(
             "last-left-out",
             scans(4, 2, 1, ("b <= high", "b < high")),
@@ -320,7 +327,21 @@ NOT_LINKED = walks(1, index=((", older_write.en.eq(1)", ""),))
         proof("term-by-halves", TERM_IGNORED, "search", 21, "FAIL"),
         proof("chain-not-linked", NOT_LINKED, "search", 39, "FAIL"),
         proof(
-            "ends-early", walks(1, ("offset >= before", "offset >= count")), "search", 25, "FAIL"
+            "scan-after-walk-too-late",
+            walks(1, ("final.eq(before - 1)", "final.eq(before - 2)")),
+            "search",
+            38,
+            "FAIL",
+        ),
+        proof(
+            "scan-after-walk-too-soon",
+            walks(1, ("final.eq(before - 1)", "final.eq(before)")),
+            "search",
+            38,
+            "FAIL",
+        ),
+        proof(
+            "ends-early", walks(1, ("offset >= before", "offset >= count")), "search", 38, "FAIL"
         ),
     ],
 )
