@@ -33,7 +33,7 @@ from engine.host.stores import Stores
 from engine.stream.operator import Answer
 from engine.stream.snapshot import Snapshot, unpack
 from engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
 from hdl.device import Batch, Device, Results, Retention
 
 Ints = npt.NDArray[np.int64]
