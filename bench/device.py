@@ -24,17 +24,18 @@ import numpy.typing as npt
 
 from bench.boards import SMALL
 from compiler.plan.pipeline import Options, compile_text
+from compiler.wjasip.image import decode
 from cosim.verilated.device import VerilatedDevice
 from hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
 from hdl.device import Batch, UnitCycles
-from hdl.index import bucket_of
+from hdl.hashing import bucket_bits, bucket_of, seed_of
 from seustream.commands.bench import Measurement, Table
 
 TITLE = "device: cycles a raw tuple by workload and by configuration, pairs a cycle when scanning"
 
 SEED = 22
 CONFIG = CONFIGURATIONS["default3"]
-WINDOWS = (64, 256, 1_024, 2_040, 2_044, 2_046, 2_047, 2_048)
+WINDOWS = (64, 256, 1_024, CONFIG.capacity, CONFIG.depth)
 BOARDS = (CONFIG, CONFIGURATIONS["thesis"], CONFIGURATIONS["serial"], CONFIGURATIONS["tiny"], SMALL)
 LANES = (0, 1, 8, 16, 32)
 SCANNED_WINDOW = 2_040
@@ -114,10 +115,12 @@ def measure() -> Measurement:
         rows,
         {
             "8 lanes over the serial unit, pairs/cycle": scans[8] / scans[0],
-            "cycles/tuple, window 2,048 over 64": costs[_windowed(2_048)].cycles / first.cycles,
+            "cycles/tuple, a full window over one of 64": (
+                costs[_windowed(CONFIG.capacity)].cycles / first.cycles
+            ),
         },
         f"default3: three areas of {CONFIG.lanes} lanes, {CONFIG.attribute_width}-bit attributes,"
-        f" rings of {CONFIG.depth:,}; seed {SEED}; simulated in"
+        f" {CONFIG.capacity:,} tuples a window; seed {SEED}; simulated in"
         f" {sum(cost.seconds for cost in costs.values()):.0f} s",
         more=(
             Table(
@@ -167,14 +170,13 @@ def workloads() -> Iterator[Workload]:
     for window in WINDOWS:
         keys = _keys(window)
         text = STREAMS + EQUAL.format(window)
-        tuples = 4_000 if window < CONFIG.depth - 4 else 1_000
-        yield Workload(_windowed(window), text, 2 * window, tuples, in_turn(keys))
+        yield Workload(_windowed(window), text, 2 * window, 4_000, in_turn(keys))
     keys = _keys(1_024)
     yield Workload(
         "the same, only one stream arrives, window 1,024",
         STREAMS + EQUAL.format(1_024), 2_048, 4_000, in_turn(keys), in_turn(keys, [0]),
     )  # fmt: skip
-    for window in (1_024, CONFIG.depth):
+    for window in (1_024, CONFIG.capacity):
         yield Workload(
             f"3-way equi-join, 1 match, window {window:,}",
             THREE + _THREE_EQUAL.format(window), 3 * window, 3_000,
@@ -204,9 +206,10 @@ def workloads() -> Iterator[Workload]:
             for x, y, z in signs
         ), 12, 300, _at_random(8, [0, 1, 2]),
     )  # fmt: skip
+    text = STREAMS + EQUAL.format(1_000)
     yield Workload(
         "2-way equi-join, 1 match, all keys in one bucket, window 1,000",
-        STREAMS + EQUAL.format(1_000), 2_000, 1_000, in_turn(_in_one_bucket(1_000)),
+        text, 2_000, 1_000, in_turn(_in_one_bucket(1_000, text)),
     )  # fmt: skip
     yield Workload(
         "15 queries with a selection each, all dropped at the door",
@@ -270,14 +273,15 @@ def _keys(n: int, width: int = 32, apart: int = 0) -> Codes:
     return chance.choice(some, n, replace=False).astype(np.uint32)
 
 
-def _in_one_bucket(n: int) -> Codes:
-    """So many different keys that an index keeps in one chain."""
+def _in_one_bucket(n: int, text: str) -> Codes:
+    """So many different keys that an index keeps in one chain, for one who knows the seed that is
+    loaded with these queries."""
+    seed = seed_of(decode(compile_text(text, options=Options(CONFIG)).image, CONFIG), CONFIG)
     chance = np.random.default_rng(SEED)
     found: dict[int, None] = {}
-    bits = CONFIG.depth.bit_length() - 1
     while len(found) < n:
         keys = chance.integers(0, 1 << 31, 1 << 18)
-        found |= dict.fromkeys(keys[bucket_of(keys, bits) == 5].tolist())
+        found |= dict.fromkeys(keys[bucket_of(keys, seed, bucket_bits(CONFIG)) == 5].tolist())
     return np.array(list(found)[:n], np.uint32)
 
 

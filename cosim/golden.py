@@ -202,14 +202,14 @@ class GoldenDevice:
     ) -> tuple[_Sight, HandedOver]:
         """Stores the block's tuples of one stream. Gives what every raw tuple of the block
         sees of this window, and who had to leave it early."""
-        store, depth = self._stores[stream], self.config.depth
+        store, capacity = self._stores[stream], self.config.capacity
         if not tables.routes[stream].insert:
             rows, bits = rows[:0], bits[:0]
         before = len(store)
         store.append(block, rows, bits)
         high = before + np.searchsorted(rows, np.arange(len(block)), side="right")
         alive = _first_alive(store, tables.areas[stream].retention, block.timestamp, counter)
-        room = np.maximum(high - depth, self._first_countable(store, block.timestamp, counter))
+        room = np.maximum(high - capacity, self._first_countable(store, block.timestamp, counter))
         sight = _Sight(np.maximum(room, np.minimum(alive, high)), high)
         # A position leaves with the first raw tuple that does not see it any more.
         leavers = np.arange(int(sight.low[-1]))

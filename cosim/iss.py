@@ -86,15 +86,15 @@ class _Probe:
 
 
 class _Window:
-    """A window buffer. The columns are twice as long as the buffer is deep, so that the
+    """A window buffer. The columns are twice as long as what it may keep, so that the
     stored tuples stay one slice; they move to the front when the end is reached."""
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-        self.sequence = np.zeros(2 * depth, np.int64)
-        self.timestamp = np.zeros(2 * depth, np.int64)
-        self.attributes = np.zeros((MAX_ATTRIBUTES, 2 * depth), np.uint32)
-        self.bits = np.zeros((len(_SELECTIONS), 2 * depth), np.bool_)
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.sequence = np.zeros(2 * capacity, np.int64)
+        self.timestamp = np.zeros(2 * capacity, np.int64)
+        self.attributes = np.zeros((MAX_ATTRIBUTES, 2 * capacity), np.uint32)
+        self.bits = np.zeros((len(_SELECTIONS), 2 * capacity), np.bool_)
         self.first = self.end = 0
 
     def __len__(self) -> int:
@@ -139,10 +139,10 @@ class _Window:
         """Stores a tuple; gives the sequence number of the one that had to leave for it.
         The dead are gone by now, so whatever leaves a full buffer is alive."""
         pushed_out = None
-        if len(self) == self.depth:
+        if len(self) == self.capacity:
             pushed_out = int(self.sequence[self.first])
             self.first += 1
-        if self.end == 2 * self.depth:
+        if self.end == 2 * self.capacity:
             n = len(self)
             for column in (self.sequence, self.timestamp, self.attributes, self.bits):
                 column[..., :n] = column[..., self.stored]
@@ -194,7 +194,7 @@ class IssDevice:
     def _empty(self) -> None:
         """No tuple is stored and no sequence number known of any source."""
         streams = self._tables.streams if self._tables else 0
-        self._windows = [_Window(self._config.depth) for _ in range(streams)]
+        self._windows = [_Window(self._config.capacity) for _ in range(streams)]
         self._last: dict[int, int] = {}
 
     @property

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.config import DeviceConfig
 from hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
 from hdl.execution import ExecutionUnit
+from hdl.hashing import seed_bits
 from hdl.index import EqualityIndex
 from hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
 from hdl.loader import ProbeLoader
@@ -117,7 +118,7 @@ class JoinArea(wiring.Component):
                 m.d.comb += outer.eq(inner)
         self._retention(m)
         self._plans(m, loader)
-        self._indexes(m, scanner)
+        self._indexes(m, scanner, loader)
 
         # Router to probe FIFO to loader.
         m.d.sync += [
@@ -260,10 +261,30 @@ class JoinArea(wiring.Component):
             read.en.eq(1),
             loader.plan.eq(read.data),
         ]
+        m.submodules.terms = terms = memory.Memory(
+            shape=self.layouts.terms, depth=2 << TAG_BITS, init=[]
+        )
+        write, read = terms.write_port(), terms.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(bus.address[:TAG_BITS], ~self._half)),
+            write.data.eq(bus.data[: self.layouts.terms.size]),
+            write.en.eq(bus.valid & (bus.unit == self.number) & (bus.target == Target.TERMS)),
+            read.addr.eq(Cat(loader.tag, self._half)),
+            read.en.eq(1),
+            loader.terms.eq(read.data),
+        ]
 
-    def _indexes(self, m: Module, scanner: Scanner) -> None:
+    def _indexes(self, m: Module, scanner: Scanner, loader: ProbeLoader) -> None:
         """One chain table an indexed attribute; the scanner asks the one its probe is for."""
-        to_index = self._mine(m, Target.INDEX)
+        to_index, to_seed = self._mine(m, Target.INDEX), self._mine(m, Target.SEED)
+        seed = Signal(seed_bits(self.config))
+        for half in range(2):
+            loaded = Signal.like(seed, name=f"seed_{half}")
+            with m.If(to_seed & (self._half != half)):
+                m.d.sync += loaded.eq(self._data)
+            with m.If(self._half == half):
+                m.d.sync += seed.eq(loaded)
+        m.d.comb += loader.seed.eq(seed)
         insert, slot = Signal(), Signal(self.layouts.slot_bits)
         m.d.sync += [
             insert.eq(self.store | self.window.rewrite),
@@ -283,6 +304,7 @@ class JoinArea(wiring.Component):
                     m.d.sync += attribute.eq(loaded)
             m.d.sync += index.key.eq(self.keys[attribute.number])
             m.d.comb += [
+                index.seed.eq(seed),
                 index.slot.eq(slot),
                 index.insert.eq(insert & attribute.used),
                 index.newest.eq(scanner.newest),

@@ -17,9 +17,24 @@ MAX_ATTRIBUTES = 4
 MAX_DEPTH = 1 << 20
 """More tuples than any board's memory holds; keeps a slip of the pen from asking for them."""
 
+CONTEXTS = 16
+"""Raw tuples in flight at once."""
+
 
 class ConfigError(ValueError):
     """A parameter no device can be built with; the message quotes the value."""
+
+
+def _capacity(depth: int) -> int:
+    return depth - min(CONTEXTS, depth // 4)
+
+
+def depth_for(tuples: int) -> int:
+    """The smallest depth that has room for so many tuples."""
+    depth = 2
+    while _capacity(depth) < tuples:
+        depth *= 2
+    return depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +45,7 @@ class DeviceConfig:
     attribute_width     bits of an attribute: 8, 16 or 32
     timestamp_width     bits of a timestamp counter, 16 to 64, compared serially
     sequence_width      bits of a sequence number counter, 8 to 64, compared serially
-    depth               tuples a window buffer holds, a power of two
+    depth               slots of a window buffer, a power of two; it keeps `capacity` tuples
     lanes               window tuples a join area compares in one cycle, a power of two;
                         0: no factor array, one serial execution unit compares too
     indexes             equality indexes of a join area, one a window attribute, 0 to 4
@@ -113,6 +128,13 @@ class DeviceConfig:
     def longest_rows(self) -> int:
         """The longest ROWS window serial-number arithmetic can tell apart, in tuples."""
         return (1 << (self.sequence_width - 1)) - 1
+
+    @property
+    def capacity(self) -> int:
+        """Tuples a window buffer keeps: its slots, less those of tuples that have left but may
+        still be seen by raw tuples in flight. Without these to spare, each arrival at a full
+        window would wait for all before it; the smallest rings spare a quarter, and wait at times."""
+        return _capacity(self.depth)
 
     @property
     def kinds(self) -> int:

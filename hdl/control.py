@@ -288,6 +288,7 @@ class ControlUnit(wiring.Component):
         reaches = {
             Target.SELECTION: ~in_order | (address >= config.comparisons),
             Target.PROBE_PLAN: address >= config.tags,
+            Target.TERMS: address >= config.tags,
             Target.DESTINATION: address >= config.tags,
             Target.QUERIES: address >= config.tags,
             Target.WINDOW: (address[:KIND_SHIFT] >= config.queries)
@@ -296,6 +297,7 @@ class ControlUnit(wiring.Component):
             Target.INDEX: address >= config.indexes,
             Target.RAW_ROUTE: address != 0,
             Target.ROWS: address != 0,
+            Target.SEED: address != 0,
         }
         with m.Switch(command.target):
             for table, too_far in reaches.items():

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from hdl import isa
 from hdl.config import DeviceConfig
 from hdl.device import Area, Comparison, Tables
+from hdl.hashing import seed_of
 from hdl.program import Program
 
 
@@ -54,6 +55,9 @@ class Target(enum.IntEnum):
     RANGE        unit, address: 0 none, 1 data ticks, 2 for ever
     ROWS         unit, data rows
     INDEX        unit, address: index, data: window attribute | enable << 2
+    TERMS        unit, route tag, of which factors all hold in a pair worth executing, in one of
+                 these conjunctions at least (`Layouts.terms`)
+    SEED         unit, data: seed of the hash of its indexes
     """
 
     INSTRUCTION = 0
@@ -66,6 +70,8 @@ class Target(enum.IntEnum):
     RANGE = 7
     ROWS = 8
     INDEX = 9
+    TERMS = 10
+    SEED = 11
 
 
 class Verdict(enum.IntEnum):
@@ -114,6 +120,8 @@ def units(streams: int) -> list[str]:
     return [*_UNITS, *(f"{unit} {area}" for area in range(streams) for unit in _UNITS_OF_AREA)]
 
 
+TERMS = 4
+"""Conjunctions of factors of a route tag; four of sixteen factors fill a command's data."""
 LAST_WORD = 1 << isa.WORD_BITS
 KIND_SHIFT = 6
 
@@ -158,6 +166,7 @@ class SelectionEntry:
 def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
     """Everything a device writes to take these tables, BEGIN and COMMIT left out."""
     programs = [Program(area.program) for area in tables.areas]
+    seed = seed_of(tables, config)
     for unit in range(config.streams):
         if unit < tables.streams:
             yield from _area(unit, tables.areas[unit], programs[unit], config)
@@ -166,6 +175,7 @@ def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
         else:  # a stream the image does not use
             yield from _area(unit, _UNUSED_AREA, Program(_UNUSED_AREA.program), config)
             stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
+        yield Command(Operation.WRITE, Target.SEED, unit, 0, seed)
         yield Command(Operation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
         for address, entry in enumerate(entries):
             word = entry.encode(address == len(entries) - 1)
@@ -198,6 +208,7 @@ def _area(unit: int, area: Area, program: Program, config: DeviceConfig) -> Iter
     for tag in range(config.tags):
         data = _probe_plan(area, program, tag, indexed, config)
         yield Command(Operation.WRITE, Target.PROBE_PLAN, unit, tag, data)
+        yield Command(Operation.WRITE, Target.TERMS, unit, tag, _terms(program, tag, config))
     age = area.retention.range
     kind = 2 if age is None else int(age >= 0)
     yield Command(Operation.WRITE, Target.RANGE, unit, kind, max(age or 0, 0))
@@ -220,6 +231,14 @@ def _probe_plan(
             plan |= 1 << at | indexed.index(guard.window_attribute) << at + 1
             plan |= guard.probe_stream << at + 3 | guard.probe_attribute << at + 5
     return plan
+
+
+def _terms(program: Program, tag: int, config: DeviceConfig) -> int:
+    """Conjunctions as masks of factors; the first once more where there are fewer than places."""
+    found = program.terms(tag, TERMS)
+    masks = [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]
+    masks += masks[:1] * (TERMS - len(masks))
+    return sum(mask << config.factors * place for place, mask in enumerate(masks))
 
 
 def _indexed_attributes(area: Area, config: DeviceConfig) -> list[int]:

@@ -18,9 +18,10 @@ Rules of the contract, the same for every device (models, RTL, board):
    same raw tuple. Their order within one raw tuple is free.
 5. *Windows.* A result is delivered only if every component was in its stream's
    window of that query when the latest component arrived.
-6. *Overflow.* A stored tuple that some window could still reach, but whose place
-   is taken, is reported in `Results.handed_over`, never dropped silently. It leaves
-   before the tuple that takes its place probes.
+6. *Overflow.* A device keeps `DeviceConfig.capacity` tuples a stream. When one more is
+   stored, the oldest, which some window could still reach, is reported in
+   `Results.handed_over`, never dropped silently. It leaves before the tuple that takes its
+   place probes.
 7. *Load.* `load` drains what is in flight, then swaps programs and tables and
    keeps clock, counters and the stored tuples, whose selection bits are evaluated
    anew; only an image with other streams or groups empties the windows and forgets

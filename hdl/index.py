@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.config import DeviceConfig
+from hdl.hashing import seed_bits
 from hdl.layouts import Layouts
 
-
-def bucket(value: Value, bits: int) -> Value:
-    """The bucket of an attribute value: its parts of `bits` bits, one upon the other."""
-    folded = value[:bits]
-    for start in range(bits, len(value), bits):
-        folded = folded ^ value[start : start + bits]
-    return folded
+_PART = 8
 
 
-def bucket_of(values: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:
-    """The same of many numbers in software."""
-    folded = values & (1 << bits) - 1
-    for start in range(bits, 32, bits):
-        folded = folded ^ values >> start & (1 << bits) - 1
-    return folded
+def hashed(value: Value, seed: Value, bits: int) -> Value:
+    """An attribute value's bucket in parts, one for each eight of its bits; `hdl.hashing` says
+    what they come to. They stand in registers before they are put together."""
+    return Cat(
+        (value[start : start + _PART] & seed[bit + start : bit + start + _PART]).xor()
+        for start in range(0, len(value), _PART)
+        for bit in range(bits)
+    )
+
+
+def bucket(parts: Value, bits: int) -> Value:
+    """The bucket that the parts come to."""
+    whole = parts[:bits]
+    for start in range(bits, len(parts), bits):
+        whole = whole ^ parts[start : start + bits]
+    return whole
 
 
 class EqualityIndex(wiring.Component):
@@ -40,6 +43,7 @@ class EqualityIndex(wiring.Component):
     latency     ask: answer 2 cycles later; insert: 3 cycles
     throughput  one ask a cycle while nothing is inserted
 
+    seed                  of the hash, held
     insert, key, slot     pulse, every fifth cycle at most: `slot` has attribute value `key`
     ask, newest, bucket, after   want the newest slot of a bucket (`newest`), or the slot `after`
     ready                 the ask is taken
@@ -52,6 +56,7 @@ class EqualityIndex(wiring.Component):
         slot = layouts.slot_bits
         super().__init__(
             {
+                "seed": In(seed_bits(config)),
                 "insert": In(1),
                 "key": In(config.attribute_width),
                 "slot": In(slot),
@@ -66,8 +71,10 @@ class EqualityIndex(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bits, depth = self.layouts.slot_bits, self.config.depth
-        inserted = Signal(data.StructLayout({"bucket": bits, "slot": bits}))
+        layouts = self.layouts
+        bits, depth = layouts.slot_bits, self.config.depth
+        inserted = Signal(data.StructLayout({"parts": layouts.hashed, "slot": bits}))
+        inserted_bucket = bucket(inserted.parts, bits)
         newest_was, idle = Signal(bits), Signal()
 
         m.submodules.newest = newest = memory.Memory(shape=bits, depth=depth, init=[])
@@ -76,9 +83,9 @@ class EqualityIndex(wiring.Component):
         older_write, older_read = older.write_port(), older.read_port()
         m.d.comb += [newest_read.en.eq(1), older_read.en.eq(1)]
         m.d.comb += [
-            newest_read.addr.eq(Mux(idle, self.bucket, inserted.bucket)),
+            newest_read.addr.eq(Mux(idle, self.bucket, inserted_bucket)),
             older_read.addr.eq(self.after),
-            newest_write.addr.eq(inserted.bucket),
+            newest_write.addr.eq(inserted_bucket),
             newest_write.data.eq(inserted.slot),
             older_write.addr.eq(inserted.slot),
             older_write.data.eq(newest_was),
@@ -93,7 +100,7 @@ class EqualityIndex(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += idle.eq(1)
                 m.d.sync += [
-                    inserted.bucket.eq(bucket(self.key, bits)),
+                    inserted.parts.eq(hashed(self.key, self.seed, bits)),
                     inserted.slot.eq(self.slot),
                 ]
                 with m.If(self.insert):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.isa import WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
@@ -19,10 +20,9 @@ TAG_BITS = 8
 QUERY_BITS = 6
 SELECTIONS = len(WINDOW_SELECTION_REGISTERS)
 
-CONTEXTS = 16
-"""Raw tuples in flight at once. Each has its own view of the windows, so that a probe
-sees what had arrived when its raw tuple did."""
 CONTEXT_BITS = ceil_log2(CONTEXTS)
+"""Each raw tuple in flight has its own view of the windows, so that a probe sees what had
+arrived when its raw tuple did."""
 
 
 class Layouts:
@@ -116,6 +116,8 @@ class Layouts:
                 "taken_by": self.sequence,
             }
         )
+        # Bits of a value's bucket in parts (`hdl.index.hashed`).
+        self.hashed = self.slot_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})
         # Per area and route tag, what the loader found out about its program.
@@ -129,6 +131,8 @@ class Layouts:
                 "attribute": 2,
             }
         )
+        # ... and in which of its factors all hold, in one at least, where a pair joins.
+        self.terms = data.ArrayLayout(config.factors, TERMS)
         self.trace = data.StructLayout(
             {
                 "tag": TAG_BITS,

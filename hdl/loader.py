@@ -8,12 +8,14 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.config import DeviceConfig
 from hdl.factors import FACTOR, put_layout
-from hdl.index import bucket
+from hdl.hashing import seed_bits
+from hdl.index import hashed
 from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:
-    """A probe ready for its area; `buffer` says where its comparisons were put."""
+    """A probe ready for its area; `buffer` says where its comparisons were put, `bucket` is in
+    parts."""
     layouts = Layouts(config)
     return data.StructLayout(
         {
@@ -23,7 +25,8 @@ def staged_layout(config: DeviceConfig) -> data.StructLayout:
             "tail": layouts.slot_bits,
             "count": layouts.pointer_bits,
             "plan": layouts.probe_plan,
-            "bucket": layouts.slot_bits,
+            "terms": layouts.terms if config.lanes else 0,
+            "bucket": layouts.hashed,
             "buffer": 1 if config.lanes else 0,
         }
     )
@@ -43,7 +46,8 @@ class ProbeLoader(wiring.Component):
     available, take, level, reference   of the probe FIFO
     request, response, fetched          of the tuple fetch; the response is a pulse
     context, tail, count                of the window buffer
-    tag, plan                           of the area's probe plan
+    tag, plan, terms                    of the area's probe plan
+    seed                                of the indexes' hash, held
     factors, used                       what is compared, and how many factors there are
     put         a factor's comparison
     staged      the probe
@@ -71,6 +75,8 @@ class ProbeLoader(wiring.Component):
                 "count": In(layouts.pointer_bits),
                 "tag": Out(TAG_BITS),
                 "plan": In(layouts.probe_plan),
+                "terms": In(layouts.terms),
+                "seed": In(seed_bits(config)),
                 "factors": In(data.ArrayLayout(FACTOR, config.factors)),
                 "used": In(range(config.factors + 1)),
                 "put": Out(put_layout(config)),
@@ -101,12 +107,13 @@ class ProbeLoader(wiring.Component):
         ]
         probe = self.staged.payload
         plan = Signal(layouts.probe_plan)
-        m.d.sync += plan.eq(self.plan)
+        terms = Signal(layouts.terms)
+        m.d.sync += [plan.eq(self.plan), terms.eq(self.terms)]
         key = Signal(config.attribute_width)
         m.d.sync += key.eq(self.attributes[plan.stream][plan.attribute])
         bits = Signal(SELECTIONS)
-        folded = Signal(layouts.slot_bits)
-        m.d.sync += folded.eq(bucket(key, layouts.slot_bits))
+        parts = Signal(layouts.hashed)
+        m.d.sync += parts.eq(hashed(key, self.seed, layouts.slot_bits))
 
         # Without lanes the execution unit reads `attributes`, with lanes only operands matter.
         staged_before = Signal()  # the area takes a cycle to say that it holds what was staged
@@ -186,7 +193,8 @@ class ProbeLoader(wiring.Component):
                         probe.tail.eq(self.tail),
                         probe.count.eq(self.count),
                         probe.plan.eq(plan),
-                        probe.bucket.eq(folded),
+                        *([probe.terms.eq(terms)] if config.lanes else []),
+                        probe.bucket.eq(parts),
                     ]
                     m.next = "NEXT"
                 with m.If(self.flush):

@@ -22,7 +22,7 @@ class Meters(wiring.Component):
 
     events          what is counted
     address, count  which word is looked at, and what is in it a cycle later
-    forget          pulse: all begin anew, after as many cycles as there are events
+    forget          pulse: all begin anew, after as many cycles as there are events; they are 0 till then
     """
 
     def __init__(self, config: DeviceConfig, events: int) -> None:
@@ -44,11 +44,14 @@ class Meters(wiring.Component):
         shown = counts.read_port(domain="comb")
         few = Array(Signal(ceil_log2(n) + 1, name=f"few_{number}") for number in range(n))
 
-        turn, to_clear = Signal(range(n)), Signal(range(n + 1), init=n)  # a reset clears no memory
+        turn, to_clear = (
+            Signal(range(n)),
+            Signal(range(n + 4), init=n + 3),
+        )  # a reset clears no memory
         clears = Signal()
         m.d.comb += clears.eq(to_clear != 0)
         with m.If(self.forget):
-            m.d.sync += to_clear.eq(n)
+            m.d.sync += to_clear.eq(n + 3)  # until the last is in the memory
         with m.Elif(clears):
             m.d.sync += to_clear.eq(to_clear - 1)
         m.d.sync += turn.eq(Mux(turn == n - 1, 0, turn + 1))
@@ -70,5 +73,5 @@ class Meters(wiring.Component):
         ]
         m.d.comb += [write.addr.eq(at[1]), write.en.eq(1)]
         m.d.comb += shown.addr.eq(self.address)
-        m.d.sync += self.count.eq(shown.data)
+        m.d.sync += self.count.eq(Mux(clears, 0, shown.data))
         return m

@@ -1,11 +1,15 @@
 """What a loader needs to know of a program without running it.
 
 A probe tuple's route tag fixes its path through the program, but for JMPLI. So for each
-tag one can say which factors matter: a pair in which none of them holds joins nothing.
+tag one can say which factors matter: a pair in which none of them holds joins nothing. And
+which must hold together: the program only ever combines factors by AND and OR, so what it
+joins is a disjunction of conjunctions of them, if every selection is taken to hold.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 
 from hdl import isa
@@ -27,6 +31,15 @@ _OFTEN = {
 Cover = frozenset[int] | None
 """Factors of which at least one holds wherever a register is 1; None: it can be 1 without."""
 
+Term = frozenset[int]
+"""Factors that hold together."""
+Terms = frozenset[Term]
+"""At least one of these does. None of them contains another."""
+_NEVER: Terms = frozenset()
+_ALWAYS: Terms = frozenset([frozenset()])
+_MANY = 32
+"""Terms of a register; more are weakened, for there could be thousands."""
+
 
 class Program:
     """An area's program. Factors are its CMPs, counted from 0 in order of address."""
@@ -35,6 +48,8 @@ class Program:
         self.instructions = [isa.decode(word) for word in words]
         addresses = [a for a, i in enumerate(self.instructions) if isinstance(i, isa.Cmp)]
         self._factor = {address: number for number, address in enumerate(addresses)}
+        compares = (i for i in self.instructions if isinstance(i, isa.Cmp))
+        self._holds = [_OFTEN[Condition(compare.condition)] / 100 for compare in compares]
 
     def path(self, tag: int) -> Iterator[tuple[int, isa.Instruction]]:
         """Addresses and instructions a probe of this tag executes, if no JMPLI leaves."""
@@ -77,6 +92,52 @@ class Program:
                     found = _either(found, self._rarer(covers[r], passed))
         return found
 
+    def terms(self, tag: int, most: int) -> Terms:
+        """Conjunctions of factors, at most so many, of which one holds in every pair this tag
+        joins. Where there are more, some give way to what they have in common."""
+        registers: dict[int, Terms] = dict.fromkeys(range(isa.REGISTERS), _NEVER)
+        for may_hold in (isa.WINDOW_SELECTION_REGISTERS, isa.PROBE_SELECTION_REGISTERS):
+            registers.update(dict.fromkeys(may_hold, _ALWAYS))
+        registers[isa.TRUE_REGISTER] = _ALWAYS
+        passed, found = _ALWAYS, _NEVER
+        for address, instruction in self.path(tag):
+            match instruction:
+                case isa.Cmp(condition=Condition.FALSE, r=r):
+                    registers[r] = _NEVER
+                case isa.Cmp(condition=Condition.TRUE, r=r):
+                    registers[r] = _ALWAYS
+                case isa.Cmp(r=r):
+                    registers[r] = frozenset([frozenset([self._factor[address]])])
+                case isa.And(a, b, r):
+                    registers[r] = self._both(registers[a], registers[b])
+                case isa.Or(a, b, r):
+                    registers[r] = self._any(registers[a], registers[b])
+                case isa.Jmpli():
+                    some = self._any(*(registers[r] for r in isa.FACTOR_REGISTERS))
+                    passed = self._both(passed, some)
+                case isa.Join(r):
+                    found = self._any(found, self._both(registers[r], passed))
+        return self._weaker(found, most)
+
+    def _both(self, a: Terms, b: Terms) -> Terms:
+        return self._weaker(_least({x | y for x in a for y in b}), _MANY)
+
+    def _any(self, *terms: Terms) -> Terms:
+        return self._weaker(_least(set().union(*terms)), _MANY)
+
+    def _weaker(self, terms: Terms, most: int) -> Terms:
+        """Two at a time are replaced by what they have in common, those first of which the
+        most is left."""
+        while len(terms) > most:
+            pairs = itertools.combinations(sorted(terms, key=sorted), 2)
+            a, b = min(pairs, key=lambda pair: self._share(pair[0] & pair[1]))
+            terms = _least({*terms} - {a, b} | {a & b})
+        return terms
+
+    def _share(self, term: Term) -> float:
+        """Of how many pairs all of these are thought to hold."""
+        return math.prod(self._holds[factor] for factor in term)
+
     def _rarer(self, a: Cover, b: Cover) -> Cover:
         """Where both registers are 1, either cover serves."""
         return min((a, b), key=self._often)
@@ -90,3 +151,12 @@ class Program:
 
 def _either(a: Cover, b: Cover) -> Cover:
     return None if a is None or b is None else a | b
+
+
+def _least(terms: set[Term]) -> Terms:
+    """Without those that contain another one: where they hold, that does."""
+    kept: list[Term] = []
+    for term in sorted(terms, key=len):
+        if not any(other <= term for other in kept):
+            kept.append(term)
+    return frozenset(kept)

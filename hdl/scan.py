@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from hdl.arbiter import lowest
 from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.factors import FACTOR, FactorArray, put_layout
+from hdl.index import bucket
 from hdl.layouts import Layouts
 from hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
-_ROWS_IN_FLIGHT = 11
+_ROWS_IN_FLIGHT = 12
+_OFTEN_BITS = 4
+_LONG_BITS = 3
+"""A chain of eight is not forgotten; one of fewer in a window that is still small may be soon."""
 
 
 def pair_layout(config: DeviceConfig) -> data.StructLayout:
@@ -35,11 +40,13 @@ def pair_layout(config: DeviceConfig) -> data.StructLayout:
 
 class Scanner(wiring.Component):
     """Reads the window row by row, `lanes` tuples a cycle, through the factor array; or, for
-    an indexed probe, the row of one candidate after the other. Only tuples in the view of
-    the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
+    an indexed probe, the row of one candidate after the other, until there were more than a scan
+    would take time for: then it scans what is left. Either way goes from the newest tuple to the
+    oldest, so that a probe can be taken up by another way than it was left. Only tuples in the
+    view of the probe's context count. Rows with a pair of interest wait in a small FIFO, from which
     pairs leave one by one.
 
-    latency     10 cycles from a row's address to its first pair
+    latency     11 cycles from a row's address to its first pair
     throughput  `lanes` pairs a cycle while none is of interest, a candidate each 4 cycles;
                 1 pair of interest a cycle; 2 cycles between probes
 
@@ -112,6 +119,7 @@ class Scanner(wiring.Component):
         self._valid = Signal()
         self._first = Signal()
         self._may_issue = Signal()
+        self._is_long, self._is_short = Signal(), Signal()  # it turned out, of a bucket's chain
         self._walk_and_scan(m)
         self._compare(m, issue)
         return m
@@ -126,8 +134,9 @@ class Scanner(wiring.Component):
         tail = Signal(slot_bits)
         count = Signal(pointer)
         key = Signal(slot_bits)
-        seeking = Signal()  # a resumed probe, before its slot
+        final = Signal(slot_bits)  # the newest tuple still to be looked at, counted from the tail
         wanted = Signal(slot_bits)
+        indexed = Signal()
         first = Signal()
         m.d.comb += [self._first.eq(first), self.bucket.eq(key), self.ended.eq(0)]
         with m.If(self._valid):
@@ -136,17 +145,18 @@ class Scanner(wiring.Component):
         # Which comparisons this cycle is for, and whether they are the last of a row.
         turn, buffer, whole = Signal(range(self.config.turns)), Signal(), Signal()
         m.d.comb += [self._issued.turn.eq(turn), self._issued.buffer.eq(buffer), whole.eq(1)]
+        last_turn = Signal.like(turn)
+        m.d.sync += last_turn.eq(self.last_turn)
         if self.config.lanes and self.config.turns > 1:
-            last_turn = Signal.like(turn)
-            m.d.sync += last_turn.eq(self.last_turn)
             m.d.comb += whole.eq(turn == last_turn)
             with m.If(self._valid):
                 m.d.sync += turn.eq(Mux(self._issued.whole, 0, turn + 1))
 
-        # Steps count rows from the tail's, so that the last may be the first row again.
-        step, last_step = (Signal(self.row_bits + 1, name=n) for n in ("step", "last_step"))
-        first_step = Signal(self.row_bits + 1)
+        # Steps count rows from the tail's, so that the newest may be in that row again.
+        step = Signal(self.row_bits + 1)
+        at_newest = Signal()
         low, high = (Signal(max(1, bank_bits), name=n) for n in ("low", "high"))
+        looked = Signal(pointer)  # tuples that a scan looks at, and a walk before it
 
         # Of an index walk: where the candidate is, counted from the tail.
         slot = Signal(slot_bits)
@@ -154,6 +164,13 @@ class Scanner(wiring.Component):
         before = Signal(pointer)
         visible = Signal(pointer)  # candidates so far
         ends, inside, found = Signal(), Signal(), Signal()  # what is known of it
+        too_long, known_long = Signal(), Signal()
+        if self.config.indexes:
+            known_long = self._known_long(m, key)
+
+        # Four rows are looked at in the time of one candidate.
+        few = ~probe.count[bank_bits + 2 :].any() if self.config.lanes else Const(0)
+        walks = probe.plan.indexed & ~few
 
         waiting = Signal()
         with m.FSM() as fsm:
@@ -165,9 +182,11 @@ class Scanner(wiring.Component):
                     m.d.sync += [
                         tail.eq(probe.tail),
                         count.eq(probe.count),
-                        key.eq(probe.bucket),
+                        looked.eq(probe.count),
+                        final.eq(probe.count - 1),
+                        key.eq(bucket(probe.bucket, slot_bits)),
                         self.index.eq(probe.plan.index),
-                        seeking.eq(self.resume),
+                        indexed.eq(walks),
                         wanted.eq(self.resume_slot),
                         first.eq(1),
                         before.eq(1 << slot_bits),
@@ -175,49 +194,48 @@ class Scanner(wiring.Component):
                     ]
                     if self.config.lanes:
                         m.d.sync += buffer.eq(probe.buffer)
+                    m.next = "PREPARE"
                     if self.config.indexes:
-                        with m.If(probe.count == 0):
-                            m.next = "NOTHING"
-                        with m.Elif(probe.plan.indexed):
+                        with m.If(walks):
                             m.next = "ENTER"
-                        with m.Else():
-                            m.next = "PREPARE"
-                    else:
-                        m.next = "PREPARE"
-                        with m.If(probe.count == 0):
-                            m.next = "NOTHING"
+                    with m.If(self.resume):
+                        m.next = "RESUME"
+                    with m.If(probe.count == 0):
+                        m.next = "NOTHING"
+            with m.State("RESUME"):
+                # All that is newer was met before, by whichever way.
+                m.d.sync += final.eq(wanted - tail)
+                m.next = "PREPARE"
+                if self.config.indexes:
+                    with m.If(indexed):
+                        m.next = "ENTER"
             with m.State("PREPARE"):
-                skipped = Signal(slot_bits + 1)
-                m.d.comb += skipped.eq(
-                    Mux(seeking, (wanted - tail)[:slot_bits], 0) + tail[:bank_bits]
-                )
-                end = Signal(pointer + 1)
-                m.d.comb += end.eq(count + tail[:bank_bits] - 1)
+                end = Signal(pointer)
+                m.d.comb += end.eq(final + tail[:bank_bits])
                 m.d.sync += [
-                    step.eq(skipped[bank_bits:]),
-                    first_step.eq(skipped[bank_bits:]),
-                    low.eq(skipped[:bank_bits]),
-                    last_step.eq(end[bank_bits:]),
+                    step.eq(end[bank_bits:]),
+                    at_newest.eq(1),
                     high.eq(end[:bank_bits]),
+                    low.eq(tail[:bank_bits]),
                 ]
                 m.next = "ROWS"
             with m.State("ROWS"):
                 bank = range(self.banks)
-                at_first, at_last = step == first_step, step == last_step
+                at_oldest = step == 0
                 m.d.comb += [
                     self._valid.eq(self._may_issue),
                     self._issued.row.eq(tail[bank_bits:] + step),
-                    self._issued.last.eq(at_last),
+                    self._issued.last.eq(at_oldest),
                     self._issued.whole.eq(whole),
                     self._issued.mask.eq(
-                        Cat((~at_first | (b >= low)) & (~at_last | (b <= high)) for b in bank)
+                        Cat((~at_oldest | (b >= low)) & (~at_newest | (b <= high)) for b in bank)
                     ),
-                    self.tally.eq(count),
+                    self.tally.eq(looked),
                 ]
                 m.d.comb += waiting.eq(~self._may_issue)
                 with m.If(self._may_issue & whole):
-                    m.d.sync += step.eq(step + 1)
-                    with m.If(at_last):
+                    m.d.sync += [step.eq(step - 1), at_newest.eq(0)]
+                    with m.If(at_oldest):
                         m.d.comb += self.ended.eq(1)
                         m.next = "IDLE"
             if self.config.indexes:
@@ -234,9 +252,16 @@ class Scanner(wiring.Component):
                     m.d.sync += [
                         ends.eq(offset >= before),
                         inside.eq(offset < count),
-                        found.eq((offset < count) & (~seeking | (slot == wanted))),
+                        found.eq((offset < count) & (offset <= final)),
                     ]
+                    if self.config.lanes:
+                        # A candidate takes four cycles in which a scan looks at four rows; of
+                        # rows in turns, at two or less.
+                        rows = Mux(last_turn == 0, count >> bank_bits + 2, count >> bank_bits + 1)
+                        m.d.sync += too_long.eq(visible > rows)
                     m.next = "CANDIDATE"
+                    with m.If(known_long & before[-1]):
+                        m.next = "PREPARE"
                 with m.State("CANDIDATE"):
                     m.d.comb += [
                         self.after.eq(slot),
@@ -246,14 +271,19 @@ class Scanner(wiring.Component):
                     ]
                     with m.If(ends):
                         m.next = "NOTHING"
+                    with m.Elif(too_long):
+                        # All that is older, this one too.
+                        m.d.comb += self._is_long.eq(visible[_LONG_BITS:].any())
+                        m.d.sync += looked.eq(visible + before)
+                        with m.If(before <= final):
+                            m.d.sync += final.eq(before - 1)
+                        m.next = "PREPARE"
                     with m.Else():
                         m.d.comb += waiting.eq(~self._may_issue)
-                    with m.If(~ends & self._may_issue):
+                    with m.If(~ends & ~too_long & self._may_issue):
                         m.d.comb += self._valid.eq(found)
                         with m.If(whole | ~found):
                             m.d.sync += [visible.eq(visible + inside), before.eq(offset)]
-                            with m.If(found):
-                                m.d.sync += seeking.eq(0)
                             m.d.comb += self.ask.eq(1)
                             m.next = "WAIT"
             with m.State("NOTHING"):
@@ -262,6 +292,7 @@ class Scanner(wiring.Component):
                     self._issued.last.eq(1),
                     self._issued.whole.eq(1),
                     self.tally.eq(visible),
+                    self._is_short.eq(count != 0),
                 ]
                 m.d.comb += waiting.eq(~self._may_issue)
                 with m.If(self._may_issue):
@@ -269,6 +300,24 @@ class Scanner(wiring.Component):
                     m.next = "IDLE"
         here = ~fsm.ongoing("IDLE") | self.staged.valid
         m.d.comb += [self.working.eq(here & ~waiting), self.blocked.eq(here & waiting)]
+
+    def _known_long(self, m: Module, key: Signal) -> Signal:
+        """Whether the bucket's chain was too long for a walk when it was last walked. Now and
+        then it is walked all the same, for it may be shorter by now."""
+        m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
+        write, read = long.write_port(), long.read_port()
+        known, times = Signal(), Signal(_OFTEN_BITS)
+        m.d.comb += [
+            write.addr.eq(key),
+            write.data.eq(self._is_long),
+            write.en.eq(self._is_long | self._is_short),
+            read.addr.eq(key),
+            read.en.eq(1),
+        ]
+        m.d.sync += known.eq(read.data & ~times.all())
+        with m.If(self.ended & read.data):
+            m.d.sync += times.eq(times + 1)
+        return known
 
     # --- which pairs --------------------------------------------------------------
 
@@ -278,8 +327,8 @@ class Scanner(wiring.Component):
         probe = self.staged.payload
         m.d.comb += self.row.eq(self._issued.row)
 
-        # Stages: row, address, memory, tuples, pick, compare, decide. Without lanes it ends with
-        # tuples.
+        # Stages: row, address, memory, tuples, pick, compare, decide; then which pairs are of
+        # interest, and whether any is. Without lanes nothing is compared.
         depth = 6 if lanes else 3
         infos = [Signal(issue, name=f"info{i}", reset_less=True) for i in range(depth + 1)]
         valids = [Signal(name=f"valid{i}") for i in range(depth + 1)]
@@ -301,11 +350,12 @@ class Scanner(wiring.Component):
             ),
             reset_less=True,
         )
-        seen = Signal.like(found, name="seen")
-        whole, push = Signal(), Signal()
+        seen, pushed = (Signal.like(found, name=name) for name in ("seen", "pushed"))
+        whole, push = [Signal(name=f"whole{stage}") for stage in range(2)], Signal()
         if lanes:
             m.submodules.array = array = FactorArray(config)
-            plans = [Signal(probe.plan.shape(), name=f"plan{i}", reset_less=True) for i in range(5)]
+            worth = data.StructLayout({"plan": probe.plan.shape(), "terms": probe.terms.shape()})
+            plans = [Signal(worth, name=f"plan{i}", reset_less=True) for i in range(6)]
             first, begun = Signal(), Signal()
             m.d.sync += [first.eq(valids[0] & self._first), begun.eq(first)]
             with m.If(self.begin):
@@ -314,33 +364,34 @@ class Scanner(wiring.Component):
                 m.d.sync += self.hold.eq(0)
             self._comparisons(m, array, infos[2])
             with m.If(self.begin):
-                m.d.sync += plans[0].eq(probe.plan)
+                m.d.sync += [plans[0].plan.eq(probe.plan), plans[0].terms.eq(probe.terms)]
             with m.If(begun):
                 m.d.sync += plans[1].eq(plans[0])
-            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 4)]
+            m.d.sync += [plans[i + 1].eq(plans[i]) for i in range(1, 5)]
             m.d.comb += array.tuples.eq(self.tuples)
             held = self._gather(m, array, infos[depth - 1], valid)
-            plan = plans[4]
+            m.d.sync += seen.held.eq(Cat(held))
             mask = Cat(
-                info.mask[lane] & (plan.always | (held[lane] & plan.interest).any())
+                seen.mask[lane] & _of_interest(seen.held[lane], plans[5].plan, plans[5].terms)
                 for lane in range(lanes)
             )
-            m.d.sync += seen.held.eq(Cat(held))
         else:
-            mask = info.mask
+            mask = seen.mask
             m.d.sync += seen.attributes[0].eq(self.tuples[0])
         m.d.sync += [
             seen.last.eq(info.last),
             seen.row.eq(info.row),
-            seen.mask.eq(mask),
-            whole.eq(valid & info.whole),
+            seen.mask.eq(info.mask),
             found.eq(seen),
-            push.eq(whole & (seen.last | seen.mask.any())),
+            found.mask.eq(mask),
+            pushed.eq(found),
+            Cat(whole).eq(Cat(valid & info.whole, whole[0])),
+            push.eq(whole[1] & (found.last | found.mask.any())),
         ]
 
         rows = fifo.SyncFIFOBuffered(width=len(found.as_value()), depth=_ROWS_WAITING)
         m.submodules.rows = rows
-        m.d.comb += [rows.w_data.eq(found), rows.w_en.eq(push)]
+        m.d.comb += [rows.w_data.eq(pushed), rows.w_en.eq(push)]
         m.d.sync += self._may_issue.eq((rows.level <= _ROWS_WAITING - _ROWS_IN_FLIGHT) & ~self.wait)
 
         # Two rows wait outside the FIFO, so that it hears from a register whether to go on.
@@ -359,12 +410,12 @@ class Scanner(wiring.Component):
         with m.Elif(rows.r_rdy):
             m.d.sync += some_after.eq(1)
 
-        # One pair a cycle; after them the end, if it is the last row. Which is next, and whether
+        # One pair a cycle, the newest first; after them the end, if it is the last row. Which is next, and whether
         # it is the last of a row, is known a cycle before.
         left, one, only = Signal(banks + 1), Signal(banks + 1), Signal()
         waiting, rest = Signal(banks + 1), Signal(banks + 1)
         m.d.comb += [
-            waiting.eq(Cat(coming.mask, coming.last)),
+            waiting.eq(Cat(reversed(coming.mask), coming.last)),
             rest.eq(left & ~one),
             load.eq(~some | (only & self.pairs.ready)),
         ]
@@ -380,9 +431,9 @@ class Scanner(wiring.Component):
         lane = Signal(range(max(2, banks)))
         for number in range(banks):
             with m.If(one[number]):
-                m.d.comb += lane.eq(number)
+                m.d.comb += lane.eq(banks - 1 - number)
                 if lanes:
-                    m.d.comb += pair.held.eq(row.held[number])
+                    m.d.comb += pair.held.eq(row.held[banks - 1 - number])
         if not lanes:
             m.d.comb += pair.attributes.eq(row.attributes[0])
         m.d.comb += [
@@ -431,3 +482,9 @@ class Scanner(wiring.Component):
                     m.d.sync += before[number].eq(outcome)
             gathered.append(held)
         return gathered
+
+
+def _of_interest(held: Value, plan: data.View, terms: data.View) -> Value:
+    """Whether a pair in which these factors hold may join."""
+    whole = Cat((~terms[number] | held).all() for number in range(TERMS))
+    return whole.any() & (plan.always | (held & plan.interest).any())

@@ -30,10 +30,12 @@ class WindowBuffer(wiring.Component):
 
     *Eviction.* With `check`, the two oldest tuples, always kept at hand, are looked at in
     two cycles; the dead leave. One that some window still reaches, but whose age or rank
-    the counters could soon no longer tell, or whose place is wanted, leaves by `leaving`.
+    the counters could soon no longer tell, or that is one more than the window may keep
+    (`capacity`) when a tuple is to be stored, leaves by `leaving`.
     *Contexts.* With `snapshot` the view of a raw tuple is kept under its context number:
     what is stored then, itself not yet. A slot is not written again while the oldest context
-    in flight can see it: `settled` comes late instead.
+    in flight can see it: `settled` comes late instead, but only where the slots beyond the
+    capacity are not enough for those that were stored meanwhile.
 
     latency     check: settled after 3 cycles, 5 more for each two that leave;
                 fetch and row: data 3 cycles after the address
@@ -223,7 +225,7 @@ class WindowBuffer(wiring.Component):
         # For two cycles after one has left, `full` is of before.
         full, lately = Signal(), Signal(2)
         m.d.sync += [
-            full.eq(self._stored_now == self.config.depth),
+            full.eq(self._stored_now == self.config.capacity),
             lately.eq(Cat(leave != 0, lately)),
         ]
 
@@ -250,7 +252,12 @@ class WindowBuffer(wiring.Component):
         m.d.sync += [both_aged.eq(known == 2), both.eq(both_aged)]
         some, room, alone = Signal(), Signal(), Signal()
         m.d.sync += alone.eq(self._stored_now == 1)  # nothing is stored while it is asked
-        m.d.comb += [some.eq(self._head != self._tail), room.eq(self._room | ~self.wanted)]
+        # One that has just left makes room, and one that leaves now.
+        spare = ~full | lately.any() | (leave != 0)
+        m.d.comb += [
+            some.eq(self._head != self._tail),
+            room.eq(~self.wanted | (self._room & spare)),
+        ]
         m.d.comb += self.leaving.payload.eq(oldest[0].sequence)
         with m.If(self.check):
             m.d.sync += self.settled.eq(0)
@@ -296,7 +303,6 @@ class WindowBuffer(wiring.Component):
                 with m.If(room):
                     m.d.sync += self.settled.eq(1)
                     m.next = "SETTLED"
-                # With room it is not full: the oldest context sees no less than is stored.
                 with m.Elif(full & (known != 0) & ~lately.any()):
                     m.next = "DISPLACE"
                 with m.Else():

@@ -43,7 +43,7 @@ from seustream.errors import UserError
 from seustream.reading import read
 
 HERE = "here"
-RETRY = 10_000.0
+RETRY = 60_000.0
 """Milliseconds after which an unanswered message is sent again."""
 
 

@@ -37,6 +37,8 @@ REMEMBERED = 10_000
 TICK = 0.02
 WAIT = 0.05
 """Seconds between looks at the clock, and for which a call waits for something to take back."""
+KEPT = 10.0
+"""Seconds for which frames are kept for a process that does not answer."""
 BLOCK_ROWS = 1024
 
 
@@ -225,8 +227,14 @@ class Process:
             except BridgeError as error:
                 if self.stopped.is_set():
                     return
-                since, _ = self.unreachable.get(process, (time.monotonic(), ""))
+                now = time.monotonic()
+                since, _ = self.unreachable.get(process, (now, ""))
                 self.unreachable[process] = since, f"{error.kind}: {error}"
+                if error.retriable and now - since < KEPT:
+                    # So that a short silence costs no more than itself.
+                    with self.changed:
+                        later = self.queues.get(process, [])
+                        self.queues[process] = [*((0.0, frame) for frame in frames), *later]
                 self.stopped.wait(WAIT)
                 continue
             self.receive(back)

@@ -35,7 +35,7 @@ from engine.stream.faults import QueryFaults, restore, told
 from engine.stream.operator import Answer
 from engine.stream.snapshot import Snapshot, unpack
 from engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
 from hdl.device import Batch, Device, Results, Retention
 
 Ints = npt.NDArray[np.int64]
@@ -61,7 +61,7 @@ class Overflow:
         """What was needed and what there is, by cause."""
         found = []
         if self.needed:
-            found.append(f"{self.needed:,} tuples, its buffer holds {config.depth:,}")
+            found.append(f"{self.needed:,} tuples, its buffer holds {config.capacity:,}")
         if self.age:
             found.append(
                 f"a tuple {self.age:,} ticks old, {config.timestamp_width}-bit timestamps tell"
@@ -79,9 +79,8 @@ class Overflow:
         are enough."""
         found = []
         if self.needed:
-            devices = -(-self.needed // config.depth)
-            enough = 1 << max(self.needed - 1, 1).bit_length()
-            found.append(f"depth {enough} or {devices} devices")
+            devices = -(-self.needed // config.capacity)
+            found.append(f"depth {depth_for(self.needed)} or {devices} devices")
         for member, most in (("timestamp_width", self.age), ("sequence_width", self.rank)):
             if most and most.bit_length() < 64:
                 found.append(f"{member} {most.bit_length() + 1}")

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from bench import device as bench
+from compiler.plan.pipeline import Options, compile_text
+from compiler.wjasip.image import decode
 from cosim.verilated.build import missing
 from hdl.config import CONFIGURATIONS
+from hdl.hashing import bucket_of, seed_of
 
 RESULTS = Path(bench.__file__).parent / "results" / "device.json"
 
@@ -39,9 +42,12 @@ def test_workloads_are_named_once_and_drawn_with_a_seed() -> None:
 
 
 def test_keys_in_one_bucket_are_different_and_in_one_bucket() -> None:
-    keys = bench._in_one_bucket(100)
+    text = bench.STREAMS + bench.EQUAL.format(100)
+    keys = bench._in_one_bucket(100, text)
     assert len(set(keys.tolist())) == 100
-    assert len(set(bench.bucket_of(keys.astype(np.int64), 11).tolist())) == 1
+    tables = decode(compile_text(text, options=Options(bench.CONFIG)).image, bench.CONFIG)
+    seed = seed_of(tables, bench.CONFIG)
+    assert len(set(bucket_of(keys.astype(np.int64), seed, 11).tolist())) == 1
 
 
 def test_the_streams_of_a_workload() -> None:

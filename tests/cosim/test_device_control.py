@@ -57,35 +57,35 @@ from tests.cosim.queries import (
 
 def test_a_live_tuple_that_loses_its_place_is_handed_over(new_device: NewDevice) -> None:
     device = loaded(new_device, build([PAIRS]))
-    raws = arrivals([*((R, t, ()) for t in range(TINY.depth + 2)), (S, 99, ())])
+    raws = arrivals([*((R, t, ()) for t in range(TINY.capacity + 2)), (S, 99, ())])
     results = run(device, raws)
-    assert handed_over(results) == [(R, 0, R, TINY.depth), (R, 1, R, TINY.depth + 1)]
-    assert query_rows(results, 0) == [(r, 0, -1, -1) for r in range(2, TINY.depth + 2)]
+    assert handed_over(results) == [(R, 0, R, TINY.capacity), (R, 1, R, TINY.capacity + 1)]
+    assert query_rows(results, 0) == [(r, 0, -1, -1) for r in range(2, TINY.capacity + 2)]
     assert device.status().handed_over == 2
-    assert device.status().occupancy == (TINY.depth, 1, 0)
+    assert device.status().occupancy == (TINY.capacity, 1, 0)
 
 
 @pytest.mark.parametrize(
     ("window", "handed"),
     [
-        (RANGE(TINY.depth - 1), 0),
-        (RANGE(TINY.depth), 4),
-        (ROWS(TINY.depth), 0),
-        (ROWS(TINY.depth + 1), 4),
+        (RANGE(TINY.capacity - 1), 0),
+        (RANGE(TINY.capacity), 4),
+        (ROWS(TINY.capacity), 0),
+        (ROWS(TINY.capacity + 1), 4),
     ],
 )
 def test_a_dead_tuple_leaves_without_notice(
     new_device: NewDevice, window: Window, handed: int
 ) -> None:
     device = loaded(new_device, build([Query({R: window, S: window})]))
-    results = run(device, arrivals([(R, t, ()) for t in range(TINY.depth + 4)]))
-    assert handed_over(results) == [(R, k, R, k + TINY.depth) for k in range(handed)]
-    assert device.status().occupancy[R] == TINY.depth
+    results = run(device, arrivals([(R, t, ()) for t in range(TINY.capacity + 4)]))
+    assert handed_over(results) == [(R, k, R, k + TINY.capacity) for k in range(handed)]
+    assert device.status().occupancy[R] == TINY.capacity
 
 
 def test_a_full_buffer_hands_nothing_over_to_a_tick(new_device: NewDevice) -> None:
     device = loaded(new_device, build([PAIRS]))
-    n = TINY.depth
+    n = TINY.capacity
     results = run(device, arrivals([(R, t, ()) for t in range(n + 2)], ticks=[n]))
     assert handed_over(results) == [(R, 0, R, n + 1)]
 
@@ -352,11 +352,11 @@ def test_an_empty_batch_gives_empty_columns(new_device: NewDevice) -> None:
 
 def test_columns_have_the_types_of_the_contract(new_device: NewDevice) -> None:
     device = loaded(new_device, build([PAIRS]))
-    results = run(device, arrivals([(R, t, ()) for t in range(17)] + [(S, 20, ())]))
+    results = run(device, arrivals([(R, t, ()) for t in range(TINY.capacity + 1)] + [(S, 20, ())]))
     handed = results.handed_over
     for column in (results.query, results.newest, results.oldest, results.sequences):
         assert column.dtype == np.int64
-        assert len(column) == 16
+        assert len(column) == TINY.capacity
     for column in (handed.stream, handed.sequence, handed.taker, handed.taken_by):
         assert column.dtype == np.int64
         assert len(column) == 1

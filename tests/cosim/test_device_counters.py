@@ -224,7 +224,7 @@ def test_a_gap_in_both_counters_is_handed_over_once(new_device: NewDevice) -> No
 
 def test_a_full_buffer_and_a_counter_at_once(new_device: NewDevice) -> None:
     """All places are taken: two leave for their age, which makes the room the arrival needs."""
-    n = SHALLOW.depth
+    n = SHALLOW.capacity
     rows = [*((R, 0 if k < 2 else 50, ()) for k in range(n)), (R, OLD + 1, ()), (R, OLD + 2, ())]
     rows += [(R, OLD + 3, ()), (S, OLD + 3, ())]
     assert left_early(new_device, [PAIRS], arrivals(rows), config=SHALLOW) == [

@@ -194,7 +194,7 @@ def test_the_columns_move_to_the_front_without_losing_a_tuple() -> None:
         isa.Cmp(0, R, 0, Condition.LE, 0), isa.And(0, 32, 16), isa.Join(16, 3), isa.Nop()
     )
     tables = dataclasses.replace(tables, selections=((), even, ()))
-    for n in range(TINY.depth, 5 * TINY.depth):
+    for n in range(TINY.capacity, 5 * TINY.capacity):
         device = IssDevice(TINY)
         device.load(encode(tables, TINY))
         rows = [(S, t, (t, t % 2)) for t in range(n)] + [(R, n, (n - 9,))]

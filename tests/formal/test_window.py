@@ -186,14 +186,14 @@ class WindowKeepsWhatItMust(Specification):
             with m.If(leaves & ~handed):
                 self.claim(m, dead)
             with m.If(leaves & handed):
-                full = window.occupancy == depth
+                full = window.occupancy == config.capacity
                 self.claim(m, ~dead & (uncountable | (full & env.settling & env.stores)))
                 self.claim(m, (env.counter - rank)[:WIDTH] == window.leaving.payload)
             with m.If(there & (place >= left) & env.settling & ~env.check & window.settled):
                 self.claim(m, ~dead & ~uncountable)
             with m.If(window.store & (window.written == i)):
                 self.claim(m, ~there)
-        self.claim(m, window.occupancy <= depth)
+        self.claim(m, window.occupancy <= config.capacity)
         self.claim(m, ~handed | (gone == 1))
         self.claim(m, ~before(m, env.check) | ~window.settled)
         # Told by registers, the sequencer finds everyone gone.
@@ -206,7 +206,7 @@ class WindowKeepsWhatItMust(Specification):
         self._contents(m)
         self.invariants(m)
 
-        self.reach(m, handed & env.settling & (window.occupancy == depth) & env.busy)
+        self.reach(m, handed & env.settling & (window.occupancy == config.capacity) & env.busy)
         self.reach(m, (gone == 2) & (env.now < 3))
         for which in RangeKind:
             # A tuple past half of what the counter counts is handed over, or dropped.
@@ -309,6 +309,7 @@ class WindowKeepsWhatItMust(Specification):
     def invariants(self, m: Module) -> None:
         """Nothing anyone was promised; what makes the promises provable by induction."""
         window, env, made, depth = self.window, self.env, self.made, self.depth
+        capacity = window.config.capacity
         head, tail, stored = window.end, window.first, window.occupancy
         self.claim(m, (head - tail)[: len(head)] == stored)
         bits = len(window.written)
@@ -368,7 +369,9 @@ class WindowKeepsWhatItMust(Specification):
         first_age, first_rank = Array(ages)[tail[:bits]], Array(ranks)[tail[:bits]]
         dead, uncountable = self.fate(first_age, first_rank, *self.limits)
         self.claim(m, ~state("LEAVE") | uncountable)
-        self.claim(m, ~state("DISPLACE") | (env.stores & (stored == depth) & ~dead & ~uncountable))
+        self.claim(
+            m, ~state("DISPLACE") | (env.stores & (stored == capacity) & ~dead & ~uncountable)
+        )
         aged = inside(made, "both_aged")
         for i in range(2):
             measured = Cat(inside(made, f"age{i}"), inside(made, f"rank{i}"))
@@ -406,6 +409,8 @@ class WindowKeepsWhatItMust(Specification):
         room = (heard != depth) | before(m, env.clear)
         self.claim(m, ~(window._room & settles) | room)
         self.claim(m, ~(settles & window.settled & env.stores) | (heard != depth))
+        self.claim(m, ~(settles & window.settled & env.stores) | (stored - left < capacity))
+        self.claim(m, ~window.store | (stored < capacity))
         self.claim(m, ~window.store | (heard != depth))
 
 
@@ -468,7 +473,7 @@ def faulty(old: str, new: str) -> object:
         ),
         proof(
             "no-room",
-            faulty("room.eq(self._room | ~self.wanted)", "room.eq(1)"),
+            faulty("~self.wanted | (self._room & spare)", "1"),
             "search",
             24,
             "FAIL",

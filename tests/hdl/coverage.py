@@ -232,7 +232,7 @@ def run_case(seed: int, device: VerilatedDevice, bins: Bins) -> str | None:
     device.hold(seed, *chance.choice([(0.0, 0.0), (0.5, 0.0), (0.0, 0.8), (0.6, 0.6)]))
     want, got = [], []
     for number, (image, part) in enumerate(((images[0], raws[:swap]), (images[1], raws[swap:]))):
-        if number and max(device.status().occupancy, default=0) == config.depth:
+        if number and max(device.status().occupancy, default=0) == config.capacity:
             bins.meet("exchange of images with a full window")
         for one, results in ((golden, want), (device, got)):
             one.load(image)

@@ -100,7 +100,7 @@ class _Rules:
                 self.entry[u] = c.address + 1
                 self.selections[u] = bool(c.data & 1)
                 return Verdict.OK
-            case Target.PROBE_PLAN | Target.DESTINATION | Target.QUERIES:
+            case Target.PROBE_PLAN | Target.TERMS | Target.DESTINATION | Target.QUERIES:
                 good = c.address < config.tags
             case Target.WINDOW:
                 good = c.address & 63 < config.queries and c.address >> 8 == 0
@@ -108,7 +108,7 @@ class _Rules:
                 good = c.address <= 2
             case Target.INDEX:
                 good = c.address < config.indexes
-            case Target.RAW_ROUTE | Target.ROWS:
+            case Target.RAW_ROUTE | Target.ROWS | Target.SEED:
                 good = c.address == 0
         return Verdict.OK if good else Verdict.BAD_ADDRESS
 

@@ -12,6 +12,7 @@ from hdl.control import COMMAND, RESPONSE
 from hdl.control_words import (
     KIND_SHIFT,
     LAST_WORD,
+    TERMS,
     Command,
     Operation,
     SelectionEntry,
@@ -19,6 +20,7 @@ from hdl.control_words import (
     Verdict,
     load_commands,
 )
+from hdl.hashing import seed_of
 from hdl.isa import Condition
 from hdl.layouts import Layouts
 from hdl.program import Program
@@ -127,6 +129,16 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
                 guard.probe_attribute,
             )
             assert indexed[c.unit, plan["index"]] == guard.window_attribute
+
+    seeds = by_target[Target.SEED]
+    assert [(c.unit, c.address) for c in seeds] == [(u, 0) for u in range(config.streams)]
+    assert {c.data for c in seeds} == {seed_of(tables, config)}
+    assert {(c.unit, c.address) for c in by_target[Target.TERMS]} == everywhere
+    for c in by_target[Target.TERMS]:
+        if c.unit < tables.streams:
+            terms = Program(tables.areas[c.unit].program).terms(c.address, TERMS)
+            masks = {sum(1 << factor for factor in term) for term in terms} or {0}
+            assert {*unpack(layouts.terms, c.data)} == masks
 
     for c in by_target[Target.DESTINATION]:
         where = unpack(layouts.destination, c.data)

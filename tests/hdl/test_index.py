@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import cocotb
+import numpy as np
 import pytest
 
 from hdl.config import CONFIGURATIONS
+from hdl.hashing import bucket_of, seed_bits
 from hdl.index import EqualityIndex
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
@@ -36,14 +38,12 @@ async def a_walk_meets_every_tuple_of_its_bucket(dut: object) -> None:
     depth, bits, width = index.config.depth, index.layouts.slot_bits, index.config.attribute_width
 
     def bucket(key: int) -> int:
-        folded = 0
-        for start in range(0, width, bits):
-            folded ^= key >> start & (1 << bits) - 1
-        return folded
+        return int(bucket_of(np.array([key]), seed, bits)[0])
 
     walks = met = wrapped = during = 0
     for rate in (NONE, SOME, MUCH):
-        await bench.reset()
+        seed = chance.getrandbits(seed_bits(index.config))
+        await bench.reset(seed=seed)
         keys: list[int] = []  # of every tuple ever stored, in order
         head = tail = 0
         inserted = bench.cycle

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections import Counter, deque
 
 import cocotb
+import numpy as np
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.layouts import CONTEXTS
+from hdl.config import CONFIGURATIONS, CONTEXTS
+from hdl.control_words import TERMS
+from hdl.hashing import bucket_of, seed_bits
 from hdl.loader import ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
 from tests.hdl.programs import places_of
@@ -35,13 +39,11 @@ async def every_probe_is_staged_whole(dut: object) -> None:
     n, levels, depth = config.streams, layouts.levels, config.depth
     serial = not config.lanes
     width, bits = config.attribute_width, layouts.slot_bits
+    seed = 0
     seen: Counter = Counter()
 
     def bucket(key: int) -> int:
-        folded = 0
-        for start in range(0, width, bits):
-            folded ^= key >> start & depth - 1
-        return folded
+        return int(bucket_of(np.array([key]), seed, bits)[0])
 
     for idle, pressure in PACES:
         factors = [
@@ -66,7 +68,9 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             }
             for _ in range(16)
         ]
-        await bench.reset(factors=factors, used=used)
+        terms = [[chance.getrandbits(config.factors) for _ in range(TERMS)] for _ in range(16)]
+        seed = chance.getrandbits(seed_bits(config))
+        await bench.reset(factors=factors, used=used, seed=seed)
         requests: list[dict] = []
         Monitor(bench, "request", idle, requests.append)
         queues: list[deque] = [deque() for _ in range(levels)]
@@ -76,7 +80,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
         last: deque[tuple[int, dict]] = deque()  # taken, not staged yet
         respond, answer = -1, {}
         read: dict = {}
-        view, plan = (0, 0), plans[0]
+        view, plan, its_terms = (0, 0), plans[0], terms[0]
         hold = 0
         frozen: dict | None = None
         at_work: int | None = None  # the buffer of the last probe staged
@@ -110,6 +114,7 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             bench.set("tail", view[0])
             bench.set("count", view[1])
             bench.set("plan", plan)
+            bench.set("terms", its_terms)
             bench.set("hold", hold > 0)
             bench.set("staged.ready", chance.random() >= pressure and not (serial and hold))
             flush = chance.random() < 0.01
@@ -117,7 +122,8 @@ async def every_probe_is_staged_whole(dut: object) -> None:
             ready = bench._inputs["staged.ready"]
             await bench.settle()
             respond = max(respond - 1, -1)
-            view, plan = views[bench.bits("context")], plans[bench.bits("tag") & 15]
+            view, tag = views[bench.bits("context")], bench.bits("tag") & 15
+            plan, its_terms = plans[tag], terms[tag]
             if requests:
                 wanted = requests.pop()
                 answer = data[wanted["slots"][0] | wanted["slots"][1] << 4]
@@ -155,8 +161,10 @@ async def every_probe_is_staged_whole(dut: object) -> None:
                 assert probe["bits"] == (0 if joined else parts["bits"])
                 assert (probe["tail"], probe["count"]) == views[reference["context"]]
                 assert probe["plan"] == expected_plan
+                assert serial or probe["terms"] == terms[reference["tag"]]
                 key = attributes[expected_plan["stream"]][expected_plan["attribute"]]
-                assert probe["bucket"] == bucket(key)
+                parts = (probe["bucket"] >> at & depth - 1 for at in range(0, layouts.hashed, bits))
+                assert functools.reduce(operator.xor, parts) == bucket(key)
                 if serial:
                     assert bench.get("attributes") == attributes
                 else:

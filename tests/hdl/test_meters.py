@@ -47,6 +47,12 @@ async def every_event_is_counted(dut: object) -> None:
             bench.set("forget", 1)
             await bench.clock()
             bench.set("forget", 0)
+            for number in bench.chance.sample(range(n), 3):  # at once, to who asks
+                bench.set("address", number)
+                await bench.clock()
+                await bench.clock()
+                await bench.settle()
+                assert bench.bits("count") == 0
             for _ in range(n + 4):
                 await bench.clock()
             counted = [0] * n

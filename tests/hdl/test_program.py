@@ -23,7 +23,9 @@ def test_a_pair_without_a_factor_of_interest_joins_nothing(seed: int) -> None:
         program = Program(tuple(instruction.encode() for instruction in code))
         compares = sum(isinstance(instruction, isa.Cmp) for instruction in code)
         for tag in range(4):
-            interest = program.interest(tag)
+            interest, terms = program.interest(tag), program.terms(tag, 1)
+            every = program.terms(tag, 1 << 16)
+            assert len(terms) <= 1
             bits = [(0, 0), (0xFFFF, 0x7FFF), (chance.getrandbits(16), chance.getrandbits(15))]
             for outcomes in range(1 << compares):
 
@@ -45,6 +47,8 @@ def test_a_pair_without_a_factor_of_interest_joins_nothing(seed: int) -> None:
                     assert program.joins(tag)
                     assert interest is None or interest & held, (code, tag, held)
                     narrow += interest is not None
+                    assert any(term <= held for term in terms), (code, tag, held)
+                    assert any(term <= held for term in every), (code, tag, held)
     assert joined
     assert narrow
 
@@ -90,3 +94,88 @@ def test_interest_worked_by_hand(
     code: tuple[isa.Instruction, ...], interest: set[int] | None
 ) -> None:
     assert _interest(*code) == interest
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pair_in_which_a_term_holds_joins_if_its_selections_do(seed: int) -> None:
+    """All terms together are exact, so that no pair is executed in vain."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    joined = 0
+    for _ in range(60):
+        code = random_program(chance, chance.choice([4, 10, 20]), 4)
+        program = Program(tuple(instruction.encode() for instruction in code))
+        compares = [i for i in code if isinstance(i, isa.Cmp)]
+        for tag in range(4):
+            every = program.terms(tag, 1 << 16)
+            for outcomes in range(1 << len(compares)):
+
+                def outcome(n: int, cmp: isa.Cmp, outcomes: int = outcomes) -> bool:
+                    if cmp.condition in (Condition.TRUE, Condition.FALSE):
+                        return cmp.condition == Condition.TRUE
+                    return bool(outcomes >> n & 1)
+
+                held = {n for n, cmp in enumerate(compares) if outcome(n, cmp)}
+                _, joins = execute(code, tag, outcome, 0xFFFF, 0x7FFF)
+                assert any(term <= held for term in every) == bool(joins), (code, tag, held)
+                joined += bool(joins)
+    assert joined
+
+
+LT = isa.Cmp(2, 0, 2, Condition.LT, 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "terms"),
+    [
+        ((isa.Join(63, 1),), [[]]),
+        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1)), [[0, 1]]),
+        ((EQ, NE, isa.Or(0, 1, 16), isa.Join(16, 1)), [[0], [1]]),
+        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1), isa.Join(0, 2)), [[0]]),
+        ((EQ, isa.And(0, 32, 16), isa.Join(16, 1)), [[0]]),
+        ((EQ, NE, isa.Jmpli(), isa.Join(63, 1)), [[0], [1]]),
+        ((EQ, isa.Join(17, 1)), []),
+        # (0 or 1) and (0 or 2): two terms; of one, what they have in common is nothing.
+        ((EQ, NE, LT, isa.Or(0, 1, 16), isa.Or(0, 2, 17), isa.And(16, 17, 18), isa.Join(18, 1)),
+         [[0], [1, 2]]),
+    ],
+)  # fmt: skip
+def test_terms_worked_by_hand(code: tuple[isa.Instruction, ...], terms: list[list[int]]) -> None:
+    program = Program(tuple(i.encode() for i in (*code, isa.Nop())))
+    assert sorted(map(sorted, program.terms(0, 4))) == terms
+
+
+def test_terms_beyond_the_most_give_way_to_what_they_share() -> None:
+    """0 and 1, 0 and 2, 3: the first two have the equality in common."""
+    code = (
+        EQ, NE, LT, isa.Cmp(3, 0, 3, Condition.GT, 3), isa.And(0, 1, 16), isa.And(0, 2, 17),
+        isa.Join(16, 1), isa.Join(17, 1), isa.Join(3, 1), isa.Nop(),
+    )  # fmt: skip
+    program = Program(tuple(i.encode() for i in code))
+    assert sorted(map(sorted, program.terms(0, 3))) == [[0, 1], [0, 2], [3]]
+    assert sorted(map(sorted, program.terms(0, 2))) == [[0], [3]]
+    assert program.terms(0, 1) == {frozenset()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weakened_terms_let_every_pair_pass_that_joins(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    narrow = 0
+    for _ in range(20):
+        compares = [isa.Cmp(0, 0, 0, chance.choice([*Condition][:6]), r) for r in range(6)]
+        code: list[isa.Instruction] = [*compares]
+        for _ in range(6):
+            a, b, c = chance.sample(range(6), 3)
+            code += [isa.And(a, b, 16), isa.And(16, c, 17), isa.Join(17, 1)]
+        code.append(isa.Nop())
+        program = Program(tuple(instruction.encode() for instruction in code))
+        few = {most: program.terms(0, most) for most in (1, 2, 4)}
+        for held in range(1 << 6):
+            _, joins = execute(code, 0, lambda n, cmp, held=held: bool(held >> n & 1))
+            for most, terms in few.items():
+                assert len(terms) <= most
+                passes = any(all(held >> n & 1 for n in term) for term in terms)
+                assert passes or not joins, (code, held)
+                narrow += not passes
+    assert narrow > 1000

@@ -9,6 +9,7 @@ import cocotb
 import pytest
 
 from hdl.config import CONFIGURATIONS, DeviceConfig
+from hdl.control_words import TERMS
 from hdl.isa import Condition
 from hdl.scan import Scanner
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
@@ -24,6 +25,7 @@ def config(lanes: int, depth: int = 16, **members: int) -> DeviceConfig:
 
 CASES = {
     "2 lanes": lambda: Scanner(config(2)),
+    "2 lanes, deep": lambda: Scanner(config(2, depth=64)),
     "4 lanes, factors in turns": lambda: Scanner(config(4, factors=6, comparators=2)),
     "8 comparators": lambda: Scanner(config(2, factors=16, comparators=8)),
     "one row": lambda: Scanner(config(8, depth=8, indexes=0, factors=4)),
@@ -44,6 +46,9 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
     depth, lanes, factors = config.depth, config.lanes, config.factors
     banks = max(lanes, 1)
     seen: Counter = Counter()
+    # Whether a bucket's chain was too long when it was last walked; none, where a flush came
+    # between. A reset clears no memory.
+    long: dict[int, bool | None] = dict.fromkeys(range(depth), False)
     for idle, pressure in PACES:
         window = [[chance.randrange(3) for _ in range(4)] for _ in range(depth)]
         does = [
@@ -67,6 +72,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
         pairs = Monitor(bench, "pairs", pressure)
         rows: deque = deque([{}, {}, {}])
         answers: deque = deque([0, 0])
+        times = 0  # a bucket was known
+        under_way: int | None = None  # the bucket that is walked
         chain: dict[int, int] = {}  # from a slot to the next older one, or to itself
         newest = 0
         held_back = 0  # cycles until the next probe is staged
@@ -80,32 +87,44 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 tail = chance.randrange(depth)
                 operands = [chance.randrange(3) for _ in range(factors)]
                 carried = chance.getrandbits(factors) | chance.getrandbits(factors)
-                indexed = bool(config.indexes) and count > 0 and chance.random() < 0.5
+                # Few buckets, so that most chains are known.
+                certain = [b for b in range(depth) if long[b] is not None][:3]
+                indexed = bool(config.indexes and count and certain) and chance.random() < 0.5
                 plan = {
                     "interest": chance.getrandbits(factors) & (1 << used) - 1,
                     "always": chance.random() < 0.3,
                     "indexed": indexed,
                     "index": 1 if indexed else 0,
                 }
-                order = list(range(count))
-                walk = None
+                # Mostly of few factors, for many hold together seldom.
+                terms = [
+                    chance.getrandbits(factors) & chance.getrandbits(factors) & (1 << used) - 1
+                    for _ in range(TERMS)
+                ]
+                if chance.random() < 0.3:
+                    terms[chance.randrange(TERMS)] = 0  # holds always
+                walk, in_view = None, list(range(count))
                 if indexed:
                     # Some out of view, then some in view, newest first; then a step to a newer one.
                     beyond = [o for o in range(count, depth) if chance.random() < 0.3]
-                    in_view = [o for o in range(count) if chance.random() < 0.5] or [0]
+                    some = chance.choice([0.2, 0.9])
+                    in_view = [o for o in range(count) if chance.random() < some] or [0]
                     walk = [*reversed(beyond), *reversed(in_view)]
-                    order = [o for o in walk if o < count]
-                slots = [(tail + o) % depth for o in order]
-                resume = bool(slots) and chance.random() < 0.3
-                start = chance.randrange(len(slots)) if resume else 0
+                resume = bool(in_view) and chance.random() < 0.3
+                start = chance.choice(in_view) if resume else count
+                bucket = chance.choice(certain or [0])  # in parts, which are put together
+                parts = chance.randrange(depth)
                 probe = {
                     "tail": tail,
                     "count": count,
                     "plan": plan,
-                    "bucket": chance.randrange(depth),
+                    "bucket": parts | (parts ^ bucket) << depth.bit_length() - 1
+                    if scanner.layouts.hashed > depth.bit_length()
+                    else bucket,
                 }
                 if lanes:
                     probe["buffer"] = buffer
+                    probe["terms"] = terms
                     for factor, operand in zip(does[:used], operands, strict=False):
                         its = {
                             "operand": operand,
@@ -117,9 +136,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                         puts.append({"valid": 1, "buffer": buffer, "comparison": its, **at})
                 offered = {
                     "probe": probe, "operands": operands, "carried": carried,
-                    "slots": slots[start:], "resume": resume,
-                    "walk": walk, "tally": len(order),
-                    "resume_slot": slots[start] if resume else chance.randrange(depth),
+                    "start": start, "resume": resume, "walk": walk, "bucket": bucket,
+                    "resume_slot": (tail + start) % depth if resume else chance.randrange(depth),
                 }  # fmt: skip
                 bench.set("staged.payload", probe)
                 bench.set("resume", resume)
@@ -134,7 +152,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             bench.set("answer", answers[0])
             ready = chance.random() >= idle
             bench.set("ready", ready)
-            flush = chance.random() < 0.005 and probes < 38
+            flush = chance.random() < 0.003 and probes < 38
             if flush:  # what begins or is taken in this cycle does not count
                 bench.set("flush", 1)
                 bench.dut.rst.value = 1
@@ -142,6 +160,7 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             bench.set("wait", waits)
             await bench.settle()
             if bench.bits("ended") and not flush:
+                under_way = None
                 tallies.came(bench.bits("tally"))
             seen["flush"] += flush
             row = bench.bits("row") * banks
@@ -168,7 +187,31 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     walk = [(probe["tail"] + o) % depth for o in offered["walk"]]
                     newest, chain = walk[0], dict(zip(walk, [*walk[1:], walk[-1]], strict=True))
                     seen["indexed"] += 1
-                for slot in offered["slots"]:
+                # From the newest to the oldest, whichever way.
+                count, bucket = probe["count"], offered["bucket"]
+                order, tally = list(reversed(range(count))), count
+                # In the time of a candidate a scan looks at four rows.
+                if offered["walk"] is not None and not (lanes and count < 4 * lanes):
+                    under_way = bucket
+                    known = long[bucket]
+                    known, times = known and times != 15, (times + bool(known)) % 16
+                    candidates = [o for o in offered["walk"] if o < count]
+                    # More candidates than a scan takes time for: it scans what is left.
+                    most = (count // banks >> (2 if last_turn == 0 else 1)) + 1
+                    if known:
+                        seen["known to be long"] += 1
+                    elif len(candidates) > most:
+                        order = candidates[:most]
+                        tally = most + order[-1]
+                        order += reversed(range(order[-1]))
+                        long[bucket] = long[bucket] or most >= 8
+                        seen["too long"] += 1
+                    else:
+                        order, tally = candidates, len(candidates)
+                        long[bucket] = False
+                        seen["walk"] += 1
+                latest = offered["start"]
+                for slot in [(probe["tail"] + o) % depth for o in order if o <= latest]:
                     held = 0
                     for number, factor in enumerate(does[:used]):
                         condition = Condition(factor["condition"])
@@ -182,11 +225,14 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                     if lanes and not plan["always"] and not held & plan["interest"]:
                         seen["passed over"] += 1
                         continue
+                    if lanes and all(term & ~held for term in probe["terms"]):
+                        seen["no term holds"] += 1
+                        continue
                     attributes = [] if lanes else window[slot]
                     board.expect({"end": 0, "slot": slot, "held": held, "attributes": attributes})
                     seen["pair"] += 1
                 board.expect({"end": 1})
-                tallies.expect(offered["tally"])
+                tallies.expect(tally)
                 kept, offered = offered, None
                 buffer ^= 1
                 probes += 1
@@ -197,8 +243,10 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
                 pairs._offered = None
                 board.waiting.clear()
                 tallies.waiting.clear()
+                if under_way is not None:
+                    long[under_way], under_way = None, None
                 kept, held_back = None, 2
-                offered = None
+                offered, times = None, 0
                 puts.clear()
             if probes == 40 and board.empty and tallies.empty and kept is None:
                 break
@@ -212,6 +260,8 @@ async def the_pairs_of_interest_and_no_others(dut: object) -> None:
             await bench.clock()
     wanted = ["whole", "resume", "pair", "flush"]
     wanted += ["turns"] * (lanes > 0 and factors > config.comparators)
-    wanted += ["passed over"] * bool(lanes) + ["indexed"] * bool(config.indexes)
+    wanted += ["passed over", "no term holds"] * bool(lanes)
+    wanted += ["indexed", "walk", "too long"] * bool(config.indexes)
+    wanted += ["known to be long"] * (depth == 64)
     for what in wanted:
         assert seen[what], what

@@ -135,10 +135,11 @@ class _Reader(Agent):
 async def who_stays_and_who_leaves(dut: object) -> None:
     bench = Bench(dut, CASES)
     chance, window = bench.chance, bench.component
-    depth = window.config.depth
+    depth, capacity = window.config.depth, window.config.capacity
     longest_range, longest_rows = window.config.longest_range, window.config.longest_rows
     seen: Counter = Counter()
-    for kind, ticks, rows in RETENTIONS:
+    for number, (kind, ticks, rows) in enumerate(RETENTIONS):
+        hurry = 0.05 if number % 2 else 0.5  # of contexts to retire
         pressure = chance.choice([NONE, SOME, MUCH])
         await bench.reset(kind=kind.value, ticks=ticks, rows=rows)
         ring = _Ring(depth)
@@ -149,8 +150,8 @@ async def who_stays_and_who_leaves(dut: object) -> None:
         # What the window is told of contexts may be so many cycles late.
         flights = deque([(False, 0)] * chance.randrange(3))
 
-        def retire(ring: _Ring = ring) -> None:
-            if ring.contexts and chance.random() < 0.5:
+        def retire(ring: _Ring = ring, hurry: float = hurry) -> None:
+            if ring.contexts and chance.random() < hurry:
                 ring.contexts.popleft()
 
         async def cycle(ring: _Ring = ring, flights: deque = flights) -> None:
@@ -184,7 +185,7 @@ async def who_stays_and_who_leaves(dut: object) -> None:
                 ring.tail += 1
                 leavers += 1
             wanted = chance.random() < 0.7
-            if wanted and len(ring.tuples) - ring.tail == depth:
+            if wanted and len(ring.tuples) - ring.tail == capacity:
                 board.expect(ring.tuples[ring.tail]["component"]["sequence"])
                 ring.tail += 1
                 seen["displaced"] += 1

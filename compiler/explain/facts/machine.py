@@ -94,7 +94,7 @@ class AreaFacts:
     selections: tuple[SelectionFacts, ...]
     admits: tuple[str, ...]
     keeps: str
-    depth: int
+    capacity: int
     instructions: int
 
 
@@ -148,7 +148,7 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
         tuple(s for s in requests(scope).selections if s.stream == name or s.mark in checked),
         _admits(scope, slot),
         retention_text(area.retention),
-        c.options.config.depth,
+        c.options.config.capacity,
         len(program),
     )
 

@@ -173,13 +173,13 @@ def _notes(scope: Scope, one: Normalised) -> Iterable[str]:
     for source in one.division.query.sources if one.division.on_device else ():
         if source.window.kind is WindowKind.UNBOUNDED:
             yield (
-                f"window of {source.alias} is unbounded; past {config.depth:,} tuples the device"
+                f"window of {source.alias} is unbounded; past {config.capacity:,} tuples the device"
                 " hands the oldest to the host"
             )
-        elif source.window.kind is WindowKind.ROWS and source.window.size > config.depth:
+        elif source.window.kind is WindowKind.ROWS and source.window.size > config.capacity:
             yield (
                 f"window of {source.alias} holds {source.window.size:,} rows, a buffer"
-                f" {config.depth:,}; the host joins the others"
+                f" {config.capacity:,}; the host joins the others"
             )
 
 

@@ -133,7 +133,7 @@ def _area(area: AreaFacts) -> list[str]:
     lines = [
         f"area {area.area}" + (f", {area.instructions} instructions" if area.instructions else ""),
         *hanging("attributes  ", columns),
-        f"  keeps       {area.keeps}, in a buffer of {area.depth:,} tuples",
+        f"  keeps       {area.keeps}, in a buffer of {area.capacity:,} tuples",
         *hanging("admits      ", " or ".join(area.admits) or "every tuple"),
         *_looked_up(area),
     ]

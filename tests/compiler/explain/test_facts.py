@@ -179,7 +179,7 @@ def test_cross_products_are_asked_for_or_made_by_the_plan() -> None:
 def test_windows_larger_than_a_buffer_are_noted() -> None:
     (picked,) = facts("selections", "split", query="picked")["queries"]
     assert picked["notes"][0] == (
-        "window of R holds 4,000 rows, a buffer 2,048; the host joins the others"
+        "window of R holds 4,000 rows, a buffer 2,032; the host joins the others"
     )
 
 

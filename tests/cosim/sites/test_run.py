@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -94,6 +95,27 @@ def test_rows_of_select(services: list[SiteService], faults: dict[str, float]) -
         assert run.late == {"T": 1}
         assert run.fetch(across().of[0], 1).equals(ROWS["R"])
     assert all(one.process is None for one in services)
+
+
+def test_frames_are_kept_while_a_site_is_silent(
+    services: list[SiteService], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frame that was dropped would come again after a minute only."""
+    act, calls = Client.act, itertools.count()
+
+    def sometimes(self: Client, name: str, *arguments: object) -> object:
+        if name == "exchange" and next(calls) % 3:
+            raise BridgeError("unavailable", "a short silence")
+        return act(self, name, *arguments)
+
+    monkeypatch.setattr(Client, "act", sometimes)
+    of = setup(services)
+    of = replace(of, layout=replace(of.layout, retry=60_000.0))
+    with Run(of, NAMES, {"T": ROWS["T"]}) as run:
+        begun = time.monotonic()
+        run.wait()
+        assert [len(rows) for rows in results(run)] == [3, 3]
+        assert time.monotonic() - begun < 40
 
 
 def test_slack_accepts_what_is_late(services: list[SiteService]) -> None:

@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
         Verdict.BAD_ADDRESS,
     ),
     "target that is not there": (
-        [BEGIN, Command(Operation.WRITE, 10, R, 0, 0)],
+        [BEGIN, Command(Operation.WRITE, max(Target) + 1, R, 0, 0)],
         Verdict.BAD_TARGET,
     ),
     "last target there could be": (

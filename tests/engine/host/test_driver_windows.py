@@ -51,7 +51,7 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
     query = equal(r, s, window)
     whole = same_as_in_loops([r, s], query, "tiny", device)
     sliced = same_as_in_loops([r, s], query, "tiny", device, chance=chance)
-    # The last of 60 tuples need no room for 16 others; RANGE 40 sees 41 of R, 21 of S.
+    # The last of 60 tuples need no room for 12 others; RANGE 40 sees 41 of R, 21 of S.
     needed = {
         "RANGE 40": {"R": 41, "S": 21},
         "ROWS 25": {"R": 25, "S": 25},
@@ -60,16 +60,16 @@ def test_overflow_in_software_is_exact(device: str, window: str) -> None:
     for driver in (whole, sliced):
         report = driver.report.join.overflow
         assert {name: found.needed for name, found in report.items()} == needed[window]
-        assert {name: found.left_early for name, found in report.items()} == {"R": 44, "S": 44}
+        assert {name: found.left_early for name, found in report.items()} == {"R": 48, "S": 48}
         assert {found.window for found in report.values()} == {window}
 
 
 def test_no_overflow_to_the_last_place() -> None:
-    """Sixteen tuples fit a buffer of sixteen."""
+    """Twelve tuples fit a ring of sixteen, which spares a quarter."""
     r, s = stream("R", [(ts, 1) for ts in range(40)]), stream("S", [(ts, 1) for ts in range(40)])
-    assert same_as_in_loops([r, s], equal(r, s, "ROWS 16"), "tiny").report.join.overflow == {}
-    assert same_as_in_loops([r, s], equal(r, s, "RANGE 15"), "tiny").report.join.overflow == {}
-    assert "R" in same_as_in_loops([r, s], equal(r, s, "ROWS 17"), "tiny").report.join.overflow
+    assert same_as_in_loops([r, s], equal(r, s, "ROWS 12"), "tiny").report.join.overflow == {}
+    assert same_as_in_loops([r, s], equal(r, s, "RANGE 11"), "tiny").report.join.overflow == {}
+    assert "R" in same_as_in_loops([r, s], equal(r, s, "ROWS 13"), "tiny").report.join.overflow
 
 
 def test_overflow_of_both_copies_of_a_stream() -> None:
@@ -96,10 +96,10 @@ def test_rows_in_software_and_windows_without_room_together() -> None:
 @pytest.mark.parametrize(
     ("window", "need", "depth", "devices"),
     [
-        ("RANGE 1000", 50, 64, 4),
-        ("ROWS 30", 30, 32, 2),
-        ("ROWS 17", 17, 32, 2),
-        ("UNBOUNDED", 50, 64, 4),
+        ("RANGE 1000", 50, 128, 5),
+        ("ROWS 30", 30, 64, 3),
+        ("ROWS 13", 13, 32, 2),
+        ("UNBOUNDED", 50, 128, 5),
     ],
 )
 def test_overflow_as_an_error(window: str, need: int, depth: int, devices: int) -> None:
@@ -108,7 +108,7 @@ def test_overflow_as_an_error(window: str, need: int, depth: int, devices: int) 
     with pytest.raises(WindowOverflow) as caught:
         run(driver, [r, s])
     assert str(caught.value) == (
-        f"the window of stream R ({window}) needs {need} tuples, its buffer holds 16"
+        f"the window of stream R ({window}) needs {need} tuples, its buffer holds 12"
     )
     assert caught.value.hint is not None
     assert f"a configuration of depth {depth} or {devices} devices would do" in caught.value.hint
@@ -116,12 +116,12 @@ def test_overflow_as_an_error(window: str, need: int, depth: int, devices: int) 
 
 
 def test_the_error_knows_how_many_rows_a_window_of_rows_will_need() -> None:
-    """Though the first overflow comes with the seventeenth tuple."""
+    """Though the first overflow comes with the thirteenth tuple."""
     r, s = stream("R", [(ts, ts) for ts in range(18)]), stream("S", [])
     driver = driver_of(
         compiled([r, s], equal(r, s, "ROWS 100").text, config="tiny"), overflow="error"
     )
-    with pytest.raises(WindowOverflow, match=r"needs 100 tuples, its buffer holds 16"):
+    with pytest.raises(WindowOverflow, match=r"needs 100 tuples, its buffer holds 12"):
         run(driver, [r, s])
 
 
@@ -327,7 +327,7 @@ def test_the_error_says_all_that_is_short() -> None:
     """More than the buffer holds, and of a rank and an age the counters do not tell."""
     needs = Overflow("UNBOUNDED", 9, needed=300, age=1 << 40, rank=128)
     assert needs.needs(NARROW) == [
-        "300 tuples, its buffer holds 256",
+        "300 tuples, its buffer holds 240",
         "a tuple 1,099,511,627,776 ticks old, 16-bit timestamps tell 32,767",
         "a tuple 128 before the last, 8-bit sequence numbers tell 127",
     ]
