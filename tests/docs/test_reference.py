@@ -21,8 +21,6 @@ from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.functions import FUNCTIONS
 from compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import STAGES, Options, compile_text
