@@ -127,7 +127,7 @@ class Meaning:
         groups: list[Sequence[Event]] = [()] * self.size
         groups[element] = (event,)
         binding = (groups, self._zeros)
-        for evaluate in constants:  # tried for every event: a generator would cost more
+        for evaluate in constants:  # noqa: SIM110  # for every event: a generator costs more
             if evaluate(binding) is not True:
                 return False
         return True

@@ -398,7 +398,6 @@ class PatternOperator:
             "engine": self.engine,
             "considered": list(self._chooser.considered),
             "stats": dataclasses.asdict(self.stats),
-            "faults": state.faults(self.faults),
             "retained": state.events(self._seen()),
             "waiting": state.events(waiting),
             "before": [
@@ -418,7 +417,6 @@ class PatternOperator:
         self._build(state.events_of(stored["retained"]))
         self._arrived = stored["arrived"]
         self.stats = Stats(**stored["stats"])
-        state.resume_faults(self.faults, stored["faults"])
         for event in state.events_of(stored["waiting"]):
             heapq.heappush(self._heap, (event.ts, event.seq, event))
         self._before = {

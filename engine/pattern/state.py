@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from compiler.errors import Span
-from compiler.language.faults import Faults, Place
 from compiler.pattern import ir
 from engine.pattern.event import Event, Match
 from engine.pattern.skip import Skipper
@@ -73,19 +71,3 @@ def skipper_of(query: ir.Query, plain: dict[str, Any]) -> tuple[tuple[Any, ...],
     ]
     found.waiting = {match.first.order: match for match in matches}
     return tuple(map(value_of, plain["key"])), found
-
-
-def faults(of: Faults) -> list[list[Any]]:
-    """Counts of faults: where, how many, and the first."""
-    return [
-        [None if p.at is None else [p.at.start, p.at.end], p.text, p.reason, rows, of.first[p]]
-        for p, rows in of.count.items()
-    ]
-
-
-def resume_faults(of: Faults, plain: list[list[Any]]) -> None:
-    """Counts on from such counts."""
-    for at, text, reason, rows, first in plain:
-        place = Place(None if at is None else Span(*at), text, reason)
-        of.count[place] = of.count.get(place, 0) + rows
-        of.first[place] = min(first, of.first.get(place, first))

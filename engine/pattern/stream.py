@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from compiler.language.faults import Faults
 from compiler.pattern import ir
 from engine.pattern.event import BEGIN_OF_TIME
 from engine.pattern.operator import PatternOperator
+from engine.stream.faults import QueryFaults, restore, told
 from engine.stream.operator import Answer
 from engine.stream.snapshot import Snapshot, unpack
 
@@ -18,9 +18,11 @@ class PatternNode:
     """A pattern over one stream. Its matches are results or, at the time of their last event, rows of the
     stream it defines. Faults are counted in `faults`, or raised there."""
 
-    def __init__(self, query: ir.Query, engine: str = "auto", faults: Faults | None = None) -> None:
+    def __init__(
+        self, query: ir.Query, engine: str = "auto", faults: QueryFaults | None = None
+    ) -> None:
         self.query = query
-        self.faults = Faults() if faults is None else faults
+        self.faults = QueryFaults() if faults is None else faults
         # The runner keeps the order.
         self.operator = PatternOperator(query, engine, late="error", faults=self.faults)
         self.inputs = (query.stream.name,)
@@ -49,7 +51,11 @@ class PatternNode:
             yield self.query.name, pa.table(columns, names=["ts", *found.column_names])
 
     def snapshot(self) -> bytes:
-        plain = {"text": self.query.text, "operator": self.operator.snapshot()}
+        plain = {
+            "text": self.query.text,
+            "operator": self.operator.snapshot(),
+            "faults": told({self.query.name: self.faults}),
+        }
         return Snapshot("pattern", plain).pack()
 
     def restore(self, snapshot: bytes) -> None:
@@ -57,4 +63,5 @@ class PatternNode:
         plain = unpack(snapshot, "pattern").plain
         if plain["text"] == self.query.text:
             self.operator.restore(plain["operator"])
+            restore({self.query.name: self.faults}, plain["faults"])
             self._reached = self.operator.watermark

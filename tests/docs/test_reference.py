@@ -14,7 +14,6 @@ from typing import get_args
 
 import pyarrow as pa
 import pytest
-from compiler.xsql.functions import AGGREGATES, FUNCTIONS
 
 from compiler.apas.compile import compile_query
 from compiler.apas.libraries import Libraries
@@ -23,11 +22,12 @@ from compiler.apas.symbols import Schema
 from compiler.apas.tree import from_lists
 from compiler.catalogue import Column, Stream
 from compiler.errors import CompileError
-from compiler.language.types import INT, VARCHAR, Kind
+from compiler.language.aggregates import AGGREGATES
+from compiler.language.functions import FUNCTIONS
+from compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import STAGES, Options, compile_text
 from compiler.wjasip.assembler import assemble, disassemble
-from compiler.xsql.analyse import _MILLISECONDS
 from cosim.golden import GoldenDevice
 from engine.graph import GraphRun
 from engine.pattern import explain as pattern_explain
@@ -135,7 +135,7 @@ def test_types_and_their_codes() -> None:
 
 def test_units_are_all_there() -> None:
     (units,) = re.findall(r"Units: (.*?)\.", page("xsql"), flags=re.DOTALL)
-    assert codes(units) == list(_MILLISECONDS)
+    assert codes(units) == list(MILLISECONDS)
 
 
 def test_statements_are_all_there() -> None:
