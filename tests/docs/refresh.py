@@ -15,7 +15,7 @@ from compiler.language.types import DOUBLE, VARCHAR
 from compiler.pattern.statements import compile_pattern
 from compiler.plan.pipeline import Options, compile_text
 from engine.pattern.picture import picture as pattern_picture
-from tests.docs import figures
+from tests.docs import figures, functions
 from tests.docs.blocks import ROOT, run_page
 
 PICTURES = {
@@ -54,6 +54,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             path.write_text(run_page(path, Path(directory)), encoding="utf-8")
         print(path.relative_to(ROOT))
+    (docs / "reference" / "functions.md").write_text(functions.text(), encoding="utf-8")
     figures.main()
 
 
