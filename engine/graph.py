@@ -292,6 +292,8 @@ class GraphRun:
 
 def _faults_of(operator: Operator) -> Mapping[str, QueryFaults]:
     found = getattr(operator, "faults", {})
+    if isinstance(operator, TemporalNode):
+        return {operator.compiled.name: operator.faults}
     if isinstance(operator, PatternNode):
         return {operator.query.name: found} if isinstance(found, QueryFaults) else {}
     return found if isinstance(found, Mapping) else {}
@@ -328,7 +330,7 @@ def _operators(
         node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _operator_of(pattern, at), node))
     for compiled in program.apas.values():
-        temporal = TemporalNode(compiled, known)
+        temporal = TemporalNode(compiled, known, QueryFaults(strict, source=compiled.source))
         found.append((level(compiled, at), _operator_of(compiled, at), temporal))
     return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
 

@@ -48,6 +48,9 @@ CODES: Mapping[str, str] = {
 }
 """APAS's codes of what the binder reports."""
 
+VALUE = "value"
+"""Label of the tree of an argument that is one value."""
+
 _AGGREGATES = {
     name: entry for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)
 }
@@ -179,10 +182,9 @@ class Expressions(Reader):
                 raise BadArgument(f"it takes {len(names)} arguments; given {len(arguments)}")
             order = ordered(arguments, names[: len(arguments)])
             types = tuple(t for place in order for t in arguments[place].tree.types)
-            if entry.name == "count" and len(types) != 1:
-                return Bound(
-                    Registered(entry, INTEGER), group("", leaf("val", INTEGER)), types, order
-                )
+            if entry.name == "count" and not all(arg.tree.label == VALUE for arg in arguments):
+                # Of a tree it counts tuples, whatever is in them.
+                return Bound(Registered(entry, INTEGER), group("", leaf("val", INTEGER)), (), ())
             if len(types) != len(arguments):
                 raise BadArgument("it takes values, not trees")
             chosen = registry.choose(entry.parameters[: len(types)], entry.result_type, types)
@@ -223,10 +225,8 @@ class Expressions(Reader):
             self.problems.add("NotBoolean", message, e.span, "compare it with something")
             return FAILED
         bound, arguments, before = found
-        function = bound.function
-        counts = isinstance(function, Registered) and function.entry.name == "count"
-        if counts and len(bound.casts) != 1:
-            arguments, before = (), ()  # of tuples, whatever is in them
+        if not arguments:
+            before = ()
         if where is not None:
             arguments = tuple(_where(where, each) for each in arguments or (x.TRUE,))
         result.structure.tree.children = bound.result.copy().children
@@ -315,7 +315,7 @@ class Expressions(Reader):
         typed = self.value(value, at, tree=True)
         if isinstance(typed, Context):
             return _leaves(typed)
-        return Node("", children=[leaf("val", settled(typed.type))]), [typed]
+        return Node(VALUE, children=[leaf("val", settled(typed.type))]), [typed]
 
 
 def _where(condition: Expression, value: Expression) -> Expression:

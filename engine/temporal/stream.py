@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from compiler.apas.compile import Compiled
 from compiler.catalogue import Stream
-from compiler.language.faults import Faults
 from compiler.xsql.intervals import END, leaves, tree_of
+from engine.stream.faults import QueryFaults, restore, told
 from engine.stream.operator import BEGIN_OF_TIME, Answer
 from engine.stream.schema import arrow_type
 from engine.stream.snapshot import Snapshot, unpack
@@ -30,9 +30,9 @@ class TemporalNode:
     does not matter."""
 
     def __init__(
-        self, c: Compiled, streams: Mapping[str, Stream], faults: Faults | None = None
+        self, c: Compiled, streams: Mapping[str, Stream], faults: QueryFaults | None = None
     ) -> None:
-        self.compiled, self.faults = c, faults or Faults()
+        self.compiled, self.faults = c, QueryFaults() if faults is None else faults
         self.streams = {name: streams[name] for name in c.network.sources}
         self.inputs = tuple(self.streams)
         trees = {name: tree_of(s) for name, s in self.streams.items()}
@@ -89,6 +89,7 @@ class TemporalNode:
             "watermark": self._watermark,
             "reached": self._reached,
             "marks": self._marks,
+            "faults": told({self.compiled.name: self.faults}),
         }
         return Snapshot("temporal", plain, tables).pack()
 
@@ -104,6 +105,7 @@ class TemporalNode:
                 self._waiting[name] = [waiting]
         self._reached, self._watermark = state.plain["reached"], state.plain["watermark"]
         self._marks |= state.plain["marks"]
+        restore({self.compiled.name: self.faults}, state.plain["faults"])
 
 
 def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:

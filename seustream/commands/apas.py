@@ -14,8 +14,9 @@ from compiler.apas.libraries import Libraries
 from compiler.apas.symbols import Schema
 from compiler.apas.tree import Node
 from compiler.errors import CompileError
+from engine.stream.faults import QueryFaults, told
 from engine.temporal.columnar.run import ColumnarRun
-from seustream.commands.common import keep_apart, read_text, table
+from seustream.commands.common import fault_lines, keep_apart, read_text, table
 from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.intervals import read_intervals, read_schema, result_schema
@@ -51,7 +52,8 @@ def run_apas(arguments: argparse.Namespace) -> int:
     name = c.tree.label
     schemas = {name: result_schema(c.tree)}
     _check_places(arguments, name, paths)
-    run = ColumnarRun(c, trees)
+    faults = QueryFaults(arguments.strict, source=c.source)
+    run = ColumnarRun(c, trees, faults=faults)
     total = sum(found[stream][1].num_rows for stream in c.network.sources)
     with (
         OutputSet(arguments.output, arguments.format, schemas) as outputs,
@@ -68,7 +70,7 @@ def run_apas(arguments: argparse.Namespace) -> int:
         if arguments.late is not None and run.rejected:
             _write_rejected(arguments, run.rejected)
     if not arguments.quiet:
-        _summary(arguments, c, run, name, count)
+        _summary(arguments, c, run, name, count, faults)
     return 0
 
 
@@ -149,7 +151,12 @@ def _write_rejected(arguments: argparse.Namespace, rejected: dict[str, list[pa.T
 
 
 def _summary(
-    arguments: argparse.Namespace, c: Compiled, run: ColumnarRun, name: str, count: int
+    arguments: argparse.Namespace,
+    c: Compiled,
+    run: ColumnarRun,
+    name: str,
+    count: int,
+    faults: QueryFaults,
 ) -> None:
     to = "stdout" if arguments.output == "-" else f"{arguments.output}/{name}.{arguments.format}"
     lines = [table([(name, count, to)], ("query", "results", "file")), ""]
@@ -162,4 +169,5 @@ def _summary(
         lines.append(f"warning: stream {stream}: {total:,} tuple{plural} rejected ({why}); {kept}")
     if run.bad_keys:
         lines.append(f"warning: {run.bad_keys:,} tuples with key 0 dropped")
+    lines += fault_lines(told({name: faults}), arguments.verbose)
     print("\n".join(lines), file=sys.stderr)

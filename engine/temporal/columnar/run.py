@@ -52,7 +52,7 @@ class ColumnarRun:
         step_rows: int = 1 << 15,
         faults: Faults | None = None,
     ) -> None:
-        self.faults = faults or Faults()
+        self.faults = Faults() if faults is None else faults
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
         self.promise = EARLIEST  # no later result begins before it

@@ -52,6 +52,16 @@ def test_values(expression: str) -> None:
         assert found == VALUES[expression]
 
 
+def test_count_of_a_tree_of_one_leaf_counts_tuples() -> None:
+    of = catalogue(I=[["val", "INTEGER"]])
+    one = Run(
+        compiled("select [a = agg.count($I), b = agg.count($I[T]), c = agg.count($I.val)]", of), of
+    )
+    for v in (4, None):
+        one.feed("I", insertion(1, 3, v))
+    assert one.finish() == [(1, 3, 2, 2, 1)]
+
+
 def test_aggregates_by_both_names() -> None:
     text = """select [a = agg.sum($I.v), b = sum($I.v), c = count(*), d = agg.count($I.d), e = agg.count($I),
         f = count(distinct $I.v), g = sum($I.v) filter (where $I.d is not null), h = median($I.v)]"""
