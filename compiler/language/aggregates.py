@@ -87,6 +87,14 @@ def _units(value: float) -> int:
     return top << _UNIT + 1 - bottom.bit_length()
 
 
+def _ratio(top: int, bottom: int) -> float:
+    """The nearest real of a ratio, which division of integers gives without reducing it."""
+    try:
+        return top / bottom
+    except OverflowError:
+        return math.inf if top > 0 else -math.inf
+
+
 def _real(value: Fraction) -> float:
     """The nearest real."""
     try:
@@ -155,7 +163,7 @@ def _sum(to: Type, state: State) -> Result:
         case Kind.INTERVAL:
             return _or_fault(interval(state[_EXACT]))
     infinite = _infinite(state)
-    return _real(Fraction(state[_UNITS], 1 << _UNIT)) if infinite is None else infinite
+    return _ratio(state[_UNITS], 1 << _UNIT) if infinite is None else infinite
 
 
 def _mean(to: Type, state: State) -> Result:
@@ -175,7 +183,9 @@ def _mean(to: Type, state: State) -> Result:
     infinite = _infinite(state)
     if infinite is not None:
         return infinite
-    return _real((Fraction(state[_EXACT]) + Fraction(state[_UNITS], 1 << _UNIT)) / count)
+    if not state[_UNITS]:
+        return _ratio(int(state[_EXACT]), count)
+    return _ratio((int(state[_EXACT]) << _UNIT) + state[_UNITS], count << _UNIT)
 
 
 # --- exact variance -----------------------------------------------------------

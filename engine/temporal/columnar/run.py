@@ -201,9 +201,7 @@ class ColumnarRun:
         keys = np.stack((ts[good], te[good]), axis=1)
         if stream in self.last and len(keys):
             keys = np.concatenate((np.array([self.last[stream]], np.int64), keys))
-        rank = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-        highest = np.maximum.accumulate(rank) if len(rank) else rank
-        below = (rank < highest)[len(keys) - len(good) :]
+        below = _below_an_earlier(keys)[len(keys) - len(good) :]
         late = np.zeros(len(ts), np.bool_)
         late[good[below]] = True
         accepted = ~interval & ~late
@@ -218,6 +216,16 @@ class ColumnarRun:
         rejected = rejected.append_column("rejected", pa.array(reasons.tolist(), pa.string()))
         self.rejected.setdefault(stream, []).append(rejected)
         return rows.filter(pa.array(accepted))
+
+
+def _below_an_earlier(keys: Ints) -> npt.NDArray[np.bool_]:
+    """Which keys (ts, te) are below the greatest before them. Most streams come in order."""
+    ts, te = keys[:, 0], keys[:, 1]
+    if ((ts[1:] > ts[:-1]) | ((ts[1:] == ts[:-1]) & (te[1:] >= te[:-1]))).all():
+        return np.zeros(len(keys), np.bool_)
+    rank = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    found: npt.NDArray[np.bool_] = rank < np.maximum.accumulate(rank)
+    return found
 
 
 def _operator(node: n.Node, faults: Faults) -> o.Operator | None:
