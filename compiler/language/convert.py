@@ -210,8 +210,8 @@ def _read_decimal(to: Type) -> Converter:
         text = text.strip()
         if len(text) > _MOST_DIGITS or not _REAL.fullmatch(text):
             return None
-        value = WIDE.create_decimal(Decimal(text)) if "e" in text.lower() else Decimal(text)
-        return None if value.adjusted() > _MOST_DIGITS else fitted(value, to)
+        value = WIDE.create_decimal(text) if "e" in text.lower() else Decimal(text)
+        return None if value and value.adjusted() > _MOST_DIGITS else fitted(value, to)
 
     return read
 

@@ -163,10 +163,14 @@ def common(a: Type, b: Type) -> Type | None:
 
 
 def meet(types: Iterable[Type]) -> Type | None:
-    """The type all operands meet in, or None."""
+    """The type all operands meet in, or None. Each two of them must meet: an interval beside an
+    integer is a number of milliseconds, which a decimal does not make a number of anything."""
+    some = list(types)
     met: Type | None = NULL
-    for each in types:
+    for each in some:
         met = None if met is None else common(met, each)
+    if met is None or any(common(each, other) is None for each in some for other in some):
+        return None
     return met
 
 
