@@ -113,6 +113,13 @@ def patterns(session: nox.Session) -> None:
 
 
 @nox.session
+def expressions(session: nox.Session) -> None:
+    """Random expressions by columns, by rows and in DuckDB, 20,000 of them; `-- --cases N`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.language.campaign", *session.posargs)
+
+
+@nox.session
 def flink(session: nox.Session) -> None:
     """FlinkCEP as judge of patterns; needs Java 17 and Maven; `-- --cases N` for more."""
     install(session)

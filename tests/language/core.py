@@ -1,0 +1,126 @@
+"""The language core by itself: expressions over named, typed columns, by rows and by columns.
+
+A row is a mapping from names to Python values, NULL as None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from lark.exceptions import UnexpectedInput
+
+from compiler.errors import CompileError, Problems, Source, Span
+from compiler.language import expressions as x
+from compiler.language import types
+from compiler.language.aggregates import AGGREGATES
+from compiler.language.bind import ParameterValue
+from compiler.language.convert import to_real
+from compiler.language.evaluate import compile_row, convert
+from compiler.language.faults import Faults, Place
+from compiler.language.registry import FAULT
+from compiler.language.types import Kind, Type
+from engine.stream.evaluate import evaluate
+from engine.stream.schema import arrow_type
+from tests.compiler.language import plain
+
+Row = Mapping[str, Any]
+Evaluate = Callable[[x.Expression, Sequence[Row], Faults], list[Any]]
+
+
+def bind(
+    text: str,
+    columns: Mapping[str, Type],
+    parameters: Mapping[str, ParameterValue] | None = None,
+) -> x.Expression:
+    """The bound expression; a `CompileError` where it has no meaning."""
+    try:
+        bound = plain.bind(text, columns, parameters, aggregates=True)
+    except UnexpectedInput as error:
+        at = min(error.pos_in_stream or 0, len(text))
+        bound = Problems()
+        bound.add("syntax", str(error), Span(at, at + 1))
+    if isinstance(bound, Problems):
+        raise CompileError(Source(text), bound.found)
+    return bound
+
+
+def type_named(name: str) -> Type:
+    """A type from its name, `list(int)` and `null` among them."""
+    if name.startswith("list("):
+        return types.list_of(type_named(name[5:-1]))
+    return types.NULL if name == "null" else plain.type_named(name)
+
+
+def read(value: Any, of: Type) -> Any:
+    """A value as it enters: NaN is NULL, a real has 24 bits."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return to_real(value) if of.kind is Kind.REAL and value is not None else value
+
+
+def by_rows(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any]:
+    """The value in each row, by the row reference."""
+    value = compile_row(e, _cell, faults)
+    return [value(row) for row in rows]
+
+
+def _cell(e: x.Leaf) -> Callable[[Row], Any]:
+    assert isinstance(e, x.Column)
+    name = e.name
+    return lambda row: row[name]
+
+
+def by_columns(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any]:
+    """The value in each row, by the evaluator by columns."""
+
+    def column(of: x.Leaf) -> pa.Array:
+        assert isinstance(of, x.Column)
+        return pa.array([row[of.name] for row in rows], arrow_type(of.type))
+
+    found: list[Any] = evaluate(e, column, len(rows), faults).to_pylist()
+    return found
+
+
+def aggregated(
+    e: x.Expression, rows: Sequence[Row], faults: Faults, each: Evaluate = by_rows
+) -> Any:
+    """The value of an expression of aggregates over all rows, by the definitions of the registry;
+    arguments and filters are evaluated by `each`."""
+    values: dict[str, Any] = {}
+
+    def replaced(part: x.Expression) -> x.Expression:
+        if isinstance(part, x.Aggregate):
+            name = f"aggregate {len(values)}"
+            values[name] = _aggregate(part, rows, faults, each)
+            return x.Column(0, name, part.type, True, "t")
+        return x.rebuild(part, replaced)
+
+    over = replaced(e)
+    [value] = each(over, [values], faults)
+    return value
+
+
+def _aggregate(e: x.Aggregate, rows: Sequence[Row], faults: Faults, each: Evaluate) -> Any:
+    if e.where is not None:
+        keeps = each(e.where, rows, faults)
+        rows = [row for row, keep in zip(rows, keeps, strict=True) if keep]
+    entry = AGGREGATES[e.function]
+    columns = [
+        [convert(value, argument.type, to) for value in each(argument, rows, faults)]
+        for argument, to in zip(e.arguments, e.takes, strict=True)
+    ]
+    given = list(zip(*columns, strict=True)) if columns else [() for _ in rows]
+    given = [values for values in given if None not in values]
+    if e.distinct:
+        given = list(dict.fromkeys(given))
+    state = entry.init()
+    for values in given:
+        state = entry.insert(state, *values)
+    result = entry.result(e.type, state) if entry.typed else entry.result(state)
+    if result is FAULT:
+        faults.add(Place(e.at, x.show(e), entry.fault), 1, 0)
+        return None
+    return result
