@@ -9,7 +9,10 @@ from itertools import groupby
 import pytest
 
 from compiler.errors import CompileError, Source
+from compiler.language import expressions as x
+from compiler.language.aggregates import AGGREGATES
 from compiler.language.faults import Faults
+from compiler.language.functions import FUNCTIONS
 from tests.language import casefile, core, duck
 from tests.language.casefile import Case
 
@@ -77,3 +80,12 @@ def _counted(case: Case, faults: Faults) -> list[tuple[tuple[int, int, int], str
 def test_the_core_agrees(section: str):
     found = [difference(case) for case in SECTIONS[section]]
     assert [each for each in found if each is not None] == []
+
+
+def test_every_entry_of_the_registry_has_a_case():
+    reached: set[str] = set()
+    for case in (case for cases in SECTIONS.values() for case in cases if case.error is None):
+        columns = {name: core.type_named(type_) for name, type_ in case.columns}
+        bound = core.bind(case.expression, columns, dict(case.parameters))
+        reached |= {p.function for p in x.walk(bound) if isinstance(p, (x.Call, x.Aggregate))}
+    assert sorted({*FUNCTIONS, *AGGREGATES} - reached) == []
