@@ -187,7 +187,9 @@ def _from_text(text: str, to: Type) -> str:
         value = f"TRY_CAST({sign} || {whole} AS {name})"
         return f"(CASE WHEN regexp_matches({bare}, '{_INTEGER}') THEN {value} END)"
     if to.is_decimal:
-        value = _read_decimal(bare, to)
+        # What is far too small for a decimal is 0; DuckDB refuses such exponents.
+        small = f"regexp_matches({bare}, '[eE]-0*[1-9][0-9]{{4,}}$')"
+        value = _read_decimal(f"(CASE WHEN {small} THEN '0' ELSE {bare} END)", to)
         return f"(CASE WHEN regexp_matches({bare}, '{_REAL}') THEN {value} END)"
     if to.kind is Kind.BOOLEAN:
         word = f"lower({bare})"
@@ -391,7 +393,7 @@ def _field(e: x.Call, a: list[str]) -> str:
     if name == "dow":
         return f"(extract(dow FROM {a[1]}) + 1)"
     if name == "epoch" and of.kind is Kind.TIMESTAMP:
-        return f"floor(epoch_us({a[1]})::HUGEINT / 1000000.0)::BIGINT"
+        return f"(ms({a[1]}) - ((ms({a[1]}) % 1000) + 1000) % 1000) // 1000"
     if name not in ("year", "month", "day", "hour", "minute", "second", "isodow", "doy", "week"):
         raise NotAsked(name)
     return f"extract({name} FROM {a[1]})"
