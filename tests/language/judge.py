@@ -155,8 +155,11 @@ def _double_text(text: str, of: Type) -> str:
 
 
 def _read_decimal(text: str, to: Type) -> str:
-    """By way of 38 digits: of a text with an exponent DuckDB does not count them."""
-    return f"TRY_CAST(TRY_CAST({text} AS DECIMAL(38,{digits(to)[1]})) AS {type_name(to)})"
+    """By way of 38 digits, which are counted here: of a text with an exponent DuckDB does not."""
+    precision, scale = digits(to)
+    wide = f"TRY_CAST({text} AS DECIMAL(38,{scale}))"
+    fits = f"abs(trunc({wide})::HUGEINT) < {10 ** (precision - scale)}::HUGEINT"
+    return f"(CASE WHEN {fits} THEN TRY_CAST({wide} AS {type_name(to)}) END)"
 
 
 def _to_text(text: str, of: Type, to: Type) -> str:
