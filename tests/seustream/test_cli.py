@@ -191,9 +191,12 @@ def test_a_value_that_does_not_exist_names_query_and_expression(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     Path("q.xsql").write_text(STREAMS + "SELECT CAST(S.name AS int) AS n FROM S WINDOW NOW;")
-    assert main(["run", "q.xsql", "--input", "S=s.csv", "-o", "out"]) == 2
-    assert "query q0: CAST(S.name AS int): " in capfd.readouterr().err
+    run = ["run", "q.xsql", "--input", "S=s.csv", "-o", "out"]
+    assert main([*run, "--strict"]) == 2
+    assert "in CAST(S.name AS int) at 3:8, row 1 of S at ts 1" in capfd.readouterr().err
     assert not Path("out").exists()
+    assert main(run) == 0
+    assert "in CAST(S.name AS int) at 3:8, " in capfd.readouterr().err
 
 
 def test_inputs_are_never_overwritten(capfd: pytest.CaptureFixture[str]) -> None:
