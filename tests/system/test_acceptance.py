@@ -9,6 +9,9 @@ import re
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
+AMENDED = {34, 35}
+"""Operators and casts of APAS alone. They mean the same in all languages now, which the cases in
+`tests/language` show."""
 
 
 def test_every_statement_has_its_test() -> None:
@@ -16,4 +19,5 @@ def test_every_statement_has_its_test() -> None:
     for path in TESTS.rglob("test_*.py"):
         for found in re.findall(r"mark\.acceptance\(([\d, ]+)\)", path.read_text("utf-8")):
             shown |= {int(number) for number in found.split(",")}
-    assert shown == set(range(1, 52))
+    assert not shown & AMENDED
+    assert shown | AMENDED == set(range(1, 52))
