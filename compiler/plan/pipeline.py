@@ -44,7 +44,7 @@ class Options:
     max_terms: int = DEFAULT_MAX_TERMS
     statistics: Statistics = field(default_factory=Statistics)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)  # by name
-    libraries: Libraries = field(default_factory=Libraries)  # of APAS queries
+    libraries: Libraries = field(default_factory=Libraries, compare=False)  # of APAS queries
     bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
 
 

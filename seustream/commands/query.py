@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.apas.tree import from_lists
+from compiler.apas.tree import Node, from_lists
 from cosim.bridge import protocol as p
 from cosim.bridge.client import BridgeClient
 from cosim.bridge.errors import BridgeError
+from engine.temporal.values import taken
 from seustream.commands.common import read_text, table
 from seustream.devices import client
 from seustream.errors import UserError
@@ -129,14 +130,15 @@ def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
     name, start = arguments.name, arguments.start
     wait = _WAIT_MS if arguments.follow else 0
     found = bridge.act("query-results", p.Results(name, start))
-    schema = result_schema(from_lists(name, found["schema"]))
+    tree = from_lists(name, found["schema"])
+    schema = result_schema(tree)
     end = found["end"]
     with OutputSet("-", arguments.format, {name: schema}) as output:
         while True:
             if found["start"] > start:
                 lost = found["start"] - start
                 print(f"warning: {lost:,} results were given up for newer ones", file=sys.stderr)
-            output.write(name, _rows(found["rows"], schema))
+            output.write(name, _rows(found["rows"], tree, schema))
             sys.stdout.flush()
             start = found["start"] + len(found["rows"])
             if found["over"] or (not arguments.follow and start >= end):
@@ -144,7 +146,10 @@ def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
             found = bridge.act("query-results", p.Results(name, start, found["run"], wait))
 
 
-def _rows(rows: list[list[Any]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+def _rows(rows: list[list[Any]], tree: Node, schema: pa.Schema) -> pa.Table:
+    """Results as they travel, in their types: a DATETIME comes as milliseconds."""
+    begin, end, *leaves = zip(*rows, strict=True) if rows else [()] * len(schema)
+    values = [[taken(v, of) for v in c] for c, of in zip(leaves, tree.types, strict=True)]
+    columns = (begin, end, *values)
     arrays = [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.table(arrays, schema=schema)

@@ -109,7 +109,7 @@ def test_a_query_from_registration_to_end(
     assert re.search(r"^I +CONNECTED +3 +1 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
     assert query("results", "fast", *served.bridge) == 0
     assert capfd.readouterr().out == (
-        "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000\n9,10,9,1970-01-01T00:00:09.000\n"
+        "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000000\n9,10,9,1970-01-01T00:00:09.000000\n"
     )
     assert query("results", "fast", "--start", "1", *served.bridge) == 0
     assert capfd.readouterr().out.splitlines()[1:] == ["9,10,9,1970-01-01T00:00:09.000"]
