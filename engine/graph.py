@@ -1,4 +1,4 @@
-"""Runs a query set of all three languages: the only runner.
+"""Runs a query set of all three languages.
 
     run = GraphRun(compile_text(text), device)
     run.push("R", rows)                        # as they arrive; a column ts, then R's own
@@ -240,7 +240,7 @@ class GraphRun:
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
-            report.faults |= told(_faults_of(operator))
+            report.faults |= told(operator.faults)
             if isinstance(operator, HostDriver):
                 report.join = operator.counts
             elif isinstance(operator, PatternNode):
@@ -288,15 +288,6 @@ class GraphRun:
                 self.end(name)
         for query in self._results:
             self._results[query] = state.results.get(query, 0)
-
-
-def _faults_of(operator: Operator) -> Mapping[str, QueryFaults]:
-    found = getattr(operator, "faults", {})
-    if isinstance(operator, TemporalNode):
-        return {operator.compiled.name: operator.faults}
-    if isinstance(operator, PatternNode):
-        return {operator.query.name: found} if isinstance(found, QueryFaults) else {}
-    return found if isinstance(found, Mapping) else {}
 
 
 def _operator_of(node: Node, at: Mapping[str, int]) -> str:

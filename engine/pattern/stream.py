@@ -22,9 +22,10 @@ class PatternNode:
         self, query: ir.Query, engine: str = "auto", faults: QueryFaults | None = None
     ) -> None:
         self.query = query
-        self.faults = QueryFaults() if faults is None else faults
+        own = QueryFaults() if faults is None else faults
+        self.faults = {query.name: own}
         # The runner keeps the order.
-        self.operator = PatternOperator(query, engine, late="error", faults=self.faults)
+        self.operator = PatternOperator(query, engine, late="error", faults=own)
         self.inputs = (query.stream.name,)
         self._reached = BEGIN_OF_TIME
 
@@ -54,7 +55,7 @@ class PatternNode:
         plain = {
             "text": self.query.text,
             "operator": self.operator.snapshot(),
-            "faults": told({self.query.name: self.faults}),
+            "faults": told(self.faults),
         }
         return Snapshot("pattern", plain).pack()
 
@@ -63,5 +64,5 @@ class PatternNode:
         plain = unpack(snapshot, "pattern").plain
         if plain["text"] == self.query.text:
             self.operator.restore(plain["operator"])
-            restore({self.query.name: self.faults}, plain["faults"])
+            restore(self.faults, plain["faults"])
             self._reached = self.operator.watermark

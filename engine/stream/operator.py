@@ -4,7 +4,7 @@
 2. `push(input, rows)` brings rows of one input, any number of them, in order of their time: a column
    `ts`, then the stream's own. No row is at or before that input's watermark.
 3. `advance(input, watermark)` says that no row of the input at or before this time comes any more. A
-   watermark never retreats. `END_OF_STREAM` ends the input; neither call follows it.
+   watermark never retreats; said again it changes nothing. No row follows `END_OF_STREAM`.
 4. `outputs()` gives what is certain by now, by the name of the query it answers: each result once,
    whatever came between two calls. It is iterated to its end before any other call.
 5. No result that is still to come has a time at or before `watermark`, which never retreats.
@@ -18,11 +18,12 @@ Times are integers in milliseconds. An operator uses no clock of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import pyarrow as pa
 
+from engine.stream.faults import QueryFaults
 from engine.temporal.elements import EARLIEST
 
 BEGIN_OF_TIME = EARLIEST - 1
@@ -36,6 +37,10 @@ class Operator(Protocol):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The streams it reads."""
+
+    @property
+    def faults(self) -> Mapping[str, QueryFaults]:
+        """The faults of each of its queries, by the query's name."""
 
     @property
     def watermark(self) -> int:

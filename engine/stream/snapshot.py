@@ -16,13 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from engine.stream.errors import EngineError
+
 MAGIC = b"SEUS"
 VERSION = 1
 _DIGEST = 16
 _LENGTH = 14  # of what stands before the header
 
 
-class SnapshotDamaged(ValueError):
+class SnapshotDamaged(EngineError):
     """Bytes that are no snapshot of this kind and version."""
 
 

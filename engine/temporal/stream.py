@@ -32,11 +32,12 @@ class TemporalNode:
     def __init__(
         self, c: Compiled, streams: Mapping[str, Stream], faults: QueryFaults | None = None
     ) -> None:
-        self.compiled, self.faults = c, QueryFaults() if faults is None else faults
+        own = QueryFaults() if faults is None else faults
+        self.compiled, self.faults = c, {c.name: own}
         self.streams = {name: streams[name] for name in c.network.sources}
         self.inputs = tuple(self.streams)
         trees = {name: tree_of(s) for name, s in self.streams.items()}
-        self.run = ColumnarRun(c, trees, faults=self.faults)
+        self.run = ColumnarRun(c, trees, faults=own)
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self.inputs}
         self._marks = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
         self._watermark = BEGIN_OF_TIME
@@ -89,7 +90,7 @@ class TemporalNode:
             "watermark": self._watermark,
             "reached": self._reached,
             "marks": self._marks,
-            "faults": told({self.compiled.name: self.faults}),
+            "faults": told(self.faults),
         }
         return Snapshot("temporal", plain, tables).pack()
 
@@ -105,7 +106,7 @@ class TemporalNode:
                 self._waiting[name] = [waiting]
         self._reached, self._watermark = state.plain["reached"], state.plain["watermark"]
         self._marks |= state.plain["marks"]
-        restore({self.compiled.name: self.faults}, state.plain["faults"])
+        restore(self.faults, state.plain["faults"])
 
 
 def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:

@@ -93,31 +93,31 @@ def test_a_query_from_registration_to_end(
     wait_for(served, capfd, r"^I +CONNECTED")
     assert query("register", "fast", "fast.apas", *served.bridge) == 0
     assert capfd.readouterr().err == "fast is RUNNING, run 1\n"
-    follow = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "query", "results", "fast", "--follow", "--format", "jsonl", *served.bridge],
         stdout=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
-    )
-    served.insert(3, 7)
-    assert follow.stdout is not None
-    # It comes before the query ends.
-    first = json.loads(follow.stdout.readline())
-    assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
-    served.insert(9, 4)
-    listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2$")
-    assert re.search(r"^I +CONNECTED +3 +1 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
-    assert query("results", "fast", *served.bridge) == 0
-    assert capfd.readouterr().out == (
-        "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000000\n9,10,9,1970-01-01T00:00:09.000000\n"
-    )
-    assert query("results", "fast", "--start", "1", *served.bridge) == 0
-    assert capfd.readouterr().out.splitlines()[1:] == ["9,10,9,1970-01-01T00:00:09.000"]
-    assert query("stop", "fast", *served.bridge) == 0
-    assert "fast is STOPPED" in capfd.readouterr().err
-    rest, _ = follow.communicate(timeout=30)
-    assert follow.returncode == 0
-    assert [json.loads(line)["v"] for line in rest.splitlines()] == [9]
+    ) as follow:
+        served.insert(3, 7)
+        assert follow.stdout is not None
+        # It comes before the query ends.
+        first = json.loads(follow.stdout.readline())
+        assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
+        served.insert(9, 4)
+        listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2$")
+        assert re.search(r"^I +CONNECTED +3 +1 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
+        assert query("results", "fast", *served.bridge) == 0
+        assert capfd.readouterr().out == (
+            "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000000\n9,10,9,1970-01-01T00:00:09.000000\n"
+        )
+        assert query("results", "fast", "--start", "1", *served.bridge) == 0
+        assert capfd.readouterr().out.splitlines()[1:] == ["9,10,9,1970-01-01T00:00:09.000000"]
+        assert query("stop", "fast", *served.bridge) == 0
+        assert "fast is STOPPED" in capfd.readouterr().err
+        rest, _ = follow.communicate(timeout=30)
+        assert follow.returncode == 0
+        assert [json.loads(line)["v"] for line in rest.splitlines()] == [9]
     assert query("log", "fast", *served.bridge) == 0
     lines = capfd.readouterr().out.splitlines()
     assert all(re.match(r"20\d\d-\d\d-\d\dT[\d:.]{12}Z run 1 ", line) for line in lines)
