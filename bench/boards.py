@@ -11,14 +11,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.verilated.build import cache
-from hdl.boards.board import BOARDS
-from hdl.boards.flow.bitstream import Build, TimingFailed
-from hdl.boards.flow.report import NAMES, Report, segments
-from hdl.boards.flow.tools import BitstreamFailed
-from hdl.boards.tops import Setting
-from hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.commands.bench import Measurement, measured_before
+from seustream.cosim.verilated.build import cache
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
+from seustream.hdl.boards.flow.report import NAMES, Report, segments
+from seustream.hdl.boards.flow.tools import BitstreamFailed
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 TITLE = "boards: bitstreams, with cells, block RAM and clock"
 LONG = True  # only when named

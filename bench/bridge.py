@@ -23,14 +23,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from compiler.plan.pipeline import compile_text
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.protocol import Commit, Part, Stage
-from cosim.bridge.service import Bridge, Service
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.temporal.merge import Merger, Slice, timestamps
 from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.protocol import Commit, Part, Stage
+from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.temporal.merge import Merger, Slice, timestamps
 
 TITLE = "bridge: rows/s staged, joined and read back, against a Flight echo and the bare device"
 PARTS = ("rows", "order", "memory")

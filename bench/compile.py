@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from compiler.plan.pipeline import Options, compile_text
 from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import Options, compile_text
 
 TITLE = "compile: time for 1, 8 and 64 queries"
 

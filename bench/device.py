@@ -23,13 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.boards import SMALL
-from compiler.plan.pipeline import Options, compile_text
-from compiler.wjasip.image import decode
-from cosim.verilated.device import VerilatedDevice
-from hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
-from hdl.device import Batch, UnitCycles
-from hdl.hashing import bucket_bits, bucket_of, seed_of
 from seustream.commands.bench import Measurement, Table
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.device import Batch, UnitCycles
+from seustream.hdl.hashing import bucket_bits, bucket_of, seed_of
 
 TITLE = "device: cycles a raw tuple by workload and by configuration, pairs a cycle when scanning"
 

@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from bench import patterns
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
 from seustream.chart import lines
 from seustream.commands.bench import Measurement, folder, measured_before
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
 from seustream.errors import UserError
 
 TITLE = "engines: the fast path against FlinkCEP, Siddhi and Esper (slow)"

@@ -14,10 +14,10 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
 from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
 
 TITLE = "golden: windowed join of 100,000 tuples over windows of 2,048"
 

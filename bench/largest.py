@@ -14,14 +14,14 @@ import json
 from collections.abc import Iterator, Sequence
 
 from bench.boards import CONSTRAINTS, _note
-from cosim.verilated.build import cache
-from hdl.boards.board import BOARDS, Board
-from hdl.boards.flow.bitstream import Build, TimingFailed
-from hdl.boards.flow.synthesis import Size
-from hdl.boards.flow.tools import BitstreamFailed
-from hdl.boards.tops import Setting
-from hdl.config import CONFIGURATIONS, MAX_STREAMS, DeviceConfig
 from seustream.commands.bench import Measurement, measured_before
+from seustream.cosim.verilated.build import cache
+from seustream.hdl.boards.board import BOARDS, Board
+from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
+from seustream.hdl.boards.flow.synthesis import Size
+from seustream.hdl.boards.flow.tools import BitstreamFailed
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS, MAX_STREAMS, DeviceConfig
 
 TITLE = "largest: the largest configuration that fits a board"
 LONG = True  # only when named

@@ -14,16 +14,16 @@ import time
 from collections.abc import Callable
 
 from bench import patterns
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.batch import needed, of_events, of_table
-from engine.pattern.choice import COSTS
-from engine.pattern.compact import Compact
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa
-from engine.pattern.optiseq import OptiSeq
-from engine.pattern.vector import ColumnSearch
 from seustream.commands.bench import Measurement
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import needed, of_events, of_table
+from seustream.engine.pattern.choice import COSTS
+from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa
+from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.vector import ColumnSearch
 
 TITLE = "pattern_costs: what the planner weighs matchers with"
 LONG = True

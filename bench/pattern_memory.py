@@ -14,13 +14,13 @@ import time
 import numpy as np
 
 from bench import patterns
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.batch import of_table
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa, Numbering
-from engine.pattern.operator import PatternOperator
 from seustream.commands.bench import Measurement
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import of_table
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa, Numbering
+from seustream.engine.pattern.operator import PatternOperator
 
 TITLE = "pattern_memory: what matchers hold, and what a match costs"
 LONG = True

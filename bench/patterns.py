@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import DOUBLE, INT, VARCHAR
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.batch import of_table
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa
-from engine.pattern.operator import PatternOperator
-from engine.pattern.optiseq import OptiSeq
 from seustream.chart import lines
 from seustream.commands.bench import Measurement, folder, measured_before
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import of_table
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.optiseq import OptiSeq
 
 TITLE = "patterns: the experiments of the OptiSeq paper (half an hour)"
 LONG = True
@@ -285,7 +285,7 @@ def load() -> str:
 
 def bars(speeds: Mapping[str, float], title: str) -> str:
     """Events a second of every engine and query, on a logarithmic scale."""
-    from compiler.explain.picture.draw import document, rectangle, text
+    from seustream.compiler.explain.picture.draw import document, rectangle, text
 
     body = [text(20, 26, "events a second (logarithmic)", "title")]
     widest = max(np.log10(speed) for speed in speeds.values())

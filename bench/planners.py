@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from engine.sites.lockstep import setting
-from engine.sites.model import Join, counts
-from engine.sites.planner import (
+from seustream.commands.bench import Measurement
+from seustream.engine.sites.lockstep import setting
+from seustream.engine.sites.model import Join, counts
+from seustream.engine.sites.planner import (
     Order,
     Task,
     branch_and_bound,
@@ -16,8 +17,7 @@ from engine.sites.planner import (
     subset_dp,
     two_pass,
 )
-from engine.sites.synopsis import Synopses
-from seustream.commands.bench import Measurement
+from seustream.engine.sites.synopsis import Synopses
 
 TITLE = "planners: milliseconds to plan one block, filter and sizes included, 3 to 12 sites"
 

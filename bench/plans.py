@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan.pipeline import Options, compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
 from seustream.commands.bench import Measurement, folder
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
 
 TITLE = "plans: joined tuples that circulate for the eight queries"
 

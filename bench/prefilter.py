@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.sites.needs import needs
-from engine.sites.prefilter import SynopsisFilter
 from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.sites.needs import needs
+from seustream.engine.sites.prefilter import SynopsisFilter
 
 TITLE = "prefilter: tuples and bytes kept at their source, and what that costs a tuple"
 

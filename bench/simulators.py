@@ -16,13 +16,13 @@ import cocotb
 import numpy as np
 
 from bench import device as processor
-from compiler.plan.pipeline import Options, compile_text
-from compiler.wjasip.image import decode
-from cosim.verilated.device import VerilatedDevice
-from hdl.control_words import Command, Operation, load_commands
-from hdl.device import Batch
-from hdl.top import Wjasip
 from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.control_words import Command, Operation, load_commands
+from seustream.hdl.device import Batch
+from seustream.hdl.top import Wjasip
 from tests.hdl.bench import Bench, Driver, Monitor, simulate
 
 TITLE = "simulators: clock cycles a second, by cocotb and by the C++ clock loop"

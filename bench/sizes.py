@@ -12,14 +12,14 @@ import json
 from collections.abc import Sequence
 
 from bench.boards import CONSTRAINTS, SMALL, _note
-from cosim.verilated.build import cache
-from hdl.boards.board import BOARDS, Board
-from hdl.boards.flow.bitstream import Build
-from hdl.boards.flow.sizes import FILE
-from hdl.boards.flow.synthesis import Size
-from hdl.boards.tops import Setting
-from hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.commands.bench import Measurement
+from seustream.cosim.verilated.build import cache
+from seustream.hdl.boards.board import BOARDS, Board
+from seustream.hdl.boards.flow.bitstream import Build
+from seustream.hdl.boards.flow.sizes import FILE
+from seustream.hdl.boards.flow.synthesis import Size
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 
 TITLE = "sizes: what known configurations need of an FPGA"
 LONG = True  # only when named

@@ -6,8 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from engine.sites.explain import HEAD, rows, watch
-from engine.sites.lockstep import (
+from seustream.chart import lines
+from seustream.commands.bench import Measurement, Table
+from seustream.engine.sites.explain import HEAD, rows, watch
+from seustream.engine.sites.lockstep import (
     Outcome,
     Setting,
     Terms,
@@ -18,12 +20,10 @@ from engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from engine.sites.model import BlockRows, Join, Row
-from engine.sites.network import Network
-from engine.sites.node import Layout
-from engine.sites.planner import smjh, subset_dp, two_pass
-from seustream.chart import lines
-from seustream.commands.bench import Measurement, Table
+from seustream.engine.sites.model import BlockRows, Join, Row
+from seustream.engine.sites.network import Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.planner import smjh, subset_dp, two_pass
 
 TITLE = "smj: cost of messages of joins across 3 to 8 sites, as reduction against lottery routing"
 LONG = True

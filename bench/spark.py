@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compiler.plan.pipeline import Compilation, compile_text
-from cosim.bridge.service import Bridge, Service
-from cosim.golden import GoldenDevice
-from hdl.device import Device
 from seustream.commands.bench import Measurement, Table, folder
+from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.cosim.bridge.service import Bridge, Service
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.device import Device
 
 TITLE = "spark: a windowed join through the bridge and as Spark's own stream-stream join"
 LONG = True
@@ -45,7 +45,7 @@ REGISTER QUERY pairs AS SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE {
 
 def measure(parts: list[str] | None = None) -> Measurement:
     # Here, so that all other measurements go without Spark.
-    from spark_feeder.job import session
+    from seustream.spark_feeder.job import session
 
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
@@ -87,7 +87,7 @@ def _both(spark: Any, compilation: Compilation, count: int) -> tuple[float, floa
 
 def _rtl(spark: Any, compilation: Compilation) -> Table:
     """Cycles of the processor for the same streams, and what they are at placed clocks."""
-    from cosim.verilated.device import VerilatedDevice
+    from seustream.cosim.verilated.device import VerilatedDevice
 
     device = VerilatedDevice(compilation.options.config)
     with tempfile.TemporaryDirectory() as name:
@@ -130,7 +130,7 @@ def _write(folder: Path, count: int) -> None:
 
 
 def _frames(spark: Any, compilation: Compilation, folder: Path) -> dict[str, Any]:
-    from spark_feeder.inputs import Source, read
+    from seustream.spark_feeder.inputs import Source, read
 
     return {
         stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream)
@@ -141,7 +141,7 @@ def _frames(spark: Any, compilation: Compilation, folder: Path) -> dict[str, Any
 def _through_bridge(
     spark: Any, compilation: Compilation, folder: Path, device: Device
 ) -> tuple[float, int]:
-    from spark_feeder.job import nowhere, run
+    from seustream.spark_feeder.job import nowhere, run
 
     bridge = Bridge(device, folder / "journal")
     service = Service(bridge, "grpc://127.0.0.1:0")

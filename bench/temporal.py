@@ -13,22 +13,28 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.functions import Registered
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import from_lists
-from compiler.apas.types import DOUBLE
-from compiler.language.aggregates import AGGREGATES
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.temporal.aggregates.index import Index, ListIndex, Piece
-from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
-from engine.temporal.aggregates.suffix import SuffixIndex
-from engine.temporal.columnar.run import ColumnarRun
-from engine.temporal.elements import STOP, insertion
-from engine.temporal.network import Network
 from seustream.commands.bench import Measurement
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import from_lists
+from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.temporal.aggregates.index import Index, ListIndex, Piece
+from seustream.engine.temporal.aggregates.live import (
+    Live,
+    MergeHeap,
+    RunningTotal,
+    Staircase,
+    TwoStacks,
+)
+from seustream.engine.temporal.aggregates.suffix import SuffixIndex
+from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.elements import STOP, insertion
+from seustream.engine.temporal.network import Network
 
 TITLE = "temporal: sliding aggregates and operators"
 PARTS = ("grouped", "indexes", "operators", "compile")

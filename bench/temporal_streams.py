@@ -13,23 +13,29 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from compiler.apas.compile import compile_query
-from compiler.apas.functions import Registered
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import from_lists
-from compiler.apas.types import DOUBLE
-from compiler.language.aggregates import AGGREGATES
-from engine.temporal.aggregates.index import Index, ListIndex
-from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
-from engine.temporal.aggregates.suffix import SuffixIndex
-from engine.temporal.collection import Collection, Row, TableCollection, TimeCollection
-from engine.temporal.columnar.run import ColumnarRun
-from engine.temporal.elements import FOREVER, STOP, Element, boundary, insertion
-from engine.temporal.merge import Merger
-from engine.temporal.network import Network
-from engine.temporal.operators import Profile
-from engine.temporal.synchroniser import Synchroniser
 from seustream.commands.bench import Measurement, Table
+from seustream.compiler.apas.compile import compile_query
+from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import from_lists
+from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.engine.temporal.aggregates.index import Index, ListIndex
+from seustream.engine.temporal.aggregates.live import (
+    Live,
+    MergeHeap,
+    RunningTotal,
+    Staircase,
+    TwoStacks,
+)
+from seustream.engine.temporal.aggregates.suffix import SuffixIndex
+from seustream.engine.temporal.collection import Collection, Row, TableCollection, TimeCollection
+from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.elements import FOREVER, STOP, Element, boundary, insertion
+from seustream.engine.temporal.merge import Merger
+from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.operators import Profile
+from seustream.engine.temporal.synchroniser import Synchroniser
 
 TITLE = "temporal streams: rows a step, inputs, waiting, joins, memory"
 PARTS = ("batches", "inputs", "joins", "memory")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.language.types import BIGINT, ERROR, Type
+from seustream.compiler.language.types import BIGINT, ERROR, Type
 
 TIMESTAMP_NAMES = ("timestamp", "ts")
 """Names of the implicit time column of every stream, integer milliseconds."""

@@ -1,4 +1,4 @@
-"""Devices behind the device contract of `hdl.device`.
+"""Devices behind the device contract of `seustream.hdl.device`.
 
 * `golden`  what M3Join means: factors and combinations of the tables, no instruction;
 * `iss`     the instruction-level model: the same images, executed word by word.

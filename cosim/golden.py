@@ -2,7 +2,7 @@
 
 It reads an image's factors and combinations, never its programs: what the instruction-level
 model and the hardware execute is checked against it. Raw tuples are taken in blocks, whose probes
-meet window tuples in numpy (`cosim.pairs`); which of them one may see is decided by position:
+meet window tuples in numpy (`seustream.cosim.pairs`); which of them one may see is decided by position:
 those stored up to its raw tuple's arrival, not expired, and not pushed out by then. So a block
 gives exactly the results of its tuples one by one. It counts in 64 bits; where a device's counters
 end only decides who leaves early.
@@ -15,10 +15,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compiler.wjasip.image import decode
-from cosim.pairs import Bools, Codes, Keys, by_all, by_index, holds, index_of, shared_equality
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.pairs import (
+    Bools,
+    Codes,
+    Keys,
+    by_all,
+    by_index,
+    holds,
+    index_of,
+    shared_equality,
+)
+from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from seustream.hdl.device import (
     NOT_IN_RESULT,
     Area,
     Batch,
@@ -95,7 +104,7 @@ class _Probes:
 
 
 class GoldenDevice:
-    """Device contract: `hdl.device.Device`."""
+    """Device contract: `seustream.hdl.device.Device`."""
 
     def __init__(self, config: DeviceConfig) -> None:
         self.config = config

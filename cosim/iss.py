@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiler.wjasip.image import decode
-from hdl import isa
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.image import decode
+from seustream.hdl import isa
+from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from seustream.hdl.device import (
     NOT_IN_RESULT,
     Batch,
     HandedOver,
@@ -37,7 +37,7 @@ from hdl.device import (
     WindowKind,
     check_batch,
 )
-from hdl.isa import Condition
+from seustream.hdl.isa import Condition
 
 Trace = Callable[[int, int, int, isa.Instruction], None]
 """Called per executed instruction: route tag of the probe, area, address, instruction."""

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hdl.device import NOT_IN_RESULT, Area, Combination, Factor, Ints
-from hdl.isa import Condition
+from seustream.hdl.device import NOT_IN_RESULT, Area, Combination, Factor, Ints
+from seustream.hdl.isa import Condition
 
 Codes = npt.NDArray[np.uint32]
 Keys = npt.NDArray[np.uint64]
@@ -29,7 +29,7 @@ _ABOVE = np.uint64(32)
 
 
 class Probes(Protocol):
-    """What of probe tuples is read here; see `cosim.golden`."""
+    """What of probe tuples is read here; see `seustream.cosim.golden`."""
 
     sequence: Ints
     attributes: Codes

@@ -7,12 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
-from compiler.wjasip.image import decode
-from cosim.verilated import library
-from cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.control_words import Command, Counter, Operation, Verdict, load_commands, units
-from hdl.device import (
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.verilated import library
+from seustream.cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
+from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from seustream.hdl.control_words import Command, Counter, Operation, Verdict, load_commands, units
+from seustream.hdl.device import (
     NOT_IN_RESULT,
     Batch,
     HandedOver,
@@ -48,7 +48,7 @@ class Processor(Protocol):
 
 
 class ProcessorDevice:
-    """Device contract: `hdl.device.Device`. Drains after every batch.
+    """Device contract: `seustream.hdl.device.Device`. Drains after every batch.
 
     The processor counts time and sequence numbers in few bits; a batch is cut so that within
     one piece the rest of the bits is known. Where the clock leaps further than its counter
@@ -57,8 +57,8 @@ class ProcessorDevice:
     """
 
     def __init__(self, config: DeviceConfig, processor: Processor) -> None:
-        from hdl.control import COMMAND, RESPONSE
-        from hdl.layouts import Layouts
+        from seustream.hdl.control import COMMAND, RESPONSE
+        from seustream.hdl.layouts import Layouts
 
         self._config = config
         self._ports = processor
@@ -118,12 +118,12 @@ class ProcessorDevice:
         return Status(loaded=self._tables is not None, occupancy=occupancy, **counts)
 
     def counters(self) -> dict[str, int]:
-        """As `hdl.device.Clocked`."""
+        """As `seustream.hdl.device.Clocked`."""
         own = (Counter.CYCLES, Counter.HITS, Counter.STALLS, Counter.REWINDS)
         return {counter.name.lower(): self._counter(counter) for counter in own}
 
     def units(self) -> dict[str, UnitCycles]:
-        """As `hdl.device.Clocked`. Exact while nothing is in flight, as between two batches."""
+        """As `seustream.hdl.device.Clocked`. Exact while nothing is in flight, as between two batches."""
         found = {}
         for number, name in enumerate(units(self._config.streams)):
             at = Counter.CYCLES_OF_UNITS + 2 * number

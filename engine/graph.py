@@ -7,7 +7,7 @@
     for query, results in run.finish(): ...    # all the rest
 
 A query set is a graph: base streams enter at a gate each, which puts them in order and sets late rows
-apart; every other node is an operator (`engine.stream.operator`), and derived streams are the edges.
+apart; every other node is an operator (`seustream.engine.stream.operator`), and derived streams are the edges.
 The queries over base streams are one operator, the device join; those over derived streams are a
 software join a level; a pattern and an APAS query are an operator each.
 """
@@ -20,27 +20,27 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from compiler.apas.compile import Compiled
-from compiler.catalogue import Stream
-from compiler.language.faults import FaultError
-from compiler.pattern import ir
-from compiler.plan.levels import Node, definitions, level, levels, nodes, reads
-from compiler.plan.logical import Program, Query
-from compiler.plan.pipeline import Compilation
-from engine.host.complete import result_schema
-from engine.host.driver import DEVICE_JOIN, Counts, HostDriver
-from engine.host.errors import EvaluationError, HostError, RowsRefused
-from engine.host.stages import SoftwareJoin
-from engine.pattern import output
-from engine.pattern.stream import PatternNode
-from engine.stream.evaluate import real_only
-from engine.stream.faults import Lines, QueryFaults, located, told
-from engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
-from engine.stream.schema import stream_schema
-from engine.stream.snapshot import unpack
-from engine.temporal.merge import Merger, OnLate
-from engine.temporal.stream import TemporalNode
-from hdl.device import Device
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.faults import FaultError
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan.levels import Node, definitions, level, levels, nodes, reads
+from seustream.compiler.plan.logical import Program, Query
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.host.complete import result_schema
+from seustream.engine.host.driver import DEVICE_JOIN, Counts, HostDriver
+from seustream.engine.host.errors import EvaluationError, HostError, RowsRefused
+from seustream.engine.host.stages import SoftwareJoin
+from seustream.engine.pattern import output
+from seustream.engine.pattern.stream import PatternNode
+from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.faults import Lines, QueryFaults, located, told
+from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.snapshot import unpack
+from seustream.engine.temporal.merge import Merger, OnLate
+from seustream.engine.temporal.stream import TemporalNode
+from seustream.hdl.device import Device
 
 _ROWS_AT_ONCE = 1 << 18
 """Rows a gate lets through between two watermarks: many enough for columns, few enough for

@@ -23,13 +23,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compiler.plan.pipeline import Compilation, compile_text
 from seustream.commands.feed import need_spark
+from seustream.compiler.plan.pipeline import Compilation, compile_text
 from seustream.errors import UserError
-from spark_feeder import Job, files, run, session
-from spark_feeder.inputs import Source, read
-from spark_feeder.job import SHORT
-from spark_feeder.progress import Counts
+from seustream.spark_feeder import Job, files, run, session
+from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.job import SHORT
+from seustream.spark_feeder.progress import Counts
 
 HERE = Path(__file__).resolve().parent
 TUPLES = {"eight": 300, "network": 3000}

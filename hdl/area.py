@@ -6,17 +6,17 @@ from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
-from hdl.execution import ExecutionUnit
-from hdl.hashing import seed_bits
-from hdl.index import EqualityIndex
-from hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
-from hdl.loader import ProbeLoader
-from hdl.probe_fifo import ProbeFifo
-from hdl.scan import Scanner
-from hdl.table_bus import write_signature
-from hdl.window import RangeKind, WindowBuffer
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS, DATA_BITS, Target
+from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.hashing import seed_bits
+from seustream.hdl.index import EqualityIndex
+from seustream.hdl.layouts import CONTEXT_BITS, TAG_BITS, Layouts
+from seustream.hdl.loader import ProbeLoader
+from seustream.hdl.probe_fifo import ProbeFifo
+from seustream.hdl.scan import Scanner
+from seustream.hdl.table_bus import write_signature
+from seustream.hdl.window import RangeKind, WindowBuffer
 
 _TALLIES = 4
 

@@ -6,9 +6,9 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import (
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import (
     ADDRESS_BITS,
     DATA_BITS,
     KIND_SHIFT,
@@ -21,10 +21,10 @@ from hdl.control_words import (
     Verdict,
     units,
 )
-from hdl.decoding import FIELDS, PATTERNS
-from hdl.layouts import Layouts
-from hdl.meters import Meters
-from hdl.table_bus import write_signature
+from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.layouts import Layouts
+from seustream.hdl.meters import Meters
+from seustream.hdl.table_bus import write_signature
 
 COMMAND = data.StructLayout(
     {
@@ -334,7 +334,7 @@ class ControlUnit(wiring.Component):
         compares: Value,
         programs: Signal,
     ) -> None:
-        """The same that `compiler.wjasip.check` checks of a program, but for attributes."""
+        """The same that `seustream.compiler.wjasip.check` checks of a program, but for attributes."""
         config = self.config
         word, last = command.data[: isa.WORD_BITS], command.data[isa.WORD_BITS]
         address = command.address

@@ -24,11 +24,11 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Area, Comparison, Tables
-from hdl.hashing import seed_of
-from hdl.program import Program
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Area, Comparison, Tables
+from seustream.hdl.hashing import seed_of
+from seustream.hdl.program import Program
 
 
 class Operation(enum.IntEnum):
@@ -91,7 +91,7 @@ class Verdict(enum.IntEnum):
 
 
 class Counter(enum.IntEnum):
-    """What READ gives. The first group counts tuples, as `hdl.device.Status` does."""
+    """What READ gives. The first group counts tuples, as `seustream.hdl.device.Status` does."""
 
     TAKEN = 0
     TICKS = 1

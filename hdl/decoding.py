@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from hdl import isa
+from seustream.hdl import isa
 
 
 def _opcode(kind: type[isa.Instruction]) -> str:

@@ -49,8 +49,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.isa import Condition
+from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
 

@@ -6,16 +6,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import ADDRESS_BITS
-from hdl.decoding import FIELDS, PATTERNS
-from hdl.factors import FACTOR, decide
-from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
-from hdl.probe_queue import ProbeQueue, probe_layout
-from hdl.program_store import ProgramStore
-from hdl.scan import pair_layout
-from hdl.table_bus import write_signature
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.factors import FACTOR, decide
+from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.probe_queue import ProbeQueue, probe_layout
+from seustream.hdl.program_store import ProgramStore
+from seustream.hdl.scan import pair_layout
+from seustream.hdl.table_bus import write_signature
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 _SCRATCH = len(isa.SCRATCH_REGISTERS)

@@ -7,9 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
-from hdl.isa import Condition
-from hdl.layouts import STREAM_BITS, Layouts
+from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.isa import Condition
+from seustream.hdl.layouts import STREAM_BITS, Layouts
 
 FACTOR = data.StructLayout(
     {

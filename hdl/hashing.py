@@ -13,8 +13,8 @@ import random
 import numpy as np
 import numpy.typing as npt
 
-from hdl.config import DeviceConfig
-from hdl.device import Tables
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Tables
 
 
 def bucket_bits(config: DeviceConfig) -> int:

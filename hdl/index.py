@@ -6,15 +6,15 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.hashing import seed_bits
-from hdl.layouts import Layouts
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.hashing import seed_bits
+from seustream.hdl.layouts import Layouts
 
 _PART = 8
 
 
 def hashed(value: Value, seed: Value, bits: int) -> Value:
-    """An attribute value's bucket in parts, one for each eight of its bits; `hdl.hashing` says
+    """An attribute value's bucket in parts, one for each eight of its bits; `seustream.hdl.hashing` says
     what they come to. They stand in registers before they are put together."""
     return Cat(
         (value[start : start + _PART] & seed[bit + start : bit + start + _PART]).xor()

@@ -11,9 +11,9 @@ from __future__ import annotations
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
 
-from hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
-from hdl.control_words import TERMS
-from hdl.isa import WINDOW_SELECTION_REGISTERS
+from seustream.hdl.config import CONTEXTS, MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.isa import WINDOW_SELECTION_REGISTERS
 
 STREAM_BITS = 2
 TAG_BITS = 8
@@ -116,7 +116,7 @@ class Layouts:
                 "taken_by": self.sequence,
             }
         )
-        # Bits of a value's bucket in parts (`hdl.index.hashed`).
+        # Bits of a value's bucket in parts (`seustream.hdl.index.hashed`).
         self.hashed = self.slot_bits * -(-width // 8)
         # Where a tuple goes from the router: the probe FIFOs of areas, and the output.
         self.destination = data.StructLayout({"areas": n, "output": 1})

@@ -6,11 +6,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.factors import FACTOR, put_layout
-from hdl.hashing import seed_bits
-from hdl.index import hashed
-from hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.factors import FACTOR, put_layout
+from seustream.hdl.hashing import seed_bits
+from seustream.hdl.index import hashed
+from seustream.hdl.layouts import CONTEXT_BITS, SELECTIONS, TAG_BITS, Layouts
 
 
 def staged_layout(config: DeviceConfig) -> data.StructLayout:

@@ -7,7 +7,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.config import DeviceConfig
+from seustream.hdl.config import DeviceConfig
 
 COUNT_BITS = 48
 

@@ -6,12 +6,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.control_words import KIND_SHIFT, Target
-from hdl.device import WindowKind
-from hdl.layouts import CONTEXT_BITS, QUERY_BITS, TAG_BITS, Layouts
-from hdl.probe_fifo import IN_FLIGHT
-from hdl.table_bus import write_signature
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import KIND_SHIFT, Target
+from seustream.hdl.device import WindowKind
+from seustream.hdl.layouts import CONTEXT_BITS, QUERY_BITS, TAG_BITS, Layouts
+from seustream.hdl.probe_fifo import IN_FLIGHT
+from seustream.hdl.table_bus import write_signature
 
 _QUERIES = 1 << QUERY_BITS
 _AHEAD = 4

@@ -7,8 +7,8 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.config import DeviceConfig
-from hdl.layouts import Layouts
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.layouts import Layouts
 
 IN_FLIGHT = 7
 """Probes that may come after `room` was last seen high: on the way from the router."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, wiring
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import ADDRESS_BITS
-from hdl.layouts import Layouts
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.layouts import Layouts
 
 _SELECTIONS = len(isa.PROBE_SELECTION_REGISTERS)
 

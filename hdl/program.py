@@ -12,8 +12,8 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from hdl import isa
-from hdl.isa import Condition
+from seustream.hdl import isa
+from seustream.hdl.isa import Condition
 
 # How often a comparison is thought to hold: of two factors a JOIN needs, the rarer decides
 # which pairs are looked at closer.

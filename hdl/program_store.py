@@ -6,11 +6,11 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
 from amaranth.utils import ceil_log2
 
-from hdl import isa
-from hdl.control_words import ADDRESS_BITS, Target
-from hdl.decoding import FIELDS, PATTERNS
-from hdl.factors import FACTOR
-from hdl.layouts import TAG_BITS
+from seustream.hdl import isa
+from seustream.hdl.control_words import ADDRESS_BITS, Target
+from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.factors import FACTOR
+from seustream.hdl.layouts import TAG_BITS
 
 _FACTORS = len(isa.FACTOR_REGISTERS)
 

@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
 
 
 class Replay(wiring.Component):

@@ -6,9 +6,9 @@ from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arbiter import RoundRobin
-from hdl.config import DeviceConfig
-from hdl.layouts import CONTEXT_BITS, Layouts
+from seustream.hdl.arbiter import RoundRobin
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.layouts import CONTEXT_BITS, Layouts
 
 
 class Router(wiring.Component):

@@ -7,13 +7,13 @@ from amaranth.lib import data, fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.arbiter import lowest
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
-from hdl.control_words import TERMS
-from hdl.factors import FACTOR, FactorArray, put_layout
-from hdl.index import bucket
-from hdl.layouts import Layouts
-from hdl.loader import staged_layout
+from seustream.hdl.arbiter import lowest
+from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.factors import FACTOR, FactorArray, put_layout
+from seustream.hdl.index import bucket
+from seustream.hdl.layouts import Layouts
+from seustream.hdl.loader import staged_layout
 
 _ROWS_WAITING = 16
 _ROWS_IN_FLIGHT = 12

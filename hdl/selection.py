@@ -7,11 +7,11 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.config import DeviceConfig
-from hdl.control_words import SelectionEntry, Target
-from hdl.factors import decide
-from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
-from hdl.table_bus import write_signature
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import SelectionEntry, Target
+from seustream.hdl.factors import decide
+from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.table_bus import write_signature
 
 
 def entry_layout(config: DeviceConfig) -> data.StructLayout:

@@ -7,9 +7,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from hdl.config import DeviceConfig
-from hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts
-from hdl.probe_fifo import IN_FLIGHT
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts
+from seustream.hdl.probe_fifo import IN_FLIGHT
 
 
 class Sequencer(wiring.Component):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from hdl.control_words import ADDRESS_BITS
+from seustream.hdl.control_words import ADDRESS_BITS
 
 
 def write_signature() -> wiring.Signature:

@@ -6,19 +6,19 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arbiter import RoundRobin
-from hdl.area import JoinArea
-from hdl.config import DeviceConfig
-from hdl.control import COMMAND, RESPONSE, ControlUnit
-from hdl.control_words import Target
-from hdl.fetch import TupleFetch
-from hdl.layouts import STREAM_BITS, Layouts
-from hdl.output import Output
-from hdl.replay import Replay
-from hdl.router import Router
-from hdl.selection import SelectionUnit
-from hdl.sequencer import Sequencer
-from hdl.table_bus import write_signature
+from seustream.hdl.arbiter import RoundRobin
+from seustream.hdl.area import JoinArea
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control import COMMAND, RESPONSE, ControlUnit
+from seustream.hdl.control_words import Target
+from seustream.hdl.fetch import TupleFetch
+from seustream.hdl.layouts import STREAM_BITS, Layouts
+from seustream.hdl.output import Output
+from seustream.hdl.replay import Replay
+from seustream.hdl.router import Router
+from seustream.hdl.selection import SelectionUnit
+from seustream.hdl.sequencer import Sequencer
+from seustream.hdl.table_bus import write_signature
 
 
 class Wjasip(wiring.Component):

@@ -9,8 +9,8 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import DeviceConfig
-from hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
 
 
 class RangeKind(enum.Enum, shape=2):

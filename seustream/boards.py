@@ -6,15 +6,15 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from compiler.errors import suggest
-from cosim.boards.simulated import SimulatedBoard
-from cosim.boards.virtual import VirtualBoard
-from cosim.link.device import BoardDevice
-from cosim.link.serial import SCHEME, SerialAddress, open_board
-from hdl.boards.board import BOARDS, Board
-from hdl.boards.flow.tools import check
-from hdl.config import DeviceConfig
+from seustream.compiler.errors import suggest
+from seustream.cosim.boards.simulated import SimulatedBoard
+from seustream.cosim.boards.virtual import VirtualBoard
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.serial import SCHEME, SerialAddress, open_board
 from seustream.errors import UserError
+from seustream.hdl.boards.board import BOARDS, Board
+from seustream.hdl.boards.flow.tools import check
+from seustream.hdl.config import DeviceConfig
 from seustream.progress import Notes
 
 VIRTUAL = "virtual"
@@ -31,13 +31,7 @@ def board_named(name: str) -> Board:
 
 def constraints_of(board: Board) -> Path:
     """The folder of its pins and clocks."""
-    folder = Path(__file__).parent.parent / "constraints" / board.name
-    if not folder.is_dir():
-        raise UserError(
-            [f"the pins of {board.name} are not in {folder.parent}"],
-            hint="bitstreams are made in a checkout of the project: pip install -e .",
-        )
-    return folder
+    return Path(__file__).with_name("constraints") / board.name
 
 
 @contextlib.contextmanager
@@ -71,7 +65,7 @@ def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
         if backend.startswith(f"{VIRTUAL}:"):
             board = board_named(backend.partition(":")[2])
             with tools():
-                from cosim.boards import netlist
+                from seustream.cosim.boards import netlist
             with Notes() as note:
                 library = netlist.netlist(board, config, constraints_of(board), note)
             simulated = SimulatedBoard(library, netlist.DIVISOR)

@@ -13,14 +13,6 @@ import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
-from compiler.errors import CompileError
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import AddressRefused
-from cosim.link.errors import LinkError
-from cosim.verilated.build import BuildFailed
-from engine.stream.errors import EngineError
-from hdl.boards.flow.tools import BitstreamFailed
-from hdl.device import LoadRefused
 from seustream import __version__
 from seustream.commands import (
     bench,
@@ -34,7 +26,15 @@ from seustream.commands import (
     run,
     serve,
 )
+from seustream.compiler.errors import CompileError
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import AddressRefused
+from seustream.cosim.link.errors import LinkError
+from seustream.cosim.verilated.build import BuildFailed
+from seustream.engine.stream.errors import EngineError
 from seustream.errors import UserError
+from seustream.hdl.boards.flow.tools import BitstreamFailed
+from seustream.hdl.device import LoadRefused
 
 COMMANDS: dict[str, ModuleType] = {
     "compile": compile,

@@ -6,17 +6,17 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from compiler.errors import suggest
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import SCHEMES
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.verilated.device import VerilatedDevice
-from hdl.config import DeviceConfig
-from hdl.device import Device
 from seustream.boards import SHAPES, board_device, check_board, is_board
+from seustream.compiler.errors import suggest
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import SCHEMES
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.errors import UserError
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Device
 from seustream.progress import Notes
 
 BACKENDS = ("golden", "iss", "verilated")

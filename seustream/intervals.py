@@ -17,8 +17,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
-from compiler.apas.types import (
+from seustream.compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
+from seustream.compiler.apas.types import (
     BOOLEAN,
     DATE,
     DATETIME,
@@ -29,9 +29,9 @@ from compiler.apas.types import (
     TIME,
     shown,
 )
-from compiler.language.types import Type, decimal
-from engine.stream.schema import arrow_type
-from engine.temporal.elements import FOREVER
+from seustream.compiler.language.types import Type, decimal
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError
 
 

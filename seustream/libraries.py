@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from compiler.apas.libraries import Libraries
+from seustream.compiler.apas.libraries import Libraries
 from seustream.errors import UserError
 
 NAME = "LIBRARIES"

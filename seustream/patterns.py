@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from compiler.errors import suggest
-from compiler.pattern import ir
-from compiler.plan.pipeline import Compilation
-from engine.pattern.batch import needed, of_table
-from engine.pattern.choice import Sample, beginning, candidates, sample
-from engine.pattern.nfa import Numbering
-from engine.pattern.trace import trace, traced_engine
+from seustream.compiler.errors import suggest
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.pattern.batch import needed, of_table
+from seustream.engine.pattern.choice import Sample, beginning, candidates, sample
+from seustream.engine.pattern.nfa import Numbering
+from seustream.engine.pattern.trace import trace, traced_engine
 from seustream.errors import UserError
 from seustream.reading import read
 

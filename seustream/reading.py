@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from compiler.catalogue import Stream
-from compiler.errors import nearest
-from engine.stream.schema import arrow_type, stream_schema
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import nearest
+from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.errors import InputError
 from seustream.tables import (
     FAULTS_LISTED,

@@ -26,19 +26,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.errors import suggest
-from compiler.plan.pipeline import Compilation
-from cosim.bridge.security import Address, AddressRefused, read_token
-from cosim.sites.process import Setup
-from cosim.sites.run import Run
-from cosim.sites.service import Source
-from engine.graph import streams_read
-from engine.sites.costs import UnitCosts
-from engine.sites.model import Stored
-from engine.sites.results import Across, finished, plan_across
-from engine.sites.shared import SharedLayout
-from engine.stream.faults import Lines, QueryFaults, told
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import suggest
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge.security import Address, AddressRefused, read_token
+from seustream.cosim.sites.process import Setup
+from seustream.cosim.sites.run import Run
+from seustream.cosim.sites.service import Source
+from seustream.engine.graph import streams_read
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.model import Stored
+from seustream.engine.sites.results import Across, finished, plan_across
+from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.stream.faults import Lines, QueryFaults, told
 from seustream.errors import UserError
 from seustream.reading import read
 

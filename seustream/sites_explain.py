@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from compiler.explain.marks import hanging, plural, section, table
-from compiler.language import expressions as x
-from compiler.plan.logical import Query
-from engine.sites.explain import HEAD, Block, facts, rows
-from engine.sites.model import Join
-from engine.sites.query import Where, join_of
+from seustream.compiler.explain.marks import hanging, plural, section, table
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.logical import Query
+from seustream.engine.sites.explain import HEAD, Block, facts, rows
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.query import Where, join_of
 
 MOST = 40
 """Blocks in a text or a picture; JSON has all."""

@@ -23,8 +23,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from compiler.language.types import (
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.language.types import (
     BIGINT,
     INTERVAL,
     MAX_PRECISION,
@@ -34,7 +34,7 @@ from compiler.language.types import (
     integer_range,
     read_interval,
 )
-from engine.stream.schema import arrow_type
+from seustream.engine.stream.schema import arrow_type
 
 TIME_NAME = "ts"
 FAULTS_LISTED = 20

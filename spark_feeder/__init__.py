@@ -1,6 +1,6 @@
 """PySpark brings tuples to a device and takes results back.
 
-    from spark_feeder import files, run, session
+    from seustream.spark_feeder import files, run, session
 
     spark = session()
     job = run("q.xsql", {"R": r, "S": s}, files("out"), bridge="grpc://127.0.0.1:8815")
@@ -21,15 +21,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spark_feeder.job import Job, console, files, nowhere, run, session
+    from seustream.spark_feeder.job import Job, console, files, nowhere, run, session
 
 __all__ = ["Job", "console", "files", "nowhere", "run", "session"]
 
 
 def __getattr__(name: str) -> Any:
-    """Spark's workers import `spark_feeder.source` each time anew, and need no job."""
+    """Spark's workers import `seustream.spark_feeder.source` each time anew, and need no job."""
     if name not in __all__:
-        raise AttributeError(f"module 'spark_feeder' has no attribute {name!r}")
-    from spark_feeder import job
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from seustream.spark_feeder import job
 
     return getattr(job, name)

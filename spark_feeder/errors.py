@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import BridgeError
 
 
 class FeedError(Exception):

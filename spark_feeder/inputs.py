@@ -20,10 +20,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from compiler.catalogue import Stream
-from engine.stream.schema import stream_schema
-from spark_feeder.errors import FeedError
-from spark_feeder.types import spark_schema
+from seustream.compiler.catalogue import Stream
+from seustream.engine.stream.schema import stream_schema
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.types import spark_schema
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"

@@ -27,19 +27,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from compiler.plan.keys import keys
-from compiler.plan.pipeline import Compilation, compile_text
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
-from cosim.bridge.protocol import LATE, PLAIN, Run
-from engine.graph import answer_schemas, streams_read
-from engine.stream.schema import stream_schema
-from spark_feeder.errors import FeedError, cause
-from spark_feeder.inputs import rows_of
-from spark_feeder.prefilter import Prefilter, needed
-from spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, Counts, observed
-from spark_feeder.source import NAME, Connection, Seustream
-from spark_feeder.types import spark_schema
+from seustream.compiler.plan.keys import keys
+from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
+from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
+from seustream.engine.graph import answer_schemas, streams_read
+from seustream.engine.stream.schema import stream_schema
+from seustream.spark_feeder.errors import FeedError, cause
+from seustream.spark_feeder.inputs import rows_of
+from seustream.spark_feeder.prefilter import Prefilter, needed
+from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, Counts, observed
+from seustream.spark_feeder.source import NAME, Connection, Seustream
+from seustream.spark_feeder.types import spark_schema
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
 """Where a query's results go: its name and rows in, a writer that only has to be started out."""

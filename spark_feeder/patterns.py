@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from compiler.pattern import ir
-from engine.pattern.errors import PatternError
-from engine.pattern.event import Event
-from engine.pattern.operator import PatternOperator
-from engine.pattern.output import schema
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.errors import PatternError
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.output import schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

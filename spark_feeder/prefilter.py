@@ -28,13 +28,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from compiler.plan.pipeline import Compilation
-from engine.sites.needs import Needs, needs
-from engine.sites.prefilter import Saved, SynopsisFilter, places
-from engine.stream.schema import stream_schema
-from spark_feeder.errors import FeedError
-from spark_feeder.sites_feed import of_stream, together
-from spark_feeder.types import for_bridge, spark_schema
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.sites.needs import Needs, needs
+from seustream.engine.sites.prefilter import Saved, SynopsisFilter, places
+from seustream.engine.stream.schema import stream_schema
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.sites_feed import of_stream, together
+from seustream.spark_feeder.types import for_bridge, spark_schema
 
 BITS = 1 << 14
 _SEEN = "stream string, column string, stretch bigint, place bigint, rows bigint, bytes bigint"

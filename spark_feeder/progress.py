@@ -13,8 +13,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from compiler.plan.logical import RESULT_TIMES
-from engine.sites.prefilter import Saved
+from seustream.compiler.plan.logical import RESULT_TIMES
+from seustream.engine.sites.prefilter import Saved
 
 STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"
 OBSERVED = "seustream"

@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from engine.sites.model import BlockRows, Join
-from engine.sites.query import BlockNumbers, blocks_of_batch
-from spark_feeder.errors import FeedError
-from spark_feeder.types import for_bridge
+from seustream.engine.sites.model import BlockRows, Join
+from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.types import for_bridge
 
 STREAM = "stream"
 """The column that says which stream a row of the common frame is of."""

@@ -40,12 +40,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.protocol import Abort, Commit, Part, Stage
-from spark_feeder.errors import FeedError, telling
-from spark_feeder.split import split
-from spark_feeder.types import for_bridge, for_spark, spark_schema
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.protocol import Abort, Commit, Part, Stage
+from seustream.spark_feeder.errors import FeedError, telling
+from seustream.spark_feeder.split import split
+from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
 
 NAME = "seustream"
 MOST_ROWS = 1_000_000

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.apas.expressions import Partial, Place
-from compiler.apas.layout import Structure, lay_out
-from compiler.apas.tree import FIRST_ID, Node
+from seustream.compiler.apas.expressions import Partial, Place
+from seustream.compiler.apas.layout import Structure, lay_out
+from seustream.compiler.apas.tree import FIRST_ID, Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compiler.apas import expressions as x
-from compiler.apas import functions as f
-from compiler.apas import syntax as s
-from compiler.apas.build import Builder
-from compiler.apas.contexts import Context
-from compiler.apas.layout import Structure
-from compiler.apas.libraries import Libraries
-from compiler.apas.scope import is_boolean
-from compiler.apas.streams import WindowFunction
-from compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
-from compiler.apas.tree import Node, Path, first_difference
-from compiler.apas.types import ERROR, INTEGER, shown
-from compiler.errors import Problems, Source, Span, suggest
-from compiler.language.bind import ParameterValue
-from compiler.language.expressions import Expression, condition, conjuncts, show
-from compiler.language.types import Kind
+from seustream.compiler.apas import expressions as x
+from seustream.compiler.apas import functions as f
+from seustream.compiler.apas import syntax as s
+from seustream.compiler.apas.build import Builder
+from seustream.compiler.apas.contexts import Context
+from seustream.compiler.apas.layout import Structure
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.scope import is_boolean
+from seustream.compiler.apas.streams import WindowFunction
+from seustream.compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
+from seustream.compiler.apas.tree import Node, Path, first_difference
+from seustream.compiler.apas.types import ERROR, INTEGER, shown
+from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.expressions import Expression, condition, conjuncts, show
+from seustream.compiler.language.types import Kind
 
 UNION_NAME = "new"
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.apas import expressions as x
-from compiler.apas import syntax as s
-from compiler.apas.contexts import Context
-from compiler.apas.layout import Structure
-from compiler.apas.scope import Expressions
-from compiler.apas.symbols import attribute_hint
-from compiler.apas.tree import RESERVED, Node, Path, leaf
-from compiler.apas.types import ERROR, settled, shown
-from compiler.errors import Span
-from compiler.language.bind import FAILED
-from compiler.language.expressions import Expression
+from seustream.compiler.apas import expressions as x
+from seustream.compiler.apas import syntax as s
+from seustream.compiler.apas.contexts import Context
+from seustream.compiler.apas.layout import Structure
+from seustream.compiler.apas.scope import Expressions
+from seustream.compiler.apas.symbols import attribute_hint
+from seustream.compiler.apas.tree import RESERVED, Node, Path, leaf
+from seustream.compiler.apas.types import ERROR, settled, shown
+from seustream.compiler.errors import Span
+from seustream.compiler.language.bind import FAILED
+from seustream.compiler.language.expressions import Expression
 
 
 @dataclass

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.apas.analyse import Analysed, analyse
-from compiler.apas.libraries import Libraries
-from compiler.apas.network import Network
-from compiler.apas.parse import parse
-from compiler.apas.plan import plan
-from compiler.apas.symbols import Schema
-from compiler.apas.syntax import Query
-from compiler.apas.tree import Node
-from compiler.errors import CompileError, Problem, Source, Span
-from compiler.language.bind import ParameterValue
+from seustream.compiler.apas.analyse import Analysed, analyse
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.network import Network
+from seustream.compiler.apas.parse import parse
+from seustream.compiler.apas.plan import plan
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.syntax import Query
+from seustream.compiler.apas.tree import Node
+from seustream.compiler.errors import CompileError, Problem, Source, Span
+from seustream.compiler.language.bind import ParameterValue
 
 
 @dataclass(frozen=True, slots=True)

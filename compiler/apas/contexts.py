@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from compiler.apas import expressions as x
-from compiler.apas import syntax as s
-from compiler.apas.layout import Structure
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import attribute_hint
-from compiler.apas.tree import RESERVED, Node, Path
-from compiler.apas.types import DATETIME, ERROR
-from compiler.errors import Problems, Span
-from compiler.language.bind import FAILED
-from compiler.language.expressions import Expression
+from seustream.compiler.apas import expressions as x
+from seustream.compiler.apas import syntax as s
+from seustream.compiler.apas.layout import Structure
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import attribute_hint
+from seustream.compiler.apas.tree import RESERVED, Node, Path
+from seustream.compiler.apas.types import DATETIME, ERROR
+from seustream.compiler.errors import Problems, Span
+from seustream.compiler.language.bind import FAILED
+from seustream.compiler.language.expressions import Expression
 
 Find = Callable[[str, Span], "tuple[str, Node, bool] | None"]
 """An input by its name here: the name it goes by, its tree, and whether a source is connected;

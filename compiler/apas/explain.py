@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compiler.apas import expressions as x
-from compiler.apas import network as n
-from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
-from compiler.apas.analyse import Input, Subquery
-from compiler.apas.compile import Compiled
-from compiler.apas.types import shown
-from compiler.explain.picture import draw
-from compiler.language.expressions import show
+from seustream.compiler.apas import expressions as x
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
+from seustream.compiler.apas.analyse import Input, Subquery
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.apas.types import shown
+from seustream.compiler.explain.picture import draw
+from seustream.compiler.language.expressions import show
 
 FORMATS = ("text", "json", "svg")
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler.apas.functions import Aggregate, Bound, Registered
-from compiler.apas.tree import Path
-from compiler.apas.types import settled
-from compiler.errors import Span
-from compiler.language import expressions as x
-from compiler.language.evaluate import compile_row
-from compiler.language.expressions import Expression, Leaf
-from compiler.language.faults import Place as FaultPlace
-from compiler.language.types import Type
+from seustream.compiler.apas.functions import Aggregate, Bound, Registered
+from seustream.compiler.apas.tree import Path
+from seustream.compiler.apas.types import settled
+from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.expressions import Expression, Leaf
+from seustream.compiler.language.faults import Place as FaultPlace
+from seustream.compiler.language.types import Type
 
 Place = tuple[str, Path]
 """A leaf: the structure it is in (an input's name, the target's, or a temporary's number) and its

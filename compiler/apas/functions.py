@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compiler.apas.tree import Node, group, leaf
-from compiler.apas.types import shown
-from compiler.language import registry
-from compiler.language.types import Type, common
+from seustream.compiler.apas.tree import Node, group, leaf
+from seustream.compiler.apas.types import shown
+from seustream.compiler.language import registry
+from seustream.compiler.language.types import Type, common
 
 Values = tuple[Any, ...]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.apas.tree import FIRST_ID, Node
+from seustream.compiler.apas.tree import FIRST_ID, Node
 
 
 @dataclass(slots=True)

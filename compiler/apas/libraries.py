@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compiler.apas.functions import (
+from seustream.compiler.apas.functions import (
     Aggregate,
     Alias,
     Function,
@@ -16,8 +16,8 @@ from compiler.apas.functions import (
     Unbounded,
     Union,
 )
-from compiler.apas.streams import Matching, WindowFunction
-from compiler.apas.types import BOOLEAN, DOUBLE
+from seustream.compiler.apas.streams import Matching, WindowFunction
+from seustream.compiler.apas.types import BOOLEAN, DOUBLE
 
 
 class Libraries:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.apas.expressions import Partial, Place, Step
-from compiler.apas.streams import Matching, WindowFunction
-from compiler.apas.tree import FIRST_ID, Path
-from compiler.language.expressions import Expression
-from compiler.language.types import Type
+from seustream.compiler.apas.expressions import Partial, Place, Step
+from seustream.compiler.apas.streams import Matching, WindowFunction
+from seustream.compiler.apas.tree import FIRST_ID, Path
+from seustream.compiler.language.expressions import Expression
+from seustream.compiler.language.types import Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,18 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from compiler.apas import syntax as s
-from compiler.errors import CompileError, Problem, Source, Span
-from compiler.language.parse import MAX_NESTING, TOKEN_NAMES, ExpressionBuilder, parser, token_name
-from compiler.language.parse import span_of as _span
-from compiler.language.parse import token_span as _of
-from compiler.language.syntax import Expression, Name, Reference
+from seustream.compiler.apas import syntax as s
+from seustream.compiler.errors import CompileError, Problem, Source, Span
+from seustream.compiler.language.parse import (
+    MAX_NESTING,
+    TOKEN_NAMES,
+    ExpressionBuilder,
+    parser,
+    token_name,
+)
+from seustream.compiler.language.parse import span_of as _span
+from seustream.compiler.language.parse import token_span as _of
+from seustream.compiler.language.syntax import Expression, Name, Reference
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from compiler.apas import expressions as x
-from compiler.apas import network as n
-from compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
-from compiler.apas.analyse import Analysed, Applied, Input, Subquery
-from compiler.apas.streams import Matching
-from compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
-from compiler.apas.types import BOOLEAN, DATETIME
-from compiler.language import expressions as lang
-from compiler.language.convert import may_lack_value
-from compiler.language.expressions import Expression
-from compiler.language.types import Type
-from hdl.isa import Condition
+from seustream.compiler.apas import expressions as x
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
+from seustream.compiler.apas.analyse import Analysed, Applied, Input, Subquery
+from seustream.compiler.apas.streams import Matching
+from seustream.compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
+from seustream.compiler.apas.types import BOOLEAN, DATETIME
+from seustream.compiler.language import expressions as lang
+from seustream.compiler.language.convert import may_lack_value
+from seustream.compiler.language.expressions import Expression
+from seustream.compiler.language.types import Type
+from seustream.hdl.isa import Condition
 
 TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
 

@@ -1,6 +1,6 @@
 """What names mean in APAS: attributes of trees, and functions of libraries beside those of all languages.
 
-Everything above names is the binder's (`compiler.language.bind`). A call of an aggregate becomes a
+Everything above names is the binder's (`seustream.compiler.language.bind`). A call of an aggregate becomes a
 partial result and a read of it; a function of a library is a leaf with arguments of its own.
 """
 
@@ -10,10 +10,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.apas import expressions as a
-from compiler.apas import syntax as s
-from compiler.apas.contexts import Context, Reader
-from compiler.apas.functions import (
+from seustream.compiler.apas import expressions as a
+from seustream.compiler.apas import syntax as s
+from seustream.compiler.apas.contexts import Context, Reader
+from seustream.compiler.apas.functions import (
     Aggregate,
     Alias,
     Argument,
@@ -23,17 +23,17 @@ from compiler.apas.functions import (
     StreamFunction,
     ordered,
 )
-from compiler.apas.layout import Structure
-from compiler.apas.tree import Node, group, leaf
-from compiler.apas.types import BOOLEAN, ERROR, INTEGER, settled, shown
-from compiler.errors import Span, nearest, suggest
-from compiler.language import expressions as x
-from compiler.language import registry
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.bind import FAILED, Binder, ParameterValue
-from compiler.language.expressions import Expression
-from compiler.language.syntax import Name
-from compiler.language.types import Kind, Type
+from seustream.compiler.apas.layout import Structure
+from seustream.compiler.apas.tree import Node, group, leaf
+from seustream.compiler.apas.types import BOOLEAN, ERROR, INTEGER, settled, shown
+from seustream.compiler.errors import Span, nearest, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import registry
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.expressions import Expression
+from seustream.compiler.language.syntax import Name
+from seustream.compiler.language.types import Kind, Type
 
 CODES: Mapping[str, str] = {
     "unknown-function": "UnknownFunction",

@@ -22,8 +22,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compiler.apas.functions import Saved, Scalar, StreamFunction
-from compiler.language.types import Type
+from seustream.compiler.apas.functions import Saved, Scalar, StreamFunction
+from seustream.compiler.language.types import Type
 
 Ints = npt.NDArray[np.int64]
 Column = npt.NDArray[Any]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.apas.tree import Node, Path
-from compiler.errors import nearest, suggest
+from seustream.compiler.apas.tree import Node, Path
+from seustream.compiler.errors import nearest, suggest
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.errors import Span
-from compiler.language.syntax import Call, Expression, Reference
+from seustream.compiler.errors import Span
+from seustream.compiler.language.syntax import Call, Expression, Reference
 
 
 @dataclass(frozen=True, slots=True)

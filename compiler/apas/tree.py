@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.apas.types import ERROR, NAMES, named, shown
-from compiler.language.types import Type
+from seustream.compiler.apas.types import ERROR, NAMES, named, shown
+from seustream.compiler.language.types import Type
 
 Path = tuple[str, ...]
 

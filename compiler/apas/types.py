@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.language import types as t
-from compiler.language.types import Kind, Type
+from seustream.compiler.language import types as t
+from seustream.compiler.language.types import Kind, Type
 
 INTEGER, DOUBLE, STRING, BOOLEAN, DATETIME = t.BIGINT, t.DOUBLE, t.VARCHAR, t.BOOLEAN, t.TIMESTAMP
 DATE, TIME, INTERVAL, ERROR = t.DATE, t.TIME, t.INTERVAL, t.ERROR

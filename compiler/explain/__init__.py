@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.explain.facts import machine, overview, plan, routes, source, split
-from compiler.explain.facts.names import Scope
-from compiler.explain.marks import printable
-from compiler.explain.picture import machine as machine_picture
-from compiler.explain.picture import tree as tree_picture
-from compiler.explain.text import machine as machine_text
-from compiler.explain.text import overview as overview_text
-from compiler.explain.text import plan as plan_text
-from compiler.explain.text import source as source_text
-from compiler.plan.pipeline import STAGES, Compilation
+from seustream.compiler.explain.facts import machine, overview, plan, routes, source, split
+from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.marks import printable
+from seustream.compiler.explain.picture import machine as machine_picture
+from seustream.compiler.explain.picture import tree as tree_picture
+from seustream.compiler.explain.text import machine as machine_text
+from seustream.compiler.explain.text import overview as overview_text
+from seustream.compiler.explain.text import plan as plan_text
+from seustream.compiler.explain.text import source as source_text
+from seustream.compiler.plan.pipeline import STAGES, Compilation
 
 FORMATS = ("text", "json", "svg")
 

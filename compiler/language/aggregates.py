@@ -16,8 +16,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from compiler.language.exact import WIDE, bounded, fitted, interval, milliseconds
-from compiler.language.registry import (
+from seustream.compiler.language.exact import WIDE, bounded, fitted, interval, milliseconds
+from seustream.compiler.language.registry import (
     ANY,
     ANYTHING,
     CONDITION,
@@ -27,7 +27,7 @@ from compiler.language.registry import (
     Fault,
     Parameter,
 )
-from compiler.language.types import (
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,

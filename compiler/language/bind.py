@@ -17,15 +17,22 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
-from compiler.errors import Problems, Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language import types as t
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Aggregate, Chosen, Function, Parameter, Result, choose
-from compiler.language.types import Kind, Type
-from hdl.isa import Condition
+from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language import types as t
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import (
+    Aggregate,
+    Chosen,
+    Function,
+    Parameter,
+    Result,
+    choose,
+)
+from seustream.compiler.language.types import Kind, Type
+from seustream.hdl.isa import Condition
 
 MAX_DEPTH = 150
 """Operators within each other; every pass recurses into them."""

@@ -14,14 +14,14 @@ import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from compiler.language import expressions as x
-from compiler.language.convert import converter, may_lack_value
-from compiler.language.expressions import Leaf, Value
-from compiler.language.faults import Faults, Place
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Function, Overload
-from compiler.language.types import Type
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.convert import converter, may_lack_value
+from seustream.compiler.language.expressions import Leaf, Value
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Function, Overload
+from seustream.compiler.language.types import Type
+from seustream.hdl.isa import Condition
 
 B = TypeVar("B")
 Row = Callable[[B], Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from compiler.language.types import MAX_PRECISION, Type, decimal
+from seustream.compiler.language.types import MAX_PRECISION, Type, decimal
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 

@@ -6,7 +6,7 @@ tree. Everything above leaves is shared.
 
 **NULL and faults.** A strict operation has no value where an operand has none. A strict operation
 that has no value although all its operands have one is a *fault*: its value is NULL, and the place
-`at` is counted (`compiler.language.faults`).
+`at` is counted (`seustream.compiler.language.faults`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from compiler.errors import Span
-from compiler.language.types import BOOLEAN, Kind, Type
-from hdl.isa import Condition
+from seustream.compiler.errors import Span
+from seustream.compiler.language.types import BOOLEAN, Kind, Type
+from seustream.hdl.isa import Condition
 
 Value = (
     int

@@ -15,7 +15,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from compiler.errors import Span
+from seustream.compiler.errors import Span
 
 
 @dataclass(frozen=True, slots=True)

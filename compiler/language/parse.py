@@ -13,8 +13,8 @@ from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
-from compiler.errors import Span
-from compiler.language import syntax as s
+from seustream.compiler.errors import Span
+from seustream.compiler.language import syntax as s
 
 MAX_NESTING = 200
 """Parentheses that may be open at once."""

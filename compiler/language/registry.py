@@ -8,7 +8,7 @@
 
 An entry is all there is to write: the grammar, the binder, EXPLAIN, the reference page, the column
 evaluator, the row reference and the test that compares these two read it here
-(`compiler.language.functions`, `compiler.language.aggregates`).
+(`seustream.compiler.language.functions`, `seustream.compiler.language.aggregates`).
 
 **Values.** The row reference works on Python values: int, float (never NaN), Decimal, str, bool, date,
 time, datetime without zone, timedelta in whole milliseconds. A strict function (the usual one) is not
@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.language.types import (
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,

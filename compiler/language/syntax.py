@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from compiler.errors import Span
+from seustream.compiler.errors import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,18 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.catalogue import Stream
-from compiler.errors import Problems, Source, Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language.bind import Binder, ParameterValue
-from compiler.language.evaluate import compile_row
-from compiler.language.syntax import Name
-from compiler.language.types import MILLISECONDS
-from compiler.pattern import ir, tree
-from compiler.pattern.classify import classify
-from compiler.pattern.ir import Mode, Skip, Strategy
-from compiler.pattern.scope import ElementScope
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.syntax import Name
+from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.pattern import ir, tree
+from seustream.compiler.pattern.classify import classify
+from seustream.compiler.pattern.ir import Mode, Skip, Strategy
+from seustream.compiler.pattern.scope import ElementScope
 
 DEFAULT_TYPE_COLUMN = "type"
 _SKIPS = {"no_skip": Skip.NONE, "skip_to_next": Skip.NEXT, "skip_past_last": Skip.PAST_LAST}

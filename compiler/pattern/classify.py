@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.errors import Problems, Span
-from compiler.language import expressions as x
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Pick
+from seustream.compiler.errors import Problems, Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Pick
 
 
 def classify(

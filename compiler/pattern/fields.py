@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.catalogue import Column, Stream
-from compiler.errors import Problems
-from compiler.language import expressions as x
-from compiler.language.types import BIGINT, Kind
-from compiler.pattern import ir
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT, Kind
+from seustream.compiler.pattern import ir
 
 
 def fields(query: ir.Query) -> Iterator[tuple[str, x.Expression, int | None]]:

@@ -11,10 +11,10 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compiler.catalogue import Stream
-from compiler.errors import Span
-from compiler.language import expressions as x
-from compiler.language.types import Type
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Type
 
 # --- expressions --------------------------------------------------------------
 

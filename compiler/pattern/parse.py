@@ -12,11 +12,11 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from compiler.errors import Problems, Source, Span
-from compiler.language import parse as language
-from compiler.language import syntax as s
-from compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
-from compiler.pattern import tree
+from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.language import parse as language
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
+from seustream.compiler.pattern import tree
 
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$))*"
 _HEADER = rf"(?:REGISTER\s+QUERY\s+\w+\s+AS\s+|CREATE\s+STREAM\s+\w+\s+AS\s+|EXPLAIN\s+)?{_BLANK}"

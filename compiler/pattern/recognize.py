@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.catalogue import TIMESTAMP_NAMES, Stream
-from compiler.errors import Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language.bind import FAILED, Binder
-from compiler.language.syntax import Name
-from compiler.language.types import VARCHAR, Type
-from compiler.pattern import ir, tree
-from compiler.pattern.analyse import Context, check_quantifier, conditions, outputs
-from compiler.pattern.ir import Mode, Pick, Skip, Strategy
-from compiler.pattern.scope import BY_NAME, ElementScope, fail
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Stream
+from seustream.compiler.errors import Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import FAILED, Binder
+from seustream.compiler.language.syntax import Name
+from seustream.compiler.language.types import VARCHAR, Type
+from seustream.compiler.pattern import ir, tree
+from seustream.compiler.pattern.analyse import Context, check_quantifier, conditions, outputs
+from seustream.compiler.pattern.ir import Mode, Pick, Skip, Strategy
+from seustream.compiler.pattern.scope import BY_NAME, ElementScope, fail
 
 _SKIPS = {
     "past_last": Skip.PAST_LAST,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.catalogue import TIMESTAMP_NAMES, Stream
-from compiler.errors import Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.bind import FAILED, Binder, ParameterValue
-from compiler.language.types import BIGINT, Type
-from compiler.pattern import ir
-from compiler.pattern.ir import Pick
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Stream
+from seustream.compiler.errors import Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.types import BIGINT, Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Pick
 
 CODES = {
     "syntax": "P001",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.catalogue import Stream
-from compiler.errors import Problems, Source, Span
-from compiler.language.bind import ParameterValue
-from compiler.pattern import ir, tree
-from compiler.pattern.analyse import Context, analyse
-from compiler.pattern.parse import parse_statement
-from compiler.pattern.recognize import recognize
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.pattern import ir, tree
+from seustream.compiler.pattern.analyse import Context, analyse
+from seustream.compiler.pattern.parse import parse_statement
+from seustream.compiler.pattern.recognize import recognize
 
 
 def bind(statement: tree.Statement, name: str, context: Context) -> ir.Query:

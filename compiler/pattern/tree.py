@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from compiler.errors import Span
-from compiler.language.syntax import Expression, Name
+from seustream.compiler.errors import Span
+from seustream.compiler.language.syntax import Expression, Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ after   per join area its factors, combinations and retention; route table; outp
 
 from __future__ import annotations
 
-from compiler.plan.layout import Layout
-from compiler.plan.limits import within
-from compiler.plan.normalise import Normalised
-from compiler.plan.requests import Requests
-from compiler.plan.routes import RoutePlan
-from hdl.config import DeviceConfig
-from hdl.device import (
+from seustream.compiler.plan.layout import Layout
+from seustream.compiler.plan.limits import within
+from seustream.compiler.plan.normalise import Normalised
+from seustream.compiler.plan.requests import Requests
+from seustream.compiler.plan.routes import RoutePlan
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import (
     UNUSED,
     Area,
     Comparison,

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.plan.requests import Request, Requests
-from compiler.plan.routes import RoutePlan, Step, factors_between, selections_of
-from compiler.plan.statistics import Estimate
+from seustream.compiler.plan.requests import Request, Requests
+from seustream.compiler.plan.routes import RoutePlan, Step, factors_between, selections_of
+from seustream.compiler.plan.statistics import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.plan.divide import Leaf
-from compiler.plan.normalise import Normalised
-from hdl.device import Window
+from seustream.compiler.plan.divide import Leaf
+from seustream.compiler.plan.normalise import Normalised
+from seustream.hdl.device import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from compiler.language import expressions as x
-from compiler.language.types import Type
-from compiler.plan.encoding import Codec, Encoding, as_compared, as_real
-from compiler.plan.layout import Layout, uses_device
-from compiler.plan.logical import Program, Query
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Type
+from seustream.compiler.plan.encoding import Codec, Encoding, as_compared, as_real
+from seustream.compiler.plan.layout import Layout, uses_device
+from seustream.compiler.plan.logical import Program, Query
+from seustream.hdl.isa import Condition
 
 
 @dataclass(frozen=True, slots=True, order=True)

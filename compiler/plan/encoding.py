@@ -20,9 +20,9 @@ import zlib
 from dataclasses import dataclass
 from decimal import Decimal
 
-from compiler.language.expressions import Value
-from compiler.language.types import Kind, Type
-from hdl.isa import Condition
+from seustream.compiler.language.expressions import Value
+from seustream.compiler.language.types import Kind, Type
+from seustream.hdl.isa import Condition
 
 
 class Codec(enum.Enum):

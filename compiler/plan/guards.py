@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from compiler.plan.areas import factor_numbers
-from compiler.plan.requests import Requests
-from compiler.plan.routes import RoutePlan
-from compiler.plan.statistics import Estimate
-from hdl.config import DeviceConfig
-from hdl.device import Area, Tables
-from hdl.isa import Condition
+from seustream.compiler.plan.areas import factor_numbers
+from seustream.compiler.plan.requests import Requests
+from seustream.compiler.plan.routes import RoutePlan
+from seustream.compiler.plan.statistics import Estimate
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Area, Tables
+from seustream.hdl.isa import Condition
 
 
 def guard(

@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.catalogue import TIME_COLUMN, Stream
-from compiler.language import expressions as x
-from compiler.language.types import Kind, Type
-from compiler.pattern import ir
-from compiler.plan.logical import Program, Query
-from hdl.device import WindowKind
-from hdl.isa import Condition
+from seustream.compiler.catalogue import TIME_COLUMN, Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan.logical import Program, Query
+from seustream.hdl.device import WindowKind
+from seustream.hdl.isa import Condition
 
 Pair = tuple[tuple[int, str], tuple[int, str]]
 """Two columns, each by the position of its stream in the FROM list, that are equal."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.catalogue import TIME_COLUMN, Stream
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.types import Kind
-from compiler.plan.encoding import Codec, Encoding, digits_of
-from compiler.plan.logical import Program, Query
-from hdl.isa import Condition
+from seustream.compiler.catalogue import TIME_COLUMN, Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.types import Kind
+from seustream.compiler.plan.encoding import Codec, Encoding, digits_of
+from seustream.compiler.plan.logical import Program, Query
+from seustream.hdl.isa import Condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.apas.compile import Compiled
-from compiler.pattern import ir
-from compiler.plan import logical
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan import logical
 
 Node = logical.Query | ir.Query | Compiled
 """A query of any of the three languages."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.apas.compile import Compiled
-from compiler.catalogue import Stream
-from compiler.errors import Span
-from compiler.language.expressions import Expression
-from compiler.pattern import ir
-from hdl.device import Window
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import Span
+from seustream.compiler.language.expressions import Expression
+from seustream.compiler.pattern import ir
+from seustream.hdl.device import Window
 
 RESULT_TIMES = ("ts_oldest", "ts_newest")
 """The two columns that follow every result's own."""

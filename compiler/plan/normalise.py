@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from compiler.language import expressions as x
-from compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.divide import Any, Division, Every, Formula, Leaf, SelectionTerm
 
 DEFAULT_MAX_TERMS = 64
 _SLACK = 16

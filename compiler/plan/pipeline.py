@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.apas.libraries import Libraries
-from compiler.catalogue import Stream
-from compiler.errors import CompileError, Problem, Problems, Source, Span
-from compiler.language.bind import ParameterValue
-from compiler.plan import cost, logical, thesis
-from compiler.plan.areas import allocate
-from compiler.plan.decompose import Subquery, decompose
-from compiler.plan.divide import Division, divide
-from compiler.plan.guards import guard
-from compiler.plan.layout import Layout, lay_out
-from compiler.plan.limits import LimitExceeded, first_over, pack, within
-from compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
-from compiler.plan.requests import Requests, request
-from compiler.plan.routes import RoutePlan
-from compiler.plan.simplify import simplify
-from compiler.plan.statistics import Estimate, Statistics
-from compiler.wjasip.codegen import with_programs
-from compiler.wjasip.image import encode
-from compiler.xsql.analyse import Analysis
-from compiler.xsql.parse import Statement, parse, tokens
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Tables
-from hdl.isa import Instruction
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import CompileError, Problem, Problems, Source, Span
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.plan import cost, logical, thesis
+from seustream.compiler.plan.areas import allocate
+from seustream.compiler.plan.decompose import Subquery, decompose
+from seustream.compiler.plan.divide import Division, divide
+from seustream.compiler.plan.guards import guard
+from seustream.compiler.plan.layout import Layout, lay_out
+from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, within
+from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
+from seustream.compiler.plan.requests import Requests, request
+from seustream.compiler.plan.routes import RoutePlan
+from seustream.compiler.plan.simplify import simplify
+from seustream.compiler.plan.statistics import Estimate, Statistics
+from seustream.compiler.wjasip.codegen import with_programs
+from seustream.compiler.wjasip.image import encode
+from seustream.compiler.xsql.analyse import Analysis
+from seustream.compiler.xsql.parse import Statement, parse, tokens
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Tables
+from seustream.hdl.isa import Instruction
 
 Planner = Callable[[Requests, int, Estimate], RoutePlan]
 PLANS: dict[str, Planner] = {"cost": cost.plan, "thesis": thesis.plan}

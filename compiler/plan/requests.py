@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.catalogue import Column
-from compiler.plan.decompose import Subquery
-from compiler.plan.divide import Attribute, JoinFactor, SelectionTerm
-from compiler.plan.layout import Layout
-from compiler.plan.limits import within
-from hdl.config import DeviceConfig
+from seustream.compiler.catalogue import Column
+from seustream.compiler.plan.decompose import Subquery
+from seustream.compiler.plan.divide import Attribute, JoinFactor, SelectionTerm
+from seustream.compiler.plan.layout import Layout
+from seustream.compiler.plan.limits import within
+from seustream.hdl.config import DeviceConfig
 
 
 @dataclass(frozen=True, slots=True)

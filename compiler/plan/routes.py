@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.plan.requests import Request, Requests
-from hdl.device import Combination
+from seustream.compiler.plan.requests import Request, Requests
+from seustream.hdl.device import Combination
 
 
 @dataclass(slots=True)

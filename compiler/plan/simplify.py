@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Container
 from typing import Any
 
-from compiler.language.expressions import (
+from seustream.compiler.language.expressions import (
     FALSE,
     TRUE,
     And,
@@ -32,8 +32,8 @@ from compiler.language.expressions import (
     conjunction,
     disjunction,
 )
-from compiler.plan.encoding import as_compared
-from hdl.isa import Condition
+from seustream.compiler.plan.encoding import as_compared
+from seustream.hdl.isa import Condition
 
 _LEAVES = (Compare, IsNull)
 

@@ -6,9 +6,9 @@ import json
 import math
 from dataclasses import dataclass, field
 
-from compiler.plan.divide import Attribute, JoinFactor
-from compiler.plan.layout import Layout
-from hdl.isa import Condition
+from seustream.compiler.plan.divide import Attribute, JoinFactor
+from seustream.compiler.plan.layout import Layout
+from seustream.hdl.isa import Condition
 
 _TYPICAL = {
     Condition.EQ: 0.01,

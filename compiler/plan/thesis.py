@@ -8,9 +8,9 @@ downwards; so it goes on to four streams.
 
 from __future__ import annotations
 
-from compiler.plan.requests import Requests
-from compiler.plan.routes import RoutePlan
-from compiler.plan.statistics import Estimate
+from seustream.compiler.plan.requests import Requests
+from seustream.compiler.plan.routes import RoutePlan
+from seustream.compiler.plan.statistics import Estimate
 
 
 def plan(requests: Requests, slots: int, estimate: Estimate) -> RoutePlan:

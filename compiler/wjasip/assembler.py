@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hdl import isa
-from hdl.isa import Condition, Instruction
+from seustream.hdl import isa
+from seustream.hdl.isa import Condition, Instruction
 
 _BY_MNEMONIC = {kind.MNEMONIC: kind for kind in isa.INSTRUCTIONS}
 _CONDITIONS = {condition.symbol: condition for condition in Condition} | {"!=": Condition.NE}

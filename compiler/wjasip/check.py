@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Area, LoadRefused, Tables, WindowKind
-from hdl.isa import Condition
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Area, LoadRefused, Tables, WindowKind
+from seustream.hdl.isa import Condition
 
 
 def check(tables: Tables, config: DeviceConfig) -> None:

@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
 
-from compiler.plan.limits import within
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Area, Combination, Factor, Tables
-from hdl.isa import Instruction
+from seustream.compiler.plan.limits import within
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Area, Combination, Factor, Tables
+from seustream.hdl.isa import Instruction
 
 
 def generate(area: Area, thesis: bool, config: DeviceConfig, name: str) -> tuple[Instruction, ...]:

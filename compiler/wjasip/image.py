@@ -19,9 +19,9 @@ import zlib
 from collections.abc import Callable
 from typing import TypeVar
 
-from compiler.wjasip.check import check
-from hdl.config import ConfigError, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.check import check
+from seustream.hdl.config import ConfigError, DeviceConfig
+from seustream.hdl.device import (
     Area,
     Combination,
     Comparison,
@@ -34,7 +34,7 @@ from hdl.device import (
     Window,
     WindowKind,
 )
-from hdl.isa import Condition
+from seustream.hdl.isa import Condition
 
 MAGIC = b"WJAS"
 VERSION = 2

@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 
-from compiler.errors import CompileError
-from compiler.language import expressions as x
-from compiler.language.bind import ParameterValue
-from compiler.plan.normalise import Normalised
-from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
-from compiler.plan.statistics import Statistics, StatisticsError
-from hdl.config import ConfigError, DeviceConfig
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.plan.normalise import Normalised
+from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.compiler.plan.statistics import Statistics, StatisticsError
+from seustream.hdl.config import ConfigError, DeviceConfig
 
 VERSION = 1
 MOST_TERMS = 4096

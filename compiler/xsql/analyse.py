@@ -11,27 +11,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from compiler.apas.compile import Compiled
-from compiler.apas.libraries import Libraries
-from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from compiler.errors import Problems, Source, Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax
-from compiler.language.bind import Binder, ParameterValue, bind_type
-from compiler.language.types import MILLISECONDS
-from compiler.pattern import ir
-from compiler.pattern import tree as pattern_tree
-from compiler.pattern.analyse import Context
-from compiler.pattern.fields import stream_of
-from compiler.pattern.statements import bind
-from compiler.plan import logical
-from compiler.plan.levels import Node, nodes, reads, used
-from compiler.xsql import intervals, tree
-from compiler.xsql.intervals import compile_apas
-from compiler.xsql.parse import Statement
-from compiler.xsql.scope import Scope
-from hdl.config import MAX_STREAMS
-from hdl.device import Window, WindowKind
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax
+from seustream.compiler.language.bind import Binder, ParameterValue, bind_type
+from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern import tree as pattern_tree
+from seustream.compiler.pattern.analyse import Context
+from seustream.compiler.pattern.fields import stream_of
+from seustream.compiler.pattern.statements import bind
+from seustream.compiler.plan import logical
+from seustream.compiler.plan.levels import Node, nodes, reads, used
+from seustream.compiler.xsql import intervals, tree
+from seustream.compiler.xsql.intervals import compile_apas
+from seustream.compiler.xsql.parse import Statement
+from seustream.compiler.xsql.scope import Scope
+from seustream.hdl.config import MAX_STREAMS
+from seustream.hdl.device import Window, WindowKind
 
 _FILE_NAME = re.compile(r"[^\x00-\x1f/\\:*?\"<>|]{1,100}")
 _LARGEST = (1 << 63) - 1

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import RESERVED, Node, group, leaf
-from compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from compiler.errors import CompileError, Problems, Source, Span
-from compiler.language import types
-from compiler.language.bind import ParameterValue
-from compiler.language.types import Kind
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import RESERVED, Node, group, leaf
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.language import types
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.types import Kind
 
 END = "te"
 """The column of an interval's end."""

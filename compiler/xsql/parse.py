@@ -20,9 +20,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from compiler.errors import Problems, Source, Span
-from compiler.language import syntax as s
-from compiler.language.parse import (
+from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.parse import (
     MAX_NESTING,
     TOKEN_NAMES,
     ExpressionBuilder,
@@ -32,10 +32,10 @@ from compiler.language.parse import (
     token_span,
     whole_number,
 )
-from compiler.pattern import parse as patterns
-from compiler.pattern import tree as pattern_tree
-from compiler.xsql import tree
-from compiler.xsql.mistakes import FORMS, MISTAKES
+from seustream.compiler.pattern import parse as patterns
+from seustream.compiler.pattern import tree as pattern_tree
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
 
 _PIECE = re.compile(
     r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-/'\";()$]+|-|/|\$"

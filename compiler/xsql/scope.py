@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from compiler.errors import Problems, Span, suggest
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language.bind import FAILED, Binder, ParameterValue
-from compiler.plan.logical import Source
+from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.plan.logical import Source
 
 
 @dataclass

@@ -1,12 +1,12 @@
 """Syntax tree of X-SQL's statements: what was written, before any name is looked up. Their
-expressions are those of all languages (`compiler.language.syntax`)."""
+expressions are those of all languages (`seustream.compiler.language.syntax`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.errors import Span
-from compiler.language.syntax import Expression, Name, TypeName
+from seustream.compiler.errors import Span
+from seustream.compiler.language.syntax import Expression, Name, TypeName
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from cosim.verilated.build import (
+from seustream.cosim.verilated.build import (
     BuildFailed,
     Note,
     alone,
@@ -21,8 +21,8 @@ from cosim.verilated.build import (
     simpler,
     tool_version,
 )
-from hdl.boards.identity import Identity
-from hdl.config import DeviceConfig
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.config import DeviceConfig
 
 SHIM = Path(__file__).with_name("shim.cpp")
 
@@ -54,7 +54,7 @@ def identity_of(config: DeviceConfig) -> Identity:
 def _verilog(config: DeviceConfig, identity: Identity) -> str:
     from amaranth.back import verilog
 
-    from hdl.boards.linked import LinkedWjasip
+    from seustream.hdl.boards.linked import LinkedWjasip
 
     return simpler(
         verilog.convert(

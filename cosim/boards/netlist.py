@@ -11,14 +11,14 @@ import hashlib
 import importlib.util
 from pathlib import Path
 
-from cosim.boards.build import SHIM, library
-from cosim.verilated.build import BuildFailed, Note, cache
-from hdl.boards.board import Board
-from hdl.boards.flow.bitstream import Build
-from hdl.boards.flow.tools import BitstreamFailed, run
-from hdl.boards.tops import Setting
-from hdl.boards.uart import LEAST_CYCLES
-from hdl.config import DeviceConfig
+from seustream.cosim.boards.build import SHIM, library
+from seustream.cosim.verilated.build import BuildFailed, Note, cache
+from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.flow.bitstream import Build
+from seustream.hdl.boards.flow.tools import BitstreamFailed, run
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.boards.uart import LEAST_CYCLES
+from seustream.hdl.config import DeviceConfig
 
 DIVISOR = LEAST_CYCLES
 _MODELS = ("common_sim.vh", "ccu2c_sim.vh")

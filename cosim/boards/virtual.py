@@ -11,7 +11,7 @@ import select
 import threading
 import tty
 
-from cosim.boards.simulated import SimulatedBoard
+from seustream.cosim.boards.simulated import SimulatedBoard
 
 _CHUNK = 2_000
 """Cycles between looks at the port."""

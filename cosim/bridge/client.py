@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError, from_flight
-from cosim.bridge.security import Address, Bearer
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError, from_flight
+from seustream.cosim.bridge.security import Address, Bearer
 
 if TYPE_CHECKING:
-    from compiler.plan.pipeline import Compilation
-    from cosim.bridge.lease import RemoteDevice
+    from seustream.compiler.plan.pipeline import Compilation
+    from seustream.cosim.bridge.lease import RemoteDevice
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
@@ -124,7 +124,7 @@ class BridgeClient:
     def device(self) -> RemoteDevice:
         """The bare device, until it is closed; on a connection of its own."""
         # Spark's workers import this module each time anew, and want no device.
-        from cosim.bridge.lease import RemoteDevice
+        from seustream.cosim.bridge.lease import RemoteDevice
 
         return RemoteDevice(self._connect())
 
@@ -274,7 +274,7 @@ class StageWriter:
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
     """What a bridge needs to run a compilation."""
     # As above: they never compile.
-    from compiler.wjasip.manifest import manifest
+    from seustream.compiler.wjasip.manifest import manifest
 
     image = base64.b64encode(compilation.image).decode()
     return p.Load(manifest(compilation, "image"), image, run)

@@ -18,12 +18,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cosim.bridge import protocol as p
-from cosim.bridge.content import Content, content_of, epoch_content
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal, storage
-from cosim.bridge.log import Record
-from cosim.bridge.sealed import Sealed, digest
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.content import Content, content_of, epoch_content
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal import Journal, storage
+from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.sealed import Sealed, digest
 
 REMEMBERED = 1000
 """Epochs of a writer whose content is known. Spark repeats the last one; a job that goes on from a

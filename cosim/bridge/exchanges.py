@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import BridgeError
 
 MOST = 256
 """Exchanges open at a time."""

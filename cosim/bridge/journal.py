@@ -5,7 +5,7 @@ is on disk behind the last record that counts; so nothing more is written there.
 wants to write begins a new generation first: new files with all that counts, and only when they
 are on disk it goes on. Until that succeeds the journal takes nothing, and says why.
 
-What is in the folder, `cosim.bridge.survey` says. Only files that this journal has made are ever
+What is in the folder, `seustream.cosim.bridge.survey` says. Only files that this journal has made are ever
 removed.
 """
 
@@ -18,13 +18,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cosim.bridge import log
-from cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, write_whole
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal_errors import JournalHeld
-from cosim.bridge.log import Record
-from cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
-from cosim.bridge.survey import FORMAT, LOCK, MARK, STAGED, Survey, check_owned, mark, survey
+from seustream.cosim.bridge import log
+from seustream.cosim.bridge.disk import Disk, File, RealDisk, remove_quietly, write_whole
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal_errors import JournalHeld
+from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.sealed import Sealed, SealedWriter, read_sealed
+from seustream.cosim.bridge.survey import (
+    FORMAT,
+    LOCK,
+    MARK,
+    STAGED,
+    Survey,
+    check_owned,
+    mark,
+    survey,
+)
 
 
 class Journal:

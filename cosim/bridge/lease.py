@@ -4,7 +4,7 @@ A `Lease` exchange holds the device while it is open. Each message of the client
 one: metadata `{"do": …}` with, for a push, a batch; back comes `{"ok": …}` or `{"error": …}` with,
 where there are results, a batch of them. A client that vanishes lets go of the device.
 
-    RemoteDevice     `hdl.device.Device` at the client: same calls, same results, same errors
+    RemoteDevice     `seustream.hdl.device.Device` at the client: same calls, same results, same errors
     serve_device     the other end
 """
 
@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError, from_flight
-from hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from hdl.device import (
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError, from_flight
+from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
+from seustream.hdl.device import (
     Batch,
     BatchRefused,
     Device,
@@ -193,7 +193,7 @@ def _describe(error: Exception) -> dict[str, object]:
 
 
 class RemoteDevice:
-    """Device contract: `hdl.device.Device`, on a device that a bridge serves. Holds it until
+    """Device contract: `seustream.hdl.device.Device`, on a device that a bridge serves. Holds it until
     `close`."""
 
     def __init__(self, connection: flight.FlightClient) -> None:

@@ -6,11 +6,11 @@ import base64
 import binascii
 import hashlib
 
-from compiler.plan.pipeline import Compilation
-from compiler.wjasip.manifest import ManifestRefused, compilation_of
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError
-from hdl.device import Device
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.hdl.device import Device
 
 
 def identity(load: p.Load) -> str:

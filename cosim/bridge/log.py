@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.bridge.disk import Disk
-from cosim.bridge.journal_errors import JournalDamaged
-from cosim.bridge.sealed import digest
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.journal_errors import JournalDamaged
+from seustream.cosim.bridge.sealed import digest
 
 Record = dict[str, Any]
 

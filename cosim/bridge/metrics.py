@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from cosim.bridge.exchanges import Exchanges
-from cosim.bridge.session import Session
+from seustream.cosim.bridge.exchanges import Exchanges
+from seustream.cosim.bridge.session import Session
 
 PREFIX = "seustream_bridge_"
 

@@ -31,7 +31,7 @@ Actions (Flight DoAction; the body is the request, the one result is an object):
 Exchanges (DoExchange; the descriptor's command is the request):
 
     Stage    batches of one stream, then metadata `End of stage`; answered by a `Staged`
-    Lease    the bare device (`cosim.bridge.lease`)
+    Lease    the bare device (`seustream.cosim.bridge.lease`)
 
 Results (DoGet; the ticket is a `Read`): rows [start, end) of a query.
 """
@@ -45,7 +45,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import BridgeError
 
 VERSION = 1
 MAX_MESSAGE = 64 << 20

@@ -6,7 +6,7 @@ from collections import deque
 
 import pyarrow as pa
 
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import BridgeError
 
 _SMALL = 4096
 """Rows below which tables are put together: many small ones cost more than their rows."""

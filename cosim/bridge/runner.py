@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Compilation
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.loading import check_config, compile_load
-from cosim.bridge.log import Record
-from engine.graph import GraphRun, RunState, answer_schemas
-from engine.stream.errors import EngineError
-from engine.stream.schema import stream_schema
-from engine.temporal.merge import timestamps
-from hdl.device import Device, LoadRefused
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.loading import check_config, compile_load
+from seustream.cosim.bridge.log import Record
+from seustream.engine.graph import GraphRun, RunState, answer_schemas
+from seustream.engine.stream.errors import EngineError
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.temporal.merge import timestamps
+from seustream.hdl.device import Device, LoadRefused
 
 Answer = tuple[str, pa.Table]
 Parts = Callable[[Record, str], list[pa.Table]]

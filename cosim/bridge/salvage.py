@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from cosim.bridge import snapshot
-from cosim.bridge.disk import Disk
-from cosim.bridge.epochs import rows_of
-from cosim.bridge.journal import Journal
-from cosim.bridge.journal_errors import JournalDamaged, JournalHeld
-from cosim.bridge.log import Record
-from cosim.bridge.sealed import Sealed, read_sealed
-from cosim.bridge.survey import LOCK, STAGED, Survey, survey
+from seustream.cosim.bridge import snapshot
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.epochs import rows_of
+from seustream.cosim.bridge.journal import Journal
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld
+from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.sealed import Sealed, read_sealed
+from seustream.cosim.bridge.survey import LOCK, STAGED, Survey, survey
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.bridge.disk import Disk, File
-from cosim.bridge.journal_errors import JournalDamaged
+from seustream.cosim.bridge.disk import Disk, File
+from seustream.cosim.bridge.journal_errors import JournalDamaged
 
 BLOCK = 1 << 16
 """Bytes of payload under one digest: damage is found to within so many."""

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pyarrow.flight as flight
 
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.errors import BridgeError
 
 DEFAULT_PORT = 8815
 SCHEMES = ("grpc", "grpc+tls")

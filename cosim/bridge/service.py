@@ -25,22 +25,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from cosim.bridge import lease, metrics
-from cosim.bridge import protocol as p
-from cosim.bridge.disk import Disk
-from cosim.bridge.epochs import PartWriter
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
-from cosim.bridge.journal import Journal
-from cosim.bridge.limits import USUAL, Limits
-from cosim.bridge.loading import identity
-from cosim.bridge.security import Calls, Gate
-from cosim.bridge.session import Session
-from cosim.bridge.supervised import Supervised
-from engine.graph import accepted
-from engine.host.errors import RowsRefused
-from engine.stream.schema import stream_schema
-from hdl.device import Device
+from seustream.cosim.bridge import lease, metrics
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.epochs import PartWriter
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
+from seustream.cosim.bridge.journal import Journal
+from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.loading import identity
+from seustream.cosim.bridge.security import Calls, Gate
+from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.supervised import Supervised
+from seustream.engine.graph import accepted
+from seustream.engine.host.errors import RowsRefused
+from seustream.engine.stream.schema import stream_schema
+from seustream.hdl.device import Device
 
 MOST_CALLS = 2000.0
 """A second, of one peer."""

@@ -7,7 +7,7 @@
              into the host driver, appends what is released to the queries' results
     read     by ranges of offsets, as often as one likes, until trimmed
 
-What the thread does (`cosim.bridge.runner`) depends on the records alone, so a session that is
+What the thread does (`seustream.cosim.bridge.runner`) depends on the records alone, so a session that is
 opened again over its journal gives every result its old offset. When results wait for their
 readers, the thread waits; when too much waits for the thread, commits do; and so in the end does
 the source of the rows.
@@ -25,22 +25,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.plan.pipeline import Compilation
-from cosim.bridge import protocol as p
-from cosim.bridge import snapshot
-from cosim.bridge.epochs import Epochs, PartWriter, rows_of
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal, storage
-from cosim.bridge.journal_errors import JournalDamaged
-from cosim.bridge.limits import Limits
-from cosim.bridge.loading import compile_load, identity
-from cosim.bridge.log import Record
-from cosim.bridge.results import ResultLog
-from cosim.bridge.runner import Runner
-from engine.graph import GraphRun, answer_schemas
-from engine.stream.errors import EngineError
-from hdl.device import Device, Status
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge import snapshot
+from seustream.cosim.bridge.epochs import Epochs, PartWriter, rows_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal import Journal, storage
+from seustream.cosim.bridge.journal_errors import JournalDamaged
+from seustream.cosim.bridge.limits import Limits
+from seustream.cosim.bridge.loading import compile_load, identity
+from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.results import ResultLog
+from seustream.cosim.bridge.runner import Runner
+from seustream.engine.graph import GraphRun, answer_schemas
+from seustream.engine.stream.errors import EngineError
+from seustream.hdl.device import Device, Status
 
 _SNAPSHOTS = 2.0
 """Times longer than it took to take one must be worked before the next."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cosim.bridge.results import ResultLog
-from cosim.bridge.sealed import Sealed, SealedWriter
-from engine.graph import GateState, RunState
+from seustream.cosim.bridge.results import ResultLog
+from seustream.cosim.bridge.sealed import Sealed, SealedWriter
+from seustream.engine.graph import GateState, RunState
 
 
 def save(

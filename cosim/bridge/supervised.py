@@ -5,7 +5,7 @@
     bridge = Bridge(device, folder, supervised=supervised)      # which answers the query-… actions
 
 No device takes part. Sources announce streams over TCP, a JSON object a line
-(`engine.temporal.channels`). There is nothing on that channel that says who speaks, so it is
+(`seustream.engine.temporal.channels`). There is nothing on that channel that says who speaks, so it is
 loopback alone. Queries, logs and results end with the process; the journal has no part of them.
 """
 
@@ -20,20 +20,26 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from compiler.apas.libraries import Libraries
-from compiler.apas.tree import Node, to_lists
-from compiler.errors import CompileError, Problem, Source
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.limits import USUAL, Limits
-from cosim.bridge.security import Address, AddressRefused
-from cosim.bridge.tail import Tail
-from engine.supervisor.supervisor import CompileStale, Phase, Query, Supervisor, SupervisorError
-from engine.temporal.catalogue import State
-from engine.temporal.elements import Element, Kind
-from engine.temporal.feed import Feed, Note
-from engine.temporal.operators import Profile
-from engine.temporal.values import told
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.tree import Node, to_lists
+from seustream.compiler.errors import CompileError, Problem, Source
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.security import Address, AddressRefused
+from seustream.cosim.bridge.tail import Tail
+from seustream.engine.supervisor.supervisor import (
+    CompileStale,
+    Phase,
+    Query,
+    Supervisor,
+    SupervisorError,
+)
+from seustream.engine.temporal.catalogue import State
+from seustream.engine.temporal.elements import Element, Kind
+from seustream.engine.temporal.feed import Feed, Note
+from seustream.engine.temporal.operators import Profile
+from seustream.engine.temporal.values import told
 
 MOST_ROWS, MOST_BYTES = 1000, 1 << 20
 """Of results in one answer."""
@@ -207,7 +213,7 @@ class Supervised:
         return sum(Phase[phase].live for _, phase, _ in self.supervisor.list())
 
     def samples(self) -> list[tuple[str, tuple[str, ...], float]]:
-        """For `cosim.bridge.metrics`."""
+        """For `seustream.cosim.bridge.metrics`."""
         found: list[tuple[str, tuple[str, ...], float]] = [("live_queries", (), self.live)]
         with self._changed:
             for name, tail in self.tails.items():

@@ -3,7 +3,7 @@
     folder/
       journal            a mark: whose folder this is, and of which format
       lock               held by the bridge that writes here
-      log-N.a, log-N.b   the records since generation N began (`cosim.bridge.log`)
+      log-N.a, log-N.b   the records since generation N began (`seustream.cosim.bridge.log`)
       snapshot-N         a session's state when it began, if the log says so; sealed
       staged/*.part      parts of epochs; sealed
 
@@ -18,10 +18,10 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cosim.bridge import log
-from cosim.bridge.disk import Disk
-from cosim.bridge.journal_errors import JournalDamaged, JournalRefused
-from cosim.bridge.sealed import Sealed, digest, read_sealed
+from seustream.cosim.bridge import log
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalRefused
+from seustream.cosim.bridge.sealed import Sealed, digest, read_sealed
 
 FORMAT = 2
 MARK, LOCK, STAGED = "journal", "lock", "staged"

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections import deque
 
-from compiler.apas.tree import Node
-from cosim.bridge.errors import BridgeError
-from engine.temporal.elements import Element
+from seustream.compiler.apas.tree import Node
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.engine.temporal.elements import Element
 
 _EMPTY = 200
 """Bytes an element takes beside its values, about."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cosim.link.processor import LinkProcessor
-from cosim.link.session import Session
-from cosim.processor import ProcessorDevice
-from hdl.boards.identity import Identity
-from hdl.config import DeviceConfig
+from seustream.cosim.link.processor import LinkProcessor
+from seustream.cosim.link.session import Session
+from seustream.cosim.processor import ProcessorDevice
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.config import DeviceConfig
 
 
 class BoardDevice(ProcessorDevice):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.link.errors import LinkError
-from cosim.verilated.bits import Words, words_of
-from hdl.boards.protocol import Opcode, Reply
+from seustream.cosim.link.errors import LinkError
+from seustream.cosim.verilated.bits import Words, words_of
+from seustream.hdl.boards.protocol import Opcode, Reply
 
 
 def bytes_of(bits: int) -> int:

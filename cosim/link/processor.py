@@ -1,4 +1,4 @@
-"""A processor at the other end of a line: the same calls as `cosim.verilated.library.Processor`."""
+"""A processor at the other end of a line: the same calls as `seustream.cosim.verilated.library.Processor`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import itertools
 
 import numpy as np
 
-from cosim.link.errors import BoardRefused, BoardStuck
-from cosim.link.messages import Messages, to_messages, to_rows
-from cosim.link.session import Session
-from cosim.verilated import library
-from cosim.verilated.bits import Words
-from hdl.boards.identity import Identity, config_digest, version
-from hdl.boards.protocol import Opcode, Reply
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control_words import Operation, Verdict
+from seustream.cosim.link.errors import BoardRefused, BoardStuck
+from seustream.cosim.link.messages import Messages, to_messages, to_rows
+from seustream.cosim.link.session import Session
+from seustream.cosim.verilated import library
+from seustream.cosim.verilated.bits import Words
+from seustream.hdl.boards.identity import Identity, config_digest, version
+from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import Operation, Verdict
 
 _AT_ONCE = 1 << 15
 """Bytes put into the session at a time."""
@@ -28,8 +28,8 @@ class LinkProcessor:
     """
 
     def __init__(self, session: Session, config: DeviceConfig, stall: float = 60.0) -> None:
-        from hdl.control import COMMAND, RESPONSE
-        from hdl.layouts import Layouts
+        from seustream.hdl.control import COMMAND, RESPONSE
+        from seustream.hdl.layouts import Layouts
 
         layouts = Layouts(config)
         self._session, self._stall = session, stall

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from cosim.link.device import BoardDevice
-from cosim.link.errors import LinkError, NoAnswer, NoPort
-from cosim.link.session import Session
-from hdl.boards.board import BAUDS
-from hdl.boards.protocol import RING
-from hdl.config import DeviceConfig
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.errors import LinkError, NoAnswer, NoPort
+from seustream.cosim.link.session import Session
+from seustream.hdl.boards.board import BAUDS
+from seustream.hdl.boards.protocol import RING
+from seustream.hdl.config import DeviceConfig
 
 SCHEME = "serial"
 _LEAST, _MOST = 1200, 12_000_000

@@ -1,6 +1,6 @@
 """A session with a board: two streams of bytes over a line that may damage anything.
 
-`hdl.boards.protocol` says what goes over the line. The board keeps no time; this side asks when
+`seustream.hdl.boards.protocol` says what goes over the line. The board keeps no time; this side asks when
 nothing comes that it waits for, or something that is not next. Time and chance are handed in.
 """
 
@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from cosim.link.errors import NoAnswer, SessionLost
-from hdl.boards.protocol import FLAG, MOST, PLACES, Frame, Kind, longer, shorter
+from seustream.cosim.link.errors import NoAnswer, SessionLost
+from seustream.hdl.boards.protocol import FLAG, MOST, PLACES, Frame, Kind, longer, shorter
 
 _LONGEST = 2 * (MOST + 32)
 """Bytes between two flags that can be a frame; more is noise."""

@@ -1,7 +1,7 @@
 """A service without streams of its own: its rows are handed in, and with `--bridge` kept on the device
 behind a bridge.
 
-    python -m cosim.sites --listen grpc://127.0.0.1:0 [--token-file F] [--bridge grpc://…]
+    python -m seustream.cosim.sites --listen grpc://127.0.0.1:0 [--token-file F] [--bridge grpc://…]
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sys
 import threading
 from pathlib import Path
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.security import Address, read_token
-from cosim.sites.process import Setup
-from cosim.sites.service import SiteService
-from engine.sites.device_store import DeviceStore
-from engine.sites.node import Layout
-from engine.sites.store import Store
-from hdl.device import Device
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.security import Address, read_token
+from seustream.cosim.sites.process import Setup
+from seustream.cosim.sites.service import SiteService
+from seustream.engine.sites.device_store import DeviceStore
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.store import Store
+from seustream.hdl.device import Device
 
 
 def main(argv: list[str] | None = None) -> int:

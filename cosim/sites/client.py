@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from compiler.catalogue import Stream as Definition
-from cosim.bridge.errors import from_flight
-from cosim.bridge.security import Address, Bearer
-from engine.sites.codec import decode, encode
+from seustream.compiler.catalogue import Stream as Definition
+from seustream.cosim.bridge.errors import from_flight
+from seustream.cosim.bridge.security import Address, Bearer
+from seustream.engine.sites.codec import decode, encode
 
 CALL_SECONDS = 60.0
 

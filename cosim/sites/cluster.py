@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.bridge.errors import BridgeError
-from cosim.sites.client import Client
-from cosim.sites.process import Setup
-from engine.sites.errors import SitesError
-from engine.sites.explain import Block, with_costs
-from engine.sites.model import BlockId, BlockRows, Result
-from engine.sites.node import Layout
+import seustream
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.sites.client import Client
+from seustream.cosim.sites.process import Setup
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.explain import Block, with_costs
+from seustream.engine.sites.model import BlockId, BlockRows, Result
+from seustream.engine.sites.node import Layout
 
 PATIENCE = 60.0
 PAUSE = 0.02
@@ -37,7 +38,7 @@ class Place:
 
     listen: str = "grpc://127.0.0.1:0"
     before: tuple[str, ...] = ()
-    module: tuple[str, ...] = ("cosim.sites",)
+    module: tuple[str, ...] = ("seustream.cosim.sites",)
 
 
 class ClusterError(SitesError):
@@ -206,5 +207,5 @@ class Cluster:
 
 
 def _root() -> Path:
-    """The folder of the packages, installed or not."""
-    return Path(__file__).resolve().parents[2]
+    """The folder of the package `seustream`, installed or not."""
+    return Path(seustream.__file__).resolve().parents[1]

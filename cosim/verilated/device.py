@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.processor import ProcessorDevice
-from cosim.verilated import library
-from cosim.verilated.bits import Column, flatten, unpack, words_of
-from cosim.verilated.build import Note, Options
-from cosim.verilated.build import library as build
-from hdl.config import DeviceConfig
+from seustream.cosim.processor import ProcessorDevice
+from seustream.cosim.verilated import library
+from seustream.cosim.verilated.bits import Column, flatten, unpack, words_of
+from seustream.cosim.verilated.build import Note, Options
+from seustream.cosim.verilated.build import library as build
+from seustream.hdl.config import DeviceConfig
 
 
 class VerilatedDevice(ProcessorDevice):
@@ -26,7 +26,7 @@ class VerilatedDevice(ProcessorDevice):
         coverage: bool = False,
         note: Note | None = None,
     ) -> None:
-        from hdl.layouts import Layouts
+        from seustream.hdl.layouts import Layouts
 
         options = Options(waves is not None, trace, coverage)
         self._processor = library.Processor(build(config, options, note), waves)

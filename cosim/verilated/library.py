@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.verilated.bits import Words
+from seustream.cosim.verilated.bits import Words
 
 RESULTS, HANDED_OVER, TRACE = range(3)
 _VERDICT = 15

@@ -20,12 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.language import expressions as x
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.faults import Faults, Place
-from compiler.language.registry import FAULT, Aggregate
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar import spans
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.registry import FAULT, Aggregate
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar import spans
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.catalogue import TIME_COLUMN
-from compiler.language import expressions as x
-from compiler.language.faults import FaultError
-from compiler.plan.logical import Query
-from engine.host.complete import project, result_schema, selected
-from engine.host.errors import EvaluationError
-from engine.host.grouping import Grouping, of_results, of_stream
-from engine.host.rows import Rows, leaves
-from engine.host.software import Side, combination
-from engine.stream.evaluate import survivors
-from engine.stream.faults import QueryFaults, located
-from engine.temporal.merge import timestamps
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import FaultError
+from seustream.compiler.plan.logical import Query
+from seustream.engine.host.complete import project, result_schema, selected
+from seustream.engine.host.errors import EvaluationError
+from seustream.engine.host.grouping import Grouping, of_results, of_stream
+from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.software import Side, combination
+from seustream.engine.stream.evaluate import survivors
+from seustream.engine.stream.faults import QueryFaults, located
+from seustream.engine.temporal.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 

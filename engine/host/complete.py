@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.plan.logical import RESULT_TIMES, Query
-from engine.host.rows import Rows, leaves
-from engine.host.software import Side, combination
-from engine.stream.evaluate import Leaves, evaluate, survivors
-from engine.stream.schema import arrow_type
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan.logical import RESULT_TIMES, Query
+from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.software import Side, combination
+from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
+from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,6 +1,6 @@
 """The device join: queries over base streams, a device doing the joins.
 
-An operator (`engine.stream.operator`) that answers all queries over base streams at once. Each slice
+An operator (`seustream.engine.stream.operator`) that answers all queries over base streams at once. Each slice
 of the merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot
 hold are joined in `software`; queries of one stream are evaluated as its rows are released.
 """
@@ -14,29 +14,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.plan.divide import Division
-from compiler.plan.levels import level, levels
-from compiler.plan.normalise import Normalised
-from compiler.plan.pipeline import Compilation
-from engine.host.answers import alone, as_rows, blaming, completed
-from engine.host.complete import residual, without_repeats
-from engine.host.encode import encode
-from engine.host.errors import WindowOverflow
-from engine.host.grouping import Grouping
-from engine.host.rows import RowStore, leaves
-from engine.host.software import Side, software_join
-from engine.host.state import restore_groups, restore_streams, streams_of
-from engine.host.stores import Stores
-from engine.stream.evaluate import holds
-from engine.stream.faults import QueryFaults, restore, told
-from engine.stream.operator import Answer
-from engine.stream.snapshot import Snapshot, unpack
-from engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
-from hdl.device import Batch, Device, Results, Retention
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan.divide import Division
+from seustream.compiler.plan.levels import level, levels
+from seustream.compiler.plan.normalise import Normalised
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.host.answers import alone, as_rows, blaming, completed
+from seustream.engine.host.complete import residual, without_repeats
+from seustream.engine.host.encode import encode
+from seustream.engine.host.errors import WindowOverflow
+from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.rows import RowStore, leaves
+from seustream.engine.host.software import Side, software_join
+from seustream.engine.host.state import restore_groups, restore_streams, streams_of
+from seustream.engine.host.stores import Stores
+from seustream.engine.stream.evaluate import holds
+from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
+from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
+from seustream.hdl.device import Batch, Device, Results, Retention
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Whole columns as the device's codes: `compiler.plan.encoding`, vectorised.
+"""Whole columns as the device's codes: `seustream.compiler.plan.encoding`, vectorised.
 
 The two must agree code by code, since constants in query texts are encoded there and the
 columns they are compared with here.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.plan.encoding import CLOCK_BITS, Codec, Encoding
+from seustream.compiler.plan.encoding import CLOCK_BITS, Codec, Encoding
 
 Codes = npt.NDArray[np.uint32]
 Bools = npt.NDArray[np.bool_]

@@ -16,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.language.types import NULL
-from compiler.plan.logical import Query, Source
-from engine.host.aggregates import Aggregates, codes
-from engine.host.complete import rows_of, selected
-from engine.host.rows import Rows, leaves
-from engine.host.software import Side
-from engine.host.stores import Stores
-from engine.stream.evaluate import evaluate, holds
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar import spans
-from hdl.device import Window, WindowKind
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import NULL
+from seustream.compiler.plan.logical import Query, Source
+from seustream.engine.host.aggregates import Aggregates, codes
+from seustream.engine.host.complete import rows_of, selected
+from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.software import Side
+from seustream.engine.host.stores import Stores
+from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar import spans
+from seustream.hdl.device import Window, WindowKind
 
 Ints = npt.NDArray[np.int64]
 

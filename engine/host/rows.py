@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.catalogue import TIME_COLUMN
-from compiler.language import expressions as x
-from hdl.device import Retention
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
 Rows = Mapping[tuple[int, str], pa.Array]

@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.plan.logical import Query
-from engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
-from engine.stream.evaluate import Leaves, evaluate, holds, survivors
-from hdl.device import Window, WindowKind
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan.logical import Query
+from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
+from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
+from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -1,6 +1,6 @@
 """The software join: queries that read derived streams.
 
-An operator (`engine.stream.operator`) that answers all queries of one level of the graph at once, so
+An operator (`seustream.engine.stream.operator`) that answers all queries of one level of the graph at once, so
 that they share the windows of what they read. There is no device: every row is the host's.
 """
 
@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.plan.logical import Query
-from engine.host.answers import alone, as_rows, blaming, completed
-from engine.host.grouping import Grouping
-from engine.host.software import Side, software_join
-from engine.host.state import restore_groups, restore_streams, streams_of
-from engine.host.stores import Stores
-from engine.stream.faults import QueryFaults, restore, told
-from engine.stream.operator import Answer
-from engine.stream.schema import stream_schema
-from engine.stream.snapshot import Snapshot, unpack
-from engine.temporal.merge import Merger, Slice, never_late, whole
-from hdl.device import Retention
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.plan.logical import Query
+from seustream.engine.host.answers import alone, as_rows, blaming, completed
+from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.software import Side, software_join
+from seustream.engine.host.state import restore_groups, restore_streams, streams_of
+from seustream.engine.host.stores import Stores
+from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.temporal.merge import Merger, Slice, never_late, whole
+from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from engine.host.grouping import Grouping
-from engine.host.stores import Stores
-from engine.stream.schema import stream_schema
-from engine.stream.snapshot import Snapshot
-from engine.temporal.merge import Merger
+from seustream.compiler.catalogue import Stream
+from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.stores import Stores
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.snapshot import Snapshot
+from seustream.engine.temporal.merge import Merger
 
 
 def streams_of(

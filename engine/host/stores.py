@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from compiler.catalogue import Stream
-from engine.host.rows import RowStore
-from engine.stream.schema import stream_schema
-from engine.temporal.merge import Slice, timestamps
-from hdl.device import Retention
+from seustream.compiler.catalogue import Stream
+from seustream.engine.host.rows import RowStore
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.temporal.merge import Slice, timestamps
+from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from compiler.language.faults import Faults
-from compiler.language.registry import FAULT
-from compiler.pattern import ir
-from engine.pattern.batch import values
-from engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, evaluate, holds
-from engine.pattern.found import Members
-from engine.pattern.leaves import Fold
-from engine.stream.schema import arrow_type
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.batch import values
+from seustream.engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, evaluate, holds
+from seustream.engine.pattern.found import Members
+from seustream.engine.pattern.leaves import Fold
+from seustream.engine.stream.schema import arrow_type
 
 _HALF = 31
 """Bits of the lower part of a number in a sum: so many numbers can be added in 64 bits."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Strategy
-from engine.pattern.meaning import Condition, Groups, Meaning
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.engine.pattern.meaning import Condition, Groups, Meaning
 
 
 class Over(enum.Enum):

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.catalogue import Stream
-from compiler.language import expressions as x
-from compiler.language.types import Type
-from compiler.pattern import ir
-from engine.pattern.columns import Array, Ints, taken
-from engine.pattern.event import Event
-from engine.stream.evaluate import real_only
-from engine.stream.schema import arrow_type
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Type
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.columns import Array, Ints, taken
+from seustream.engine.pattern.event import Event
+from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.schema import arrow_type
 
 
 @dataclass(slots=True)

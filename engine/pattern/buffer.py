@@ -13,9 +13,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from engine.pattern.errors import InternalError
-from engine.pattern.event import Event
-from engine.pattern.versions import Version, compatible
+from seustream.engine.pattern.errors import InternalError
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.versions import Version, compatible
 
 State = Hashable
 """An automaton's state as the buffer knows it: something to tell pages apart."""

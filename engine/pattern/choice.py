@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode, Strategy
-from engine.pattern.batch import Batch
-from engine.pattern.lists import Lists
-from engine.pattern.planner import Estimate, cost_order, pick, stale, supports
-from engine.pattern.sampling import fitting, share
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Mode, Strategy
+from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.lists import Lists
+from seustream.engine.pattern.planner import Estimate, cost_order, pick, stale, supports
+from seustream.engine.pattern.sampling import fitting, share
 
 SAMPLED = 10_000
 MARGIN = 2.0

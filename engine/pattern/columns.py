@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.language.types import Type
-from compiler.pattern import ir
-from compiler.pattern.ir import Pick
-from engine.stream import evaluate as columns
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Pick
+from seustream.engine.stream import evaluate as columns
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]

@@ -13,10 +13,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.pattern.errors import EngineRefused, PatternBudgetExceeded
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
-from engine.pattern.meaning import Meaning
-from engine.pattern.planner import supports
+from seustream.engine.pattern.errors import EngineRefused, PatternBudgetExceeded
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.planner import supports
 
 
 @dataclass(slots=True)

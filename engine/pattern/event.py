@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.pattern import ir
+from seustream.compiler.pattern import ir
 
 END_OF_STREAM = (1 << 63) - 1
 """The watermark after which nothing comes."""

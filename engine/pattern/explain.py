@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.explain.marks import hanging, section, table
-from compiler.pattern import ir
-from compiler.pattern.fields import fields
-from compiler.pattern.ir import Class, Strategy
-from engine.pattern.automaton import Automaton
-from engine.pattern.choice import EngineChooser, Sample, candidates, costs
-from engine.pattern.meaning import Meaning
-from engine.pattern.planner import cost_order, supports
+from seustream.compiler.explain.marks import hanging, section, table
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.fields import fields
+from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.engine.pattern.automaton import Automaton
+from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, costs
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.planner import cost_order, supports
 
 _ANEW = "chosen each epoch from the lists' lengths and sampled selectivities"
 STAGES = ("automaton", "lists")

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.language import expressions as x
-from compiler.pattern import ir
-from compiler.pattern.ir import Class
-from engine.pattern.columns import Array, Bools, Ints, holds
-from engine.pattern.errors import PatternBudgetExceeded
-from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.found import Found, Members, runs
-from engine.pattern.lists import Bindings, Lists
-from engine.pattern.meaning import Condition, Meaning
-from engine.pattern.sampling import pieces
+from seustream.compiler.language import expressions as x
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class
+from seustream.engine.pattern.columns import Array, Bools, Ints, holds
+from seustream.engine.pattern.errors import PatternBudgetExceeded
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.found import Found, Members, runs
+from seustream.engine.pattern.lists import Bindings, Lists
+from seustream.engine.pattern.meaning import Condition, Meaning
+from seustream.engine.pattern.sampling import pieces
 
 Rows = dict[int, Array]
 """For each bound element a position in its list, a binding a row."""

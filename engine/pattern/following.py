@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from compiler.pattern import ir
-from engine.pattern.columns import Bools, Ints
-from engine.pattern.fill import Rows
-from engine.pattern.found import runs
-from engine.pattern.lists import Lists
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.columns import Bools, Ints
+from seustream.engine.pattern.fill import Rows
+from seustream.engine.pattern.found import runs
+from seustream.engine.pattern.lists import Lists
 
 Holds = Callable[[Rows, int], Bools]
 """Where the conditions hold that an element completes."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.pattern import ir
-from engine.pattern.batch import Batch
-from engine.pattern.columns import Array, Bools, Ints
-from engine.pattern.event import Event, Match
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.columns import Array, Bools, Ints
+from seustream.engine.pattern.event import Event, Match
 
 
 @dataclass(slots=True)

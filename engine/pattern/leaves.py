@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from compiler.language import expressions as x
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.evaluate import compile_noting
-from compiler.language.faults import Place
-from compiler.language.registry import FAULT
-from compiler.pattern import ir
-from compiler.pattern.ir import Pick
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.evaluate import compile_noting
+from seustream.compiler.language.faults import Place
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Pick
 
 
 class Attributes(Protocol):

@@ -11,15 +11,15 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.pattern import ir
-from engine.pattern.aggregates import over_groups
-from engine.pattern.batch import Batch
-from engine.pattern.columns import Array, Bools, Ints, Once, taken
-from engine.pattern.errors import PatternError
-from engine.pattern.found import Members
-from engine.stream.evaluate import evaluate
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.aggregates import over_groups
+from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.columns import Array, Bools, Ints, Once, taken
+from seustream.engine.pattern.errors import PatternError
+from seustream.engine.pattern.found import Members
+from seustream.engine.stream.evaluate import evaluate
 
 FAR = 1 << 62
 

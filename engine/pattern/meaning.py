@@ -12,13 +12,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults, Place
-from compiler.pattern import ir
-from compiler.pattern.ir import Class
-from engine.pattern.columns import Prepared
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
-from engine.pattern.leaves import Binding, Evaluator, evaluator, may_fault
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class
+from seustream.engine.pattern.columns import Prepared
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from seustream.engine.pattern.leaves import Binding, Evaluator, evaluator, may_fault
 
 Groups = Sequence[Sequence[Event]]
 Range = tuple[int, int]

@@ -16,14 +16,14 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Mode, Strategy
-from engine.pattern.automaton import Automaton
-from engine.pattern.buffer import Entry, SharedBuffer
-from engine.pattern.errors import EngineRefused, InternalError, PatternBudgetExceeded
-from engine.pattern.event import END_OF_STREAM, Event, Match
-from engine.pattern.meaning import EventList, Meaning
-from engine.pattern.versions import Version, add_stage, increase, root
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Mode, Strategy
+from seustream.engine.pattern.automaton import Automaton
+from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.errors import EngineRefused, InternalError, PatternBudgetExceeded
+from seustream.engine.pattern.event import END_OF_STREAM, Event, Match
+from seustream.engine.pattern.meaning import EventList, Meaning
+from seustream.engine.pattern.versions import Version, add_stage, increase, root
 
 
 class Numbering(enum.Enum):

@@ -16,15 +16,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from compiler.language.faults import Faults
-from compiler.pattern import ir
-from compiler.pattern.ir import Skip
-from engine.pattern import output, state
-from engine.pattern.batch import Batch, concat, needed, of_events, of_table
-from engine.pattern.choice import SAMPLED, Choice, EngineChooser
-from engine.pattern.compact import Compact
-from engine.pattern.errors import EngineRefused, LateEvent
-from engine.pattern.event import (
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Skip
+from seustream.engine.pattern import output, state
+from seustream.engine.pattern.batch import Batch, concat, needed, of_events, of_table
+from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser
+from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.errors import EngineRefused, LateEvent
+from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
     END_OF_STREAM,
     Event,
@@ -32,13 +32,13 @@ from engine.pattern.event import (
     key_of,
     with_previous,
 )
-from engine.pattern.found import Found
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa
-from engine.pattern.optiseq import OptiSeq
-from engine.pattern.planner import Order
-from engine.pattern.skip import Skipper
-from engine.pattern.vector import ColumnSearch
+from seustream.engine.pattern.found import Found
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa
+from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.planner import Order
+from seustream.engine.pattern.skip import Skipper
+from seustream.engine.pattern.vector import ColumnSearch
 
 Key = tuple[Any, ...]
 _FARTHEST = 1 << 61

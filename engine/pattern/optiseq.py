@@ -13,13 +13,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Class
-from engine.pattern.errors import PatternBudgetExceeded
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
-from engine.pattern.meaning import Condition, EventList, Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order
-from engine.pattern.sampling import sample_step
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class
+from seustream.engine.pattern.errors import PatternBudgetExceeded
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
+from seustream.engine.pattern.meaning import Condition, EventList, Meaning
+from seustream.engine.pattern.planner import Order, OrderChooser, check_order
+from seustream.engine.pattern.sampling import sample_step
 
 Groups = list[Sequence[Event]]
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from compiler.pattern import ir
-from compiler.pattern.fields import fields
-from engine.pattern.batch import Batch
-from engine.pattern.columns import Array, Once, evaluate
-from engine.pattern.event import Match
-from engine.pattern.found import Found
-from engine.pattern.lists import Bindings
-from engine.pattern.meaning import Meaning
-from engine.stream.schema import arrow_type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.fields import fields
+from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.columns import Array, Once, evaluate
+from seustream.engine.pattern.event import Match
+from seustream.engine.pattern.found import Found
+from seustream.engine.pattern.lists import Bindings
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.stream.schema import arrow_type
 
 
 def schema(query: ir.Query) -> pa.Schema:

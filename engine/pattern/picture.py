@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.explain.marks import clip
-from compiler.explain.picture.draw import document, path, rectangle, text, width_of
-from compiler.pattern import ir
-from engine.pattern.explain import Facts, facts
+from seustream.compiler.explain.marks import clip
+from seustream.compiler.explain.picture.draw import document, path, rectangle, text, width_of
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.explain import Facts, facts
 
 _GAP = 150.0
 _BOX = 46.0

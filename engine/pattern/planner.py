@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode, Strategy
-from engine.pattern.errors import EngineRefused
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Mode, Strategy
+from seustream.engine.pattern.errors import EngineRefused
 
 ENGINES = ("auto", "columns", "optiseq", "nfa", "compact")
 Order = tuple[int, ...]

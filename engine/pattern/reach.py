@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.pattern.columns import Ints
+from seustream.engine.pattern.columns import Ints
 
 NEVER = 1 << 62
 """No chain at all: an end later than any, and, negative, a begin earlier than any."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from compiler.language.faults import Faults
-from compiler.pattern import ir
-from compiler.pattern.ir import Class
-from engine.pattern.batch import Batch
-from engine.pattern.columns import Ints, Prepared, holds
-from engine.pattern.found import runs
-from engine.pattern.lists import BatchRows, Bindings, Lists
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class
+from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.columns import Ints, Prepared, holds
+from seustream.engine.pattern.found import runs
+from seustream.engine.pattern.lists import BatchRows, Bindings, Lists
 
 SAMPLE = 2_000
 """Events of the earlier list whose pairs are looked at, for the share a condition lets through."""

@@ -7,10 +7,10 @@ it can; then the next start that counts is where the clause says.
 
 from __future__ import annotations
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Skip
-from engine.pattern.errors import SkipStuck
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Match
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Skip
+from seustream.engine.pattern.errors import SkipStuck
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Match
 
 Order = tuple[int, int]
 

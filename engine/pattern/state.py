@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from compiler.pattern import ir
-from engine.pattern.event import Event, Match
-from engine.pattern.skip import Skipper
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.event import Event, Match
+from seustream.engine.pattern.skip import Skipper
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _WRITE: dict[type, tuple[str, Any, Any]] = {

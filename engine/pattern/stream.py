@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from compiler.pattern import ir
-from engine.pattern.event import BEGIN_OF_TIME
-from engine.pattern.operator import PatternOperator
-from engine.stream.faults import QueryFaults, restore, told
-from engine.stream.operator import Answer
-from engine.stream.snapshot import Snapshot, unpack
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.event import BEGIN_OF_TIME
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.snapshot import Snapshot, unpack
 
 
 class PatternNode:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from compiler.pattern import ir
-from engine.pattern.buffer import Entry, SharedBuffer
-from engine.pattern.errors import EngineRefused
-from engine.pattern.event import (
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.errors import EngineRefused
+from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
     END_OF_STREAM,
     Event,
@@ -22,12 +22,12 @@ from engine.pattern.event import (
     key_of,
     with_previous,
 )
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Move, Nfa, Numbering
-from engine.pattern.optiseq import OptiSeq, Step
-from engine.pattern.optiseq import show as events_of
-from engine.pattern.planner import supports
-from engine.pattern.versions import show
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Move, Nfa, Numbering
+from seustream.engine.pattern.optiseq import OptiSeq, Step
+from seustream.engine.pattern.optiseq import show as events_of
+from seustream.engine.pattern.planner import supports
+from seustream.engine.pattern.versions import show
 
 TRACED = ("nfa", "optiseq")
 

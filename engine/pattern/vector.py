@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Strategy
-from engine.pattern.batch import Batch, concat
-from engine.pattern.columns import Array, Bools, Ints, holds
-from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.fill import Completion, Rows
-from engine.pattern.following import chains, neighbours
-from engine.pattern.found import Found, joined, runs
-from engine.pattern.lists import FAR, Bindings, Lists
-from engine.pattern.meaning import Condition, Meaning
-from engine.pattern.planner import Order, OrderChooser, check_order
-from engine.pattern.reach import Reach, reach
-from engine.pattern.sampling import fitting, pieces, share
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.engine.pattern.batch import Batch, concat
+from seustream.engine.pattern.columns import Array, Bools, Ints, holds
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.fill import Completion, Rows
+from seustream.engine.pattern.following import chains, neighbours
+from seustream.engine.pattern.found import Found, joined, runs
+from seustream.engine.pattern.lists import FAR, Bindings, Lists
+from seustream.engine.pattern.meaning import Condition, Meaning
+from seustream.engine.pattern.planner import Order, OrderChooser, check_order
+from seustream.engine.pattern.reach import Reach, reach
+from seustream.engine.pattern.sampling import fitting, pieces, share
 
 LIMIT = 4_000_000
 

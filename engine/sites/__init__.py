@@ -2,7 +2,7 @@
 
 A site keeps its stream. When it closes a block of rows it sends the centre the number of rows of each
 key; the centre answers with the keys that can join anything at all and the order in which the block
-should visit the other sites; only those rows travel. `cosim.sites` runs nodes as services.
+should visit the other sites; only those rows travel. `seustream.cosim.sites` runs nodes as services.
 
     model      the join, rows, blocks, combinations          keys    one form and hash of keys
     costs      unit costs between nodes                      errors  the errors of all of them

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.costs import UnitCosts, times
 
 CHECK_UNITS = 10
 GAIN = 0.2

@@ -26,18 +26,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engine.sites import messages as m
-from engine.sites.account import Account, Recent
-from engine.sites.centre import Centre
-from engine.sites.costs import UnitCosts, times
-from engine.sites.errors import SynopsisUnderflow
-from engine.sites.ledger import ENTRY
-from engine.sites.model import BlockId, Counts, Entry, Join, Partial, Stored, results_of, start
-from engine.sites.outbox import Outbox
-from engine.sites.planner import plan
-from engine.sites.site import Site, State
-from engine.sites.store import RowStore
-from engine.sites.synopsis import Exact
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.account import Account, Recent
+from seustream.engine.sites.centre import Centre
+from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.errors import SynopsisUnderflow
+from seustream.engine.sites.ledger import ENTRY
+from seustream.engine.sites.model import (
+    BlockId,
+    Counts,
+    Entry,
+    Join,
+    Partial,
+    Stored,
+    results_of,
+    start,
+)
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.planner import plan
+from seustream.engine.sites.site import Site, State
+from seustream.engine.sites.store import RowStore
+from seustream.engine.sites.synopsis import Exact
 
 # --- the site -----------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.sites import messages as m
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import PlannerLimit, SynopsisUnderflow
-from engine.sites.model import BlockId, Entry, Join
-from engine.sites.outbox import Outbox
-from engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
-from engine.sites.synopsis import Exact, Kind, Size, Synopses
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import PlannerLimit, SynopsisUnderflow
+from seustream.engine.sites.model import BlockId, Entry, Join
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
+from seustream.engine.sites.synopsis import Exact, Kind, Size, Synopses
 
 
 @dataclass(slots=True)

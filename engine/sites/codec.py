@@ -24,21 +24,21 @@ import math
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from compiler import catalogue
-from compiler.errors import Span
-from compiler.language import expressions as x
-from compiler.language.types import Kind, Type
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import SitesError
-from engine.sites.explain import Block
-from engine.sites.messages import MESSAGES, AccountState, ToHub
-from engine.sites.model import BlockRows, Join, Partial, Result, Row, Stored, Stream
-from engine.sites.node import Layout
-from engine.sites.query import Where
-from engine.sites.shared import Bundle, SharedLayout
-from engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
-from hdl.device import Window, WindowKind
-from hdl.isa import Condition
+from seustream.compiler import catalogue
+from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import Kind, Type
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.explain import Block
+from seustream.engine.sites.messages import MESSAGES, AccountState, ToHub
+from seustream.engine.sites.model import BlockRows, Join, Partial, Result, Row, Stored, Stream
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.query import Where
+from seustream.engine.sites.shared import Bundle, SharedLayout
+from seustream.engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
+from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.isa import Condition
 
 _OWN = (
     *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),

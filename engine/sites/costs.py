@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine.sites.errors import BadCosts
+from seustream.engine.sites.errors import BadCosts
 
 MOVE_GAIN = 0.2
 """The centre moves only if the sum of its distances falls by more than this part."""

@@ -17,15 +17,15 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from compiler.plan.pipeline import Compilation, Options, compile_text
-from engine.graph import GraphRun
-from engine.sites.errors import BadQuery
-from engine.sites.keys import Key, hashed
-from engine.sites.model import Join, Partial, Stored, admitted, extend
-from engine.sites.store import Ends
-from engine.stream.schema import stream_schema
-from hdl.config import MAX_ATTRIBUTES
-from hdl.device import Device
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.engine.graph import GraphRun
+from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.keys import Key, hashed
+from seustream.engine.sites.model import Join, Partial, Stored, admitted, extend
+from seustream.engine.sites.store import Ends
+from seustream.engine.stream.schema import stream_schema
+from seustream.hdl.config import MAX_ATTRIBUTES
+from seustream.hdl.device import Device
 
 FEWEST_DELETED = 256
 """Deleted rows below which a device is not emptied."""

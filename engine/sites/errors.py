@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.stream.errors import EngineError
+from seustream.engine.stream.errors import EngineError
 
 
 class SitesError(EngineError):

@@ -7,7 +7,7 @@
 
 Predicted and actual cost of a block's rows agree while synopses are exact and nothing waits to be
 deleted; a difference shows late deletions, hash buckets, residual conditions, or classes that are not
-independent. `cosim.sites.cluster.Cluster.blocks` records the same of processes.
+independent. `seustream.cosim.sites.cluster.Cluster.blocks` records the same of processes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.sites.errors import SitesError
-from engine.sites.ledger import Ledger
-from engine.sites.messages import Announce, Delta, Plan
-from engine.sites.model import Join
-from engine.sites.network import Network
-from engine.sites.node import Layout
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.ledger import Ledger
+from seustream.engine.sites.messages import Announce, Delta, Plan
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.network import Network
+from seustream.engine.sites.node import Layout
 
 HEAD = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
 
@@ -170,6 +170,6 @@ def load(path: Path) -> list[Block]:
                 raise ValueError("times, rows and costs are numbers")
     except (ValueError, TypeError) as error:
         raise BadRecord(
-            f"{path}: no record of a run: {error}", "engine.sites.explain.save writes one"
+            f"{path}: no record of a run: {error}", "seustream.engine.sites.explain.save writes one"
         ) from None
     return blocks

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from engine.sites.errors import BadKey
+from seustream.engine.sites.errors import BadKey
 
 Key: TypeAlias = int | float | str | bytes
 

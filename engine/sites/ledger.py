@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from engine.sites import messages as m
-from engine.sites.costs import UnitCosts, times
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.costs import UnitCosts, times
 
 ENTRY = 0.25
 """The weight of a synopsis entry, in rows."""

@@ -30,13 +30,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from engine.sites.account import Account, Recent
-from engine.sites.costs import UnitCosts, times
-from engine.sites.keys import Key
-from engine.sites.ledger import ENTRY
-from engine.sites.model import Counts, Entry, Join, counts
-from engine.sites.planner import Planner, Task, auto, plan
-from engine.sites.synopsis import Synopses
+from seustream.engine.sites.account import Account, Recent
+from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.keys import Key
+from seustream.engine.sites.ledger import ENTRY
+from seustream.engine.sites.model import Counts, Entry, Join, counts
+from seustream.engine.sites.planner import Planner, Task, auto, plan
+from seustream.engine.sites.synopsis import Synopses
 
 UNITS, RATE, DOMAIN, DEAREST, BITS = 30, 5, 20, 10, 64
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from engine.sites.model import BlockId, Entry, Partial, Result, Stored
+from seustream.engine.sites.model import BlockId, Entry, Partial, Result, Stored
 
 Epoch: TypeAlias = tuple[int, int]
 Ref: TypeAlias = tuple[object, ...]

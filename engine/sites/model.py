@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from engine.sites.keys import Key, canonical
-from hdl.device import Window, WindowKind
+from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
+from seustream.engine.sites.keys import Key, canonical
+from seustream.hdl.device import Window, WindowKind
 
 Column: TypeAlias = tuple[int, str]
 """A stream's number and the name of one of its columns."""

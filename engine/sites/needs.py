@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from compiler.plan.keys import Pair, groups, implied
-from compiler.plan.logical import Program, Query
-from engine.sites.model import span
-from hdl.device import Window, WindowKind
+from seustream.compiler.plan.keys import Pair, groups, implied
+from seustream.compiler.plan.logical import Program, Query
+from seustream.engine.sites.model import span
+from seustream.hdl.device import Window, WindowKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.sites.costs import UnitCosts
-from engine.sites.ledger import Ledger
-from engine.sites.model import BlockRows, Result
-from engine.sites.node import Layout, Node
-from engine.sites.shared import SharedLayout
-from engine.sites.store import Store
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.ledger import Ledger
+from seustream.engine.sites.model import BlockRows, Result
+from seustream.engine.sites.node import Layout, Node
+from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.sites.store import Store
 
 Passes = Callable[[int, int, Any], bool]
 """True for a message from one node to another that gets through."""

@@ -11,19 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from engine.sites import messages as m
-from engine.sites.auto import AutoCentre, AutoSite, Hub
-from engine.sites.centre import Centre
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import BadCosts, BadQuery
-from engine.sites.ledger import Ledger
-from engine.sites.model import BlockRows, Join, Result
-from engine.sites.outbox import Outbox
-from engine.sites.planner import PLANNERS
-from engine.sites.sink import Sink
-from engine.sites.site import MAX_PENDING, RETRY_LIMIT, Site
-from engine.sites.store import Store
-from engine.sites.synopsis import Exact, Kind
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.auto import AutoCentre, AutoSite, Hub
+from seustream.engine.sites.centre import Centre
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import BadCosts, BadQuery
+from seustream.engine.sites.ledger import Ledger
+from seustream.engine.sites.model import BlockRows, Join, Result
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.planner import PLANNERS
+from seustream.engine.sites.sink import Sink
+from seustream.engine.sites.site import MAX_PENDING, RETRY_LIMIT, Site
+from seustream.engine.sites.store import Store
+from seustream.engine.sites.synopsis import Exact, Kind
 
 Strategy: TypeAlias = Literal["planned", "auto"]
 Emit: TypeAlias = Callable[[int, Result], None]
@@ -34,7 +34,7 @@ OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
 class Layout:
     """The facts all nodes agree on before they start. Node k is the site of stream k; the query node
     and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
-    where planned joins would cost more (engine.sites.account)."""
+    where planned joins would cost more (seustream.engine.sites.account)."""
 
     join: Join
     costs: UnitCosts

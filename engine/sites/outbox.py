@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.sites.messages import Ack, Message, Ref
+from seustream.engine.sites.messages import Ack, Message, Ref
 
 
 @dataclass(slots=True)

@@ -25,9 +25,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from engine.sites.costs import UnitCosts, times
-from engine.sites.errors import PlannerLimit
-from engine.sites.synopsis import Size
+from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.errors import PlannerLimit
+from seustream.engine.sites.synopsis import Size
 
 SMJE_SITES = 9
 EXACT_SITES = 10

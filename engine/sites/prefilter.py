@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from engine.sites.needs import Needs, Partner
+from seustream.engine.sites.needs import Needs, Partner
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

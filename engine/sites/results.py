@@ -14,20 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from compiler.catalogue import TIME_COLUMN
-from compiler.catalogue import Stream as Definition
-from compiler.plan.logical import Program, Query
-from engine.host.answers import blaming, completed
-from engine.host.complete import result_schema
-from engine.host.grouping import Grouping
-from engine.host.rows import RowStore
-from engine.host.software import Side
-from engine.sites.errors import BadQuery
-from engine.sites.model import Join, Stored, Stream
-from engine.sites.query import columns_read, conditions_left, join_of
-from engine.stream.faults import QueryFaults
-from engine.stream.schema import arrow_type
-from engine.temporal.merge import timestamps
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.catalogue import Stream as Definition
+from seustream.compiler.plan.logical import Program, Query
+from seustream.engine.host.answers import blaming, completed
+from seustream.engine.host.complete import result_schema
+from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.rows import RowStore
+from seustream.engine.host.software import Side
+from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.model import Join, Stored, Stream
+from seustream.engine.sites.query import columns_read, conditions_left, join_of
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.merge import timestamps
 
 
 @dataclass(frozen=True)

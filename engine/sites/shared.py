@@ -18,13 +18,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.sites import messages as m
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import BadQuery
-from engine.sites.ledger import ENTRY, Ledger
-from engine.sites.model import BlockRows, Column, Join, Result, Stream
-from engine.sites.node import Emit, Layout, Node
-from engine.sites.store import Store
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.ledger import ENTRY, Ledger
+from seustream.engine.sites.model import BlockRows, Column, Join, Result, Stream
+from seustream.engine.sites.node import Emit, Layout, Node
+from seustream.engine.sites.store import Store
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from engine.sites.messages import Deliver, Done, Lost, Message
-from engine.sites.model import BlockId, Result, Tid
-from engine.sites.outbox import Outbox
+from seustream.engine.sites.messages import Deliver, Done, Lost, Message
+from seustream.engine.sites.model import BlockId, Result, Tid
+from seustream.engine.sites.outbox import Outbox
 
 
 class Sink:

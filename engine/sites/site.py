@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.sites import messages as m
-from engine.sites.costs import UnitCosts, times
-from engine.sites.errors import BadKey, BlockGap, FeederBlocked, LateBlock
-from engine.sites.model import (
+from seustream.engine.sites import messages as m
+from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.errors import BadKey, BlockGap, FeederBlocked, LateBlock
+from seustream.engine.sites.model import (
     BlockRows,
     Entry,
     Join,
@@ -32,9 +32,9 @@ from engine.sites.model import (
     results_of,
     start,
 )
-from engine.sites.outbox import Outbox
-from engine.sites.store import RowStore, Store
-from engine.sites.synopsis import Exact, Kind
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.store import RowStore, Store
+from seustream.engine.sites.synopsis import Exact, Kind
 
 RETRY_LIMIT = 5
 MAX_PENDING = 1024

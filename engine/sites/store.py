@@ -1,7 +1,7 @@
 """A site's rows: found by key, deleted once no window can reach them.
 
 `Store` is what a site needs of whatever keeps its rows: `RowStore` keeps them in memory,
-`engine.sites.device_store.DeviceStore` on a device, here or behind a bridge.
+`seustream.engine.sites.device_store.DeviceStore` on a device, here or behind a bridge.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from engine.sites.keys import Key
-from engine.sites.model import Join, Partial, Stored, admitted, extend
+from seustream.engine.sites.keys import Key
+from seustream.engine.sites.model import Join, Partial, Stored, admitted, extend
 
 
 class Store(Protocol):

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from engine.sites.errors import SynopsisUnderflow
-from engine.sites.keys import Key, hashed
-from engine.sites.model import Counts, Entry, Join
+from seustream.engine.sites.errors import SynopsisUnderflow
+from seustream.engine.sites.keys import Key, hashed
+from seustream.engine.sites.model import Counts, Entry, Join
 
 SATURATED = 15
 """The count at which a counter of a counting Bloom filter stops, for good."""

@@ -1,6 +1,6 @@
 """Conversions of columns between types, and the row reference over columns.
 
-The values are those of `compiler.language.convert`. Arrow's cast is taken where it gives the same ones.
+The values are those of `seustream.compiler.language.convert`. Arrow's cast is taken where it gives the same ones.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.language.convert import converter
-from compiler.language.functions.columns import check_durations
-from compiler.language.types import MAX_PRECISION, Kind, Type, digits
-from engine.stream.schema import arrow_type
+from seustream.compiler.language.convert import converter
+from seustream.compiler.language.functions.columns import check_durations
+from seustream.compiler.language.types import MAX_PRECISION, Kind, Type, digits
+from seustream.engine.stream.schema import arrow_type
 
 _EXACT_DIGITS = 15
 """Digits of a decimal whose unscaled value and power of ten a double holds: their quotient is the

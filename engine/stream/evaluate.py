@@ -8,7 +8,7 @@ otherwise, or where Arrow refuses, the row reference for each distinct value.
 
 **Faults** are looked for only where a result has more NULLs than an operand. They are masks of rows until
 the expression is done; AND, OR and CASE take out of the masks of their operands the rows in which these do
-not count (`compiler.language.faults`).
+not count (`seustream.compiler.language.faults`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.language import expressions as x
-from compiler.language.convert import converter, may_lack_value
-from compiler.language.evaluate import COMPARE, chosen, place_of, row_of
-from compiler.language.expressions import Leaf
-from compiler.language.faults import Faults, Place
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Function, Overload
-from compiler.language.types import Kind, Type
-from engine.stream.convert import cast, convert, each_row
-from engine.stream.schema import arrow_type
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.convert import converter, may_lack_value
+from seustream.compiler.language.evaluate import COMPARE, chosen, place_of, row_of
+from seustream.compiler.language.expressions import Leaf
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Function, Overload
+from seustream.compiler.language.types import Kind, Type
+from seustream.engine.stream.convert import cast, convert, each_row
+from seustream.engine.stream.schema import arrow_type
+from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

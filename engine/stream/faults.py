@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.errors import Source
-from compiler.language.faults import Faults, Place
+from seustream.compiler.errors import Source
+from seustream.compiler.language.faults import Faults, Place
 
 Lines = dict[str, tuple[int, str]]
 """By place, in words: how many faults, and the first row."""

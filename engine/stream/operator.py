@@ -23,8 +23,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from engine.stream.faults import QueryFaults
-from engine.temporal.elements import EARLIEST
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.temporal.elements import EARLIEST
 
 BEGIN_OF_TIME = EARLIEST - 1
 """The watermark of an input of which nothing is known yet."""

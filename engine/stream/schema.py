@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.language.types import Kind, Type
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.types import Kind, Type
 
 _ARROW: dict[Kind, pa.DataType] = {
     Kind.SMALLINT: pa.int16(),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from engine.stream.errors import EngineError
+from seustream.engine.stream.errors import EngineError
 
 MAGIC = b"SEUS"
 VERSION = 1

@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.libraries import Libraries
-from compiler.apas.tree import Node
-from compiler.errors import CompileError
-from engine.supervisor.history import Event, History
-from engine.temporal.feed import Feed
-from engine.temporal.network import Network, Sink
-from engine.temporal.operators import Profile
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.tree import Node
+from seustream.compiler.errors import CompileError
+from seustream.engine.supervisor.history import Event, History
+from seustream.engine.temporal.feed import Feed
+from seustream.engine.temporal.network import Network, Sink
+from seustream.engine.temporal.operators import Profile
 
 
 class Phase(enum.Enum):

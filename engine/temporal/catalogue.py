@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import Node
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import Node
 
 
 class State(enum.Enum):

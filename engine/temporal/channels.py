@@ -19,8 +19,8 @@ import queue
 import socket
 from typing import Protocol
 
-from engine.temporal.elements import EARLIEST, FOREVER, Element, Kind
-from engine.temporal.values import told as told_as
+from seustream.engine.temporal.elements import EARLIEST, FOREVER, Element, Kind
+from seustream.engine.temporal.values import told as told_as
 
 MAX_LINE = 1 << 20
 

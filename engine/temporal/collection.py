@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from compiler.apas.streams import JoinIndex
-from compiler.language.types import Type
-from engine.temporal import library
+from seustream.compiler.apas.streams import JoinIndex
+from seustream.compiler.language.types import Type
+from seustream.engine.temporal import library
 
 Values = tuple[Any, ...]
 

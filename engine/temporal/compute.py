@@ -1,18 +1,18 @@
 """Expressions as Python functions over tuples' arrays (ts, te, columns): the row reference of the
-languages (`compiler.language.evaluate`), with APAS's leaves."""
+languages (`seustream.compiler.language.evaluate`), with APAS's leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compiler.apas import expressions as a
-from compiler.apas import network as n
-from compiler.apas.functions import Scalar
-from compiler.language.evaluate import compile_row
-from compiler.language.expressions import Expression, Leaf, conjunction
-from compiler.language.faults import Faults
-from engine.temporal.elements import moment
+from seustream.compiler.apas import expressions as a
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.functions import Scalar
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.expressions import Expression, Leaf, conjunction
+from seustream.compiler.language.faults import Faults
+from seustream.engine.temporal.elements import moment
 
 Array = Sequence[Any]
 Pair = tuple[Array, list[Any]]

@@ -11,7 +11,7 @@ import datetime
 import enum
 from dataclasses import dataclass
 
-from compiler.language import expressions as language
+from seustream.compiler.language import expressions as language
 
 FOREVER = 2**63 - 1
 """A te that never comes."""

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from compiler.apas.tree import Node, SchemaRefused, from_lists
-from compiler.language.types import Type
-from engine.temporal.catalogue import Catalogue, CatalogueError, State
-from engine.temporal.channels import Channel, Malformed, TcpChannel
-from engine.temporal.elements import Element, Key, Kind, Value, header
-from engine.temporal.values import NoSuchValue, taken
+from seustream.compiler.apas.tree import Node, SchemaRefused, from_lists
+from seustream.compiler.language.types import Type
+from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, State
+from seustream.engine.temporal.channels import Channel, Malformed, TcpChannel
+from seustream.engine.temporal.elements import Element, Key, Kind, Value, header
+from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
 """Connections that have not said which stream they are: each has a thread."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from compiler.apas.streams import JoinIndex, Lifetimes
-from compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER
-from compiler.language.types import Type
+from seustream.compiler.apas.streams import JoinIndex, Lifetimes
+from seustream.compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER
+from seustream.compiler.language.types import Type
 
 Ints = npt.NDArray[np.int64]
 

@@ -14,16 +14,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compiler.apas import network as n
-from compiler.apas.functions import Registered
-from compiler.apas.tree import Node, Path, from_lists
-from compiler.apas.types import DOUBLE, shown
-from compiler.language.faults import Faults
-from compiler.language.types import Type
-from engine.temporal.aggregates.choose import choose
-from engine.temporal.aggregates.index import Index, ListIndex
-from engine.temporal.elements import STOP, Element, Kind, header, moment
-from engine.temporal.operators import (
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.tree import Node, Path, from_lists
+from seustream.compiler.apas.types import DOUBLE, shown
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
+from seustream.engine.temporal.aggregates.choose import choose
+from seustream.engine.temporal.aggregates.index import Index, ListIndex
+from seustream.engine.temporal.elements import STOP, Element, Kind, header, moment
+from seustream.engine.temporal.operators import (
     Aggregate,
     Join,
     Lifetimes,
@@ -33,7 +33,7 @@ from engine.temporal.operators import (
     Select,
     SetEnd,
 )
-from engine.temporal.schedule import SCHEDULERS, Halted
+from seustream.engine.temporal.schedule import SCHEDULERS, Halted
 
 Sink = Callable[[Element], None]
 Ask = Callable[[str, str, dict[str, Any]], bool]

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from compiler.apas import network as n
-from compiler.apas.streams import Lifetimes as Found
-from compiler.language.faults import Faults, Place
-from compiler.language.registry import Fault
-from engine.temporal import compute, library
-from engine.temporal.aggregates.index import Index
-from engine.temporal.collection import (
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.streams import Lifetimes as Found
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.registry import Fault
+from seustream.engine.temporal import compute, library
+from seustream.engine.temporal.aggregates.index import Index
+from seustream.engine.temporal.collection import (
     BadKey,
     Change,
     Collection,
@@ -29,8 +29,8 @@ from engine.temporal.collection import (
     TableCollection,
     TimeCollection,
 )
-from engine.temporal.elements import FOREVER, STOP, Element, Kind, Value, boundary, later
-from engine.temporal.synchroniser import Synchroniser
+from seustream.engine.temporal.elements import FOREVER, STOP, Element, Kind, Value, boundary, later
+from seustream.engine.temporal.synchroniser import Synchroniser
 
 Emit = Callable[[Element], None]
 OnFault = Callable[[int, Element, str], None]

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from engine.temporal.aggregates.index import Piece
-from engine.temporal.collection import Row
-from engine.temporal.elements import Element, Kind
+from seustream.engine.temporal.aggregates.index import Piece
+from seustream.engine.temporal.collection import Row
+from seustream.engine.temporal.elements import Element, Kind
 
 _RECORDS: dict[str, Any] = {"Row": Row, "Element": Element, "Piece": Piece}
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from engine.temporal.elements import Element
+from seustream.engine.temporal.elements import Element
 
 Deliver = Callable[[int, int, Element], None]
 """Hands an element to an input of a node, now."""

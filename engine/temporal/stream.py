@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.apas.compile import Compiled
-from compiler.catalogue import Stream
-from compiler.xsql.intervals import END, leaves, tree_of
-from engine.stream.faults import QueryFaults, restore, told
-from engine.stream.operator import BEGIN_OF_TIME, Answer
-from engine.stream.schema import arrow_type
-from engine.stream.snapshot import Snapshot, unpack
-from engine.temporal.columnar.run import ColumnarRun
-from engine.temporal.elements import FOREVER
-from engine.temporal.merge import END_OF_STREAM
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.xsql.intervals import END, leaves, tree_of
+from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.elements import FOREVER
+from seustream.engine.temporal.merge import END_OF_STREAM
 
 
 class TemporalNode:

@@ -11,7 +11,7 @@ import heapq
 from collections import deque
 from typing import Any, Protocol
 
-from engine.temporal.elements import FOREVER, Element, Kind
+from seustream.engine.temporal.elements import FOREVER, Element, Kind
 
 
 class Receiver(Protocol):

@@ -11,9 +11,9 @@ import struct
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from compiler.language.convert import converter
-from compiler.language.types import Kind, Type, integer_range, read_time
-from engine.temporal.elements import EPOCH, milliseconds
+from seustream.compiler.language.convert import converter
+from seustream.compiler.language.types import Kind, Type, integer_range, read_time
+from seustream.engine.temporal.elements import EPOCH, milliseconds
 
 _NO = object()
 

@@ -21,14 +21,14 @@ import duckdb
 import generate
 import pyarrow as pa
 
-from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.verilated.build import BuildFailed
-from cosim.verilated.device import VerilatedDevice
-from engine.graph import GraphRun
-from hdl.config import DeviceConfig
-from hdl.device import Device
+from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.cosim.verilated.build import BuildFailed
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.engine.graph import GraphRun
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Device
 from seustream.progress import Notes, Progress
 
 HERE = Path(__file__).resolve().parent

@@ -7,7 +7,7 @@ from amaranth.lib import crc, data, stream, wiring
 from amaranth.lib.crc import catalog
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, TRAILER
+from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, MOST, TRAILER
 
 FRAME_CRC = catalog.CRC32_ISO_HDLC
 """As `zlib.crc32`."""

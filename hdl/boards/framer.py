@@ -6,9 +6,9 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import crc, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.deframer import FRAME_CRC, HEAD
-from hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, TRAILER
-from hdl.boards.receiver import PLACE_BITS
+from seustream.hdl.boards.deframer import FRAME_CRC, HEAD
+from seustream.hdl.boards.protocol import ESCAPE, ESCAPED, FLAG, HEADER, TRAILER
+from seustream.hdl.boards.receiver import PLACE_BITS
 
 
 class Framer(wiring.Component):

@@ -13,8 +13,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.boards import protocol
-from hdl.config import DeviceConfig
+from seustream.hdl.boards import protocol
+from seustream.hdl.config import DeviceConfig
 
 NAME = 15
 """Bytes of a board's name."""

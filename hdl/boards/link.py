@@ -6,12 +6,12 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.deframer import Deframer
-from hdl.boards.framer import Framer
-from hdl.boards.identity import Identity
-from hdl.boards.protocol import RING, Kind
-from hdl.boards.receiver import Receiver
-from hdl.boards.sender import Sender
+from seustream.hdl.boards.deframer import Deframer
+from seustream.hdl.boards.framer import Framer
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.protocol import RING, Kind
+from seustream.hdl.boards.receiver import Receiver
+from seustream.hdl.boards.sender import Sender
 
 
 class Link(wiring.Component):

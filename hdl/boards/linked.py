@@ -6,11 +6,11 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.identity import Identity
-from hdl.boards.link import Link
-from hdl.boards.port import HostPort
-from hdl.config import DeviceConfig
-from hdl.top import Wjasip
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.link import Link
+from seustream.hdl.boards.port import HostPort
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.top import Wjasip
 
 
 class Linked(wiring.Component):

@@ -6,10 +6,10 @@ from amaranth.hdl import C, Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import Opcode, Reply
-from hdl.config import DeviceConfig
-from hdl.control import COMMAND, RESPONSE
-from hdl.layouts import Layouts
+from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control import COMMAND, RESPONSE
+from seustream.hdl.layouts import Layouts
 
 _CALM = 8
 """Cycles in which the processor must say that it is idle, one after the other."""

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import MOST, PLACES
+from seustream.hdl.boards.protocol import MOST, PLACES
 
 PLACE_BITS = PLACES.bit_length() - 1
 

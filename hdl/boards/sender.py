@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.boards.protocol import LEAST, MOST, STEP
-from hdl.boards.receiver import PLACE_BITS
+from seustream.hdl.boards.protocol import LEAST, MOST, STEP
+from seustream.hdl.boards.receiver import PLACE_BITS
 
 _LATE = 4
 """Bytes that may come before it is known that there is no room."""

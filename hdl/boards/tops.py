@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetInserter, Signal
 
-from hdl.boards.board import Board, SettingRefused
-from hdl.boards.identity import Identity
-from hdl.boards.leds import Led, StatusLeds
-from hdl.boards.linked import Linked, LinkedWjasip
-from hdl.boards.pll import Ecp5Pll, PllParameters
-from hdl.boards.reset import ClockGate, ResetButton
-from hdl.boards.uart import (
+from seustream.hdl.boards.board import Board, SettingRefused
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.leds import Led, StatusLeds
+from seustream.hdl.boards.linked import Linked, LinkedWjasip
+from seustream.hdl.boards.pll import Ecp5Pll, PllParameters
+from seustream.hdl.boards.reset import ClockGate, ResetButton
+from seustream.hdl.boards.uart import (
     DIVISOR_BITS,
     LEAST_CYCLES,
     PARTS,
     UartReceiver,
     UartTransmitter,
 )
-from hdl.config import DeviceConfig
+from seustream.hdl.config import DeviceConfig
 
 
 def divisor(clock: float, baud: int) -> int:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.explain import explain
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import Node
-from compiler.errors import CompileError
-from engine.stream.faults import QueryFaults, told
-from engine.temporal.columnar.run import ColumnarRun
 from seustream.commands.common import fault_lines, keep_apart, read_text, table
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.explain import explain
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import Node
+from seustream.compiler.errors import CompileError
+from seustream.engine.stream.faults import QueryFaults, told
+from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.intervals import read_intervals, read_schema, result_schema

@@ -28,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 import seustream
-from compiler.errors import suggest
 from seustream.commands.common import table
+from seustream.compiler.errors import suggest
 from seustream.errors import UserError
 from seustream.files import write_all
 

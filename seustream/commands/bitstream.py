@@ -7,12 +7,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from cosim.verilated.build import cache
-from hdl.boards.board import BOARDS, SettingRefused
-from hdl.config import CONFIGURATIONS
 from seustream.boards import board_named, constraints_of, tools
 from seustream.commands.common import load_config
+from seustream.cosim.verilated.build import cache
 from seustream.errors import UserError
+from seustream.hdl.boards.board import BOARDS, SettingRefused
+from seustream.hdl.config import CONFIGURATIONS
 from seustream.progress import Notes
 
 HELP = "make a bitstream for an FPGA board"
@@ -59,10 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output.exists() and not arguments.output.is_dir():
         raise UserError([f"-o {arguments.output}: not a folder"])
     with tools():
-        from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
-        from hdl.boards.flow.sizes import nearest
-        from hdl.boards.pll import ClockRefused
-        from hdl.boards.tops import Setting
+        from seustream.hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
+        from seustream.hdl.boards.flow.sizes import nearest
+        from seustream.hdl.boards.pll import ClockRefused
+        from seustream.hdl.boards.tops import Setting
     setting = Setting(board, config, arguments.clock, arguments.baud)
     build = Build(setting, constraints_of(board), cache())
     try:

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from compiler.errors import nearest, suggest
-from compiler.explain import explain
-from compiler.language.bind import ParameterValue
-from compiler.plan.normalise import DEFAULT_MAX_TERMS
-from compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
-from compiler.plan.statistics import Statistics, StatisticsError
-from engine.pattern.explain import as_text
-from engine.stream.faults import Lines
-from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from seustream.compiler.errors import nearest, suggest
+from seustream.compiler.explain import explain
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
+from seustream.compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
+from seustream.compiler.plan.statistics import Statistics, StatisticsError
+from seustream.engine.pattern.explain import as_text
+from seustream.engine.stream.faults import Lines
 from seustream.errors import UserError
+from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.libraries import add_library_argument, load_libraries
 
 

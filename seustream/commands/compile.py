@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from compiler.explain import explain
-from compiler.wjasip.manifest import manifest
 from seustream.commands.common import (
     add_compile_arguments,
     answer_requests,
@@ -16,6 +14,8 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.compiler.explain import explain
+from seustream.compiler.wjasip.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
 

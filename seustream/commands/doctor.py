@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan.pipeline import PLANS, Options, compile_text
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.verilated import build
-from engine.graph import GraphRun
-from hdl.boards.flow.tools import WHEELS
+from seustream.compiler.plan.pipeline import PLANS, Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.cosim.verilated import build
+from seustream.engine.graph import GraphRun
+from seustream.hdl.boards.flow.tools import WHEELS
 
 HELP = "check this installation"
 

@@ -6,18 +6,18 @@ import argparse
 import json
 from pathlib import Path
 
-from compiler.errors import suggest
-from compiler.explain import explain
-from compiler.pattern import ir
-from compiler.plan.logical import Query
-from compiler.plan.pipeline import STAGES, Compilation
-from engine.pattern import explain as patterns
-from engine.pattern.picture import picture
-from engine.sites.errors import SitesError
-from engine.sites.explain import BadRecord, Block, load
 from seustream import sites_explain as sites
 from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
+from seustream.compiler.errors import suggest
+from seustream.compiler.explain import explain
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan.logical import Query
+from seustream.compiler.plan.pipeline import STAGES, Compilation
+from seustream.engine.pattern import explain as patterns
+from seustream.engine.pattern.picture import picture
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.explain import BadRecord, Block, load
 from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.patterns import samples
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="for the stage sites: a run, as engine.sites.explain.save wrote it",
+        help="for the stage sites: a run, as seustream.engine.sites.explain.save wrote it",
     )
     parser.add_argument(
         "--input",

@@ -10,10 +10,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler.errors import nearest
-from compiler.plan.pipeline import Compilation
-from cosim.bridge.protocol import Run
-from engine.graph import streams_read
 from seustream.commands.common import (
     add_compile_arguments,
     add_strict_argument,
@@ -24,13 +20,17 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.compiler.errors import nearest
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge.protocol import Run
 from seustream.devices import client
+from seustream.engine.graph import streams_read
 from seustream.errors import UserError
 from seustream.progress import Notes
 
 if TYPE_CHECKING:
-    from spark_feeder.job import Sink
-    from spark_feeder.progress import Counts
+    from seustream.spark_feeder.job import Sink
+    from seustream.spark_feeder.progress import Counts
 
 HELP = "feed a bridge from Spark, and take results back"
 SINKS = ("parquet", "csv", "json", "console", "none")
@@ -127,10 +127,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from pyspark.errors import PySparkException
 
-    from spark_feeder.errors import FeedError
-    from spark_feeder.inputs import Source, read
-    from spark_feeder.job import run as start
-    from spark_feeder.job import session
+    from seustream.spark_feeder.errors import FeedError
+    from seustream.spark_feeder.inputs import Source, read
+    from seustream.spark_feeder.job import run as start
+    from seustream.spark_feeder.job import session
 
     streams = {stream.name: stream for stream in c.streams}
     try:
@@ -234,7 +234,7 @@ def _conf(given: list[str]) -> dict[str, str]:
 
 
 def _sink(arguments: argparse.Namespace) -> Sink:
-    from spark_feeder.job import console, files, nowhere
+    from seustream.spark_feeder.job import console, files, nowhere
 
     if arguments.format == "console":
         return console()
@@ -242,7 +242,7 @@ def _sink(arguments: argparse.Namespace) -> Sink:
 
 
 def _late(arguments: argparse.Namespace) -> Sink | None:
-    from spark_feeder.job import files
+    from seustream.spark_feeder.job import files
 
     return None if arguments.late is None else files(arguments.late, arguments.format)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pyarrow.parquet as parquet
 
-from cosim.bridge.disk import RealDisk
-from cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
-from cosim.bridge.log import Record
-from cosim.bridge.salvage import Export, Saved, at_rest, copy_sound, saved
-from cosim.bridge.survey import FORMAT, Survey
+from seustream.cosim.bridge.disk import RealDisk
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
+from seustream.cosim.bridge.log import Record
+from seustream.cosim.bridge.salvage import Export, Saved, at_rest, copy_sound, saved
+from seustream.cosim.bridge.survey import FORMAT, Survey
 from seustream.errors import OutputError, UserError
 
 HELP = "check, repair and export the journal of a bridge"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from compiler.apas.tree import Node, from_lists
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from engine.temporal.values import taken
 from seustream.commands.common import read_text, table
+from seustream.compiler.apas.tree import Node, from_lists
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from seustream.devices import client
+from seustream.engine.temporal.values import taken
 from seustream.errors import UserError
 from seustream.intervals import result_schema
 from seustream.writing import OutputSet

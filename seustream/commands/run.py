@@ -9,15 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from compiler.catalogue import Stream
-from compiler.errors import nearest, suggest
-from compiler.plan.levels import level, levels
-from compiler.plan.pipeline import STAGES, Compilation, planned
-from engine.graph import GraphRun, answer_schemas, drive, streams_read
-from engine.pattern.nfa import Numbering
-from engine.pattern.planner import ENGINES
-from engine.sites.errors import SitesError
-from hdl.device import Device, UnitCycles
 from seustream import sites
 from seustream.boards import SHAPES
 from seustream.commands.apas import is_apas, run_apas
@@ -32,8 +23,17 @@ from seustream.commands.common import (
     require_queries,
     table,
 )
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import nearest, suggest
+from seustream.compiler.plan.levels import level, levels
+from seustream.compiler.plan.pipeline import STAGES, Compilation, planned
 from seustream.devices import BACKENDS, check_backend, device
+from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.pattern.nfa import Numbering
+from seustream.engine.pattern.planner import ENGINES
+from seustream.engine.sites.errors import SitesError
 from seustream.errors import UserError
+from seustream.hdl.device import Device, UnitCycles
 from seustream.patterns import trace_file
 from seustream.progress import Progress
 from seustream.reading import read

@@ -12,20 +12,20 @@ import tempfile
 import threading
 from pathlib import Path
 
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
-from cosim.bridge.limits import Limits
-from cosim.bridge.metrics import MetricsServer, prometheus
-from cosim.bridge.security import Address, AddressRefused, check_listening, read_token
-from cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
-from cosim.bridge.supervised import Supervised, source_address
-from cosim.sites.service import SiteService
-from hdl.config import CONFIGURATIONS
-from hdl.device import Device
 from seustream.boards import SHAPES
 from seustream.commands.common import add_strict_argument, load_config
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
+from seustream.cosim.bridge.limits import Limits
+from seustream.cosim.bridge.metrics import MetricsServer, prometheus
+from seustream.cosim.bridge.security import Address, AddressRefused, check_listening, read_token
+from seustream.cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
+from seustream.cosim.bridge.supervised import Supervised, source_address
+from seustream.cosim.sites.service import SiteService
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.errors import UserError
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Device
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
 

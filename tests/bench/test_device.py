@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bench import device as bench
-from compiler.plan.pipeline import Options, compile_text
-from compiler.wjasip.image import decode
-from cosim.verilated.build import missing
-from hdl.config import CONFIGURATIONS
-from hdl.hashing import bucket_of, seed_of
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.verilated.build import missing
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.hashing import bucket_of, seed_of
 
 RESULTS = Path(bench.__file__).parent / "results" / "device.json"
 

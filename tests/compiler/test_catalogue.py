@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.catalogue import TIME_COLUMN, Column, Stream
-from compiler.language.types import BIGINT, INT, REAL
+from seustream.compiler.catalogue import TIME_COLUMN, Column, Stream
+from seustream.compiler.language.types import BIGINT, INT, REAL
 
 PLAIN = Stream("R", (Column("a", INT), Column("Speed", REAL, nullable=False)))
 

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import compiler
-from compiler.errors import CompileError, Problem, Problems, Source, Span, nearest, suggest
+from seustream import compiler
+from seustream.compiler.errors import (
+    CompileError,
+    Problem,
+    Problems,
+    Source,
+    Span,
+    nearest,
+    suggest,
+)
 from tests.compiler.xsql.problems import FIXTURES, mistakes
 
 # --- places -------------------------------------------------------------------

@@ -13,11 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from compiler import plan
-from compiler.errors import CompileError
-from compiler.plan.pipeline import PASSES, PLANS, STAGES, Compilation, Options, compile_text
-from compiler.wjasip.image import decode
-from hdl.config import CONFIGURATIONS
+from seustream.compiler import plan
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import (
+    PASSES,
+    PLANS,
+    STAGES,
+    Compilation,
+    Options,
+    compile_text,
+)
+from seustream.compiler.wjasip.image import decode
+from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.plan.cases import FOLDER, STREAMS, cases
 from tests.compiler.plan.eight import EIGHT
 from tests.compiler.plan.random_queries import query

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cosim.bridge.client import BridgeClient
-from cosim.golden import GoldenDevice
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Device
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device
 from tests.cosim.bridge.serving import bridge
 from tests.cosim.devices import DEVICES, linked
 

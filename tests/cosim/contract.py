@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from compiler.wjasip.image import encode
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.image import encode
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import (
     Device,
     Results,
     Tables,

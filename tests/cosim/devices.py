@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import pytest
 
-from cosim import processor
-from cosim.boards import build
-from cosim.boards.simulated import SimulatedBoard, SimulatedLine
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.link.device import BoardDevice
-from cosim.link.session import Session
-from cosim.verilated.build import missing
-from cosim.verilated.device import VerilatedDevice
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Device
+from seustream.cosim import processor
+from seustream.cosim.boards import build
+from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.session import Session
+from seustream.cosim.verilated.build import missing
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 
 processor.PATIENCE = 2_000_000  # of a random case that stands still one wants to hear soon

@@ -6,9 +6,9 @@ import dataclasses
 import itertools
 import random
 
-from hdl.config import DeviceConfig
-from hdl.device import Tables, Window
-from hdl.isa import Condition
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Tables, Window
+from seustream.hdl.isa import Condition
 from tests.cosim.queries import RANGE, ROWS, UNBOUNDED, On, Query, Raw, Where, arrivals
 
 SYMBOLS = ["=", "=", "<", ">", ">=", "<=", "<>"]

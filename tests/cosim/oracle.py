@@ -9,7 +9,7 @@ import itertools
 import operator
 from collections.abc import Callable, Sequence
 
-from hdl.device import Window, WindowKind
+from seustream.hdl.device import Window, WindowKind
 from tests.cosim.queries import Query, Raw, Row
 
 HOLDS: dict[str, Callable[[int, int], bool]] = {

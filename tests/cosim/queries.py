@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hdl import isa
-from hdl.config import MAX_ATTRIBUTES
-from hdl.device import (
+from seustream.hdl import isa
+from seustream.hdl.config import MAX_ATTRIBUTES
+from seustream.hdl.device import (
     UNUSED,
     Area,
     Batch,
@@ -33,7 +33,7 @@ from hdl.device import (
     Window,
     WindowKind,
 )
-from hdl.isa import Condition
+from seustream.hdl.isa import Condition
 
 R, S, T, U = range(4)
 UNBOUNDED = Window(WindowKind.UNBOUNDED)

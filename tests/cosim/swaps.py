@@ -7,9 +7,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.wjasip.image import decode, encode
-from hdl.config import DeviceConfig
-from hdl.device import Device, Status
+from seustream.compiler.wjasip.image import decode, encode
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Device, Status
 from tests.cosim.generate import (
     gappy_arrivals,
     random_arrivals,

@@ -1,4 +1,4 @@
-"""The contract of `hdl.device`: what joins with what, on every device.
+"""The contract of `seustream.hdl.device`: what joins with what, on every device.
 
 The results are written out, or found by the oracle that tries every combination. Beside
 this file: `test_device_control` (loading, refusals, counters) and `test_device_random`.
@@ -10,9 +10,9 @@ import dataclasses
 
 import pytest
 
-from hdl import isa
-from hdl.config import CONFIGURATIONS
-from hdl.device import (
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import (
     BatchRefused,
     Combination,
     Factor,
@@ -20,7 +20,7 @@ from hdl.device import (
     Tables,
     Window,
 )
-from hdl.isa import Condition
+from seustream.hdl.isa import Condition
 from tests.cosim.contract import (
     EQUALITY,
     LARGE,

@@ -1,4 +1,4 @@
-"""The contract of `hdl.device`: overflow, loading, refusals, counters, on every device."""
+"""The contract of `seustream.hdl.device`: overflow, loading, refusals, counters, on every device."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from compiler.wjasip.image import encode
-from hdl.config import CONFIGURATIONS
-from hdl.device import (
+from seustream.compiler.wjasip.image import encode
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import (
     UNUSED,
     BatchRefused,
     LoadRefused,

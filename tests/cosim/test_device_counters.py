@@ -1,4 +1,4 @@
-"""The contract of `hdl.device`: counters that wrap, rule 8, on every device.
+"""The contract of `seustream.hdl.device`: counters that wrap, rule 8, on every device.
 
 Clocks of 16 bits and sequence numbers of 8 tell ages up to 32767 ticks and ranks up to 127.
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from compiler.wjasip.image import encode
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from hdl.config import DeviceConfig
-from hdl.device import UNUSED, LoadRefused, Retention, Window
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import UNUSED, LoadRefused, Retention, Window
 from tests.cosim.contract import (
     EQUAL,
     NARROW,

@@ -1,4 +1,4 @@
-"""The contract of `hdl.device` on random queries, streams and images: finds what nobody
+"""The contract of `seustream.hdl.device` on random queries, streams and images: finds what nobody
 thought of. Every test prints its seed.
 """
 
@@ -9,8 +9,8 @@ import random
 
 import pytest
 
-from compiler.wjasip.image import encode
-from hdl.device import LoadRefused
+from seustream.compiler.wjasip.image import encode
+from seustream.hdl.device import LoadRefused
 from tests.compiler.wjasip.images import mutated, put_together, taken_apart
 from tests.cosim.contract import NARROW, PAIRS, TINY, NewDevice, assert_same, loaded
 from tests.cosim.generate import random_arrivals, random_queries

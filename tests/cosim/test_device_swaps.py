@@ -11,9 +11,9 @@ import itertools
 
 import pytest
 
-from compiler.wjasip.image import decode
-from cosim.golden import GoldenDevice
-from hdl.config import DeviceConfig
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.config import DeviceConfig
 from tests.cosim.contract import NARROW, SHALLOW, TINY
 from tests.cosim.devices import DEVICES
 from tests.cosim.swaps import play, swaps

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from compiler.wjasip.image import encode
-from cosim.iss import IssDevice
-from hdl import isa
-from hdl.config import CONFIGURATIONS
-from hdl.device import Area, Comparison, Retention, Route, Selection, Tables
-from hdl.isa import Condition
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.iss import IssDevice
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Area, Comparison, Retention, Route, Selection, Tables
+from seustream.hdl.isa import Condition
 from tests.cosim.queries import (
     UNBOUNDED,
     On,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cosim import pairs
-from cosim.pairs import Codes, Found, by_all, by_index, holds, index_of, shared_equality
-from hdl.device import NOT_IN_RESULT, Area, Combination, Factor, Ints
-from hdl.isa import Condition
+from seustream.cosim import pairs
+from seustream.cosim.pairs import Codes, Found, by_all, by_index, holds, index_of, shared_equality
+from seustream.hdl.device import NOT_IN_RESULT, Area, Combination, Factor, Ints
+from seustream.hdl.isa import Condition
 
 TAG, STREAMS, ATTRIBUTES = 3, 2, 4
 HIGHEST = (1 << 32) - 1

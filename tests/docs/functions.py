@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Aggregate, Function, Parameter
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Aggregate, Function, Parameter
 
 _HEAD = """\
 # Functions

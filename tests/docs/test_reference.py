@@ -14,28 +14,28 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from compiler.apas.compile import compile_query
-from compiler.apas.libraries import Libraries
-from compiler.apas.scope import CODES
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import from_lists
-from compiler.catalogue import Column, Stream
-from compiler.errors import CompileError
-from compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
-from compiler.pattern.statements import compile_pattern
-from compiler.plan.pipeline import STAGES, Options, compile_text
-from compiler.wjasip.assembler import assemble, disassemble
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.pattern import explain as pattern_explain
-from engine.sites.explain import Block
-from engine.sites.messages import MESSAGES
-from engine.sites.node import Layout
-from hdl import device, isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import LoadRefused
 from seustream.cli import COMMANDS, parser
 from seustream.commands.explain import SITES
+from seustream.compiler.apas.compile import compile_query
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.scope import CODES
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import from_lists
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.compiler.plan.pipeline import STAGES, Options, compile_text
+from seustream.compiler.wjasip.assembler import assemble, disassemble
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.pattern import explain as pattern_explain
+from seustream.engine.sites.explain import Block
+from seustream.engine.sites.messages import MESSAGES
+from seustream.engine.sites.node import Layout
+from seustream.hdl import device, isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import LoadRefused
 from tests.docs import functions
 from tests.docs.blocks import ROOT, blocks
 
@@ -249,7 +249,11 @@ def test_exceptions_are_where_they_are_said_to_be() -> None:
         assert issubclass(getattr(importlib.import_module(module), name), Exception)
         listed.add(name)
     listed |= {"PatternError", "InternalError"}  # the base of all, and a fault of ours
-    for module in ("engine.host.errors", "engine.pattern.errors", "seustream.errors"):
+    for module in (
+        "seustream.engine.host.errors",
+        "seustream.engine.pattern.errors",
+        "seustream.errors",
+    ):
         for name, value in vars(importlib.import_module(module)).items():
             own = isinstance(value, type) and value.__module__ == module
             assert not own or name in listed or name == "HostError"

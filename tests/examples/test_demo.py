@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun, accepted
-from engine.host.complete import result_schema
 from examples import demo
-from spark_feeder.progress import Counts
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun, accepted
+from seustream.engine.host.complete import result_schema
+from seustream.spark_feeder.progress import Counts
 from tests.docs.blocks import ROOT
 
 

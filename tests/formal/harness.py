@@ -33,7 +33,7 @@ from amaranth.hdl import Assert, Assume, Elaboratable, Module, ResetSignal, Sign
 from amaranth.hdl import Shape as AmaranthShape
 from amaranth.lib import wiring
 
-from hdl.config import DeviceConfig
+from seustream.hdl.config import DeviceConfig
 from tests.formal.unrolled import SCRIPT, Circuit, Unrolled, solve
 
 _TOOLS = Path(sys.executable).parent
@@ -177,15 +177,15 @@ def narrowed(
     of which `altered` would have to make each."""
     changes = []
     for path, module in list(sys.modules.items()):
-        room, _, short = path.partition(".")
-        if room == "hdl":
+        _, room, short = path.rpartition("seustream.hdl.")
+        if room:
             wanted = {**everywhere, **somewhere.get(short, {})}
             changes += [(module, n, v) for n, v in wanted.items() if n in module.__dict__]
     missing = (everywhere.keys() | {n for names in somewhere.values() for n in names}) - {
         name for _, name, _ in changes
     }
     if missing:
-        raise LookupError(f"no {', '.join(sorted(missing))} in hdl")
+        raise LookupError(f"no {', '.join(sorted(missing))} in seustream.hdl")
     was = [(module, name, getattr(module, name)) for module, name, _ in changes]
     try:
         for change in changes:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Module, Signal
 
-from hdl.control import ControlUnit
-from hdl.control_words import Operation, Verdict
+from seustream.hdl.control import ControlUnit
+from seustream.hdl.control_words import Operation, Verdict
 from tests.formal.harness import (
     Case,
     Specification,

@@ -13,15 +13,15 @@ import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import Target
-from hdl.decoding import FIELDS, PATTERNS
-from hdl.execution import ExecutionUnit
-from hdl.factors import decide
-from hdl.probe_queue import ProbeQueue
-from hdl.program_store import ProgramStore
-from hdl.table_bus import write_signature
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import Target
+from seustream.hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.factors import decide
+from seustream.hdl.probe_queue import ProbeQueue
+from seustream.hdl.program_store import ProgramStore
+from seustream.hdl.table_bus import write_signature
 from tests.formal.harness import (
     Case,
     Specification,

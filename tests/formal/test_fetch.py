@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Module, Mux, Signal
 
-from hdl.fetch import TupleFetch
-from hdl.layouts import CONTEXT_BITS
+from seustream.hdl.fetch import TupleFetch
+from seustream.hdl.layouts import CONTEXT_BITS
 from tests.formal.harness import (
     Case,
     Specification,

@@ -1,6 +1,6 @@
 """Probe loader with its probe FIFO: the next probe is of the highest level, rewinds included.
 
-On this rests that areas which wait for each other come to an end (`hdl.router`): what an area takes
+On this rests that areas which wait for each other come to an end (`seustream.hdl.router`): what an area takes
 up after it gave way must be what it gave way to.
 """
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Module
 
-from hdl.loader import ProbeLoader
-from hdl.probe_fifo import ProbeFifo
+from seustream.hdl.loader import ProbeLoader
+from seustream.hdl.probe_fifo import ProbeFifo
 from tests.formal.harness import (
     Case,
     Specification,

@@ -8,9 +8,9 @@ import pytest
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data
 
-from hdl.control_words import KIND_SHIFT, Target
-from hdl.device import WindowKind
-from hdl.output import Output
+from seustream.hdl.control_words import KIND_SHIFT, Target
+from seustream.hdl.device import WindowKind
+from seustream.hdl.output import Output
 from tests.formal.harness import (
     Case,
     Specification,

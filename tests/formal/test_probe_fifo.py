@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Const, Module, Signal
 
-from hdl.probe_fifo import IN_FLIGHT, ProbeFifo
+from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.formal.harness import (
     Case,
     Specification,

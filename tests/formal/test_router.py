@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 
-from hdl.router import Router
+from seustream.hdl.router import Router
 from tests.formal.harness import (
     Case,
     Specification,

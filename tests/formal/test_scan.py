@@ -9,12 +9,12 @@ import pytest
 from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import data
 
-from hdl.config import DeviceConfig
-from hdl.control_words import TERMS
-from hdl.factors import decide
-from hdl.index import EqualityIndex, bucket, hashed
-from hdl.isa import Condition
-from hdl.scan import Scanner
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.factors import decide
+from seustream.hdl.index import EqualityIndex, bucket, hashed
+from seustream.hdl.isa import Condition
+from seustream.hdl.scan import Scanner
 from tests.formal.harness import (
     Case,
     Specification,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 
-from hdl.sequencer import Sequencer
+from seustream.hdl.sequencer import Sequencer
 from tests.formal.harness import (
     Case,
     Specification,
@@ -28,8 +28,8 @@ from tests.formal.harness import (
 CONTEXT_BITS, CONTEXTS = 1, 2
 SMALL = (
     (
-        "from hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts",
-        "from hdl.layouts import SELECTIONS, STREAM_BITS, Layouts\n\n"
+        "from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, STREAM_BITS, Layouts",
+        "from seustream.hdl.layouts import SELECTIONS, STREAM_BITS, Layouts\n\n"
         f"CONTEXT_BITS, CONTEXTS = {CONTEXT_BITS}, {CONTEXTS}\n",
     ),
 )

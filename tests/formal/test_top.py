@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import Command, Operation, Verdict, load_commands
-from hdl.device import Area, Retention, Route, Tables, Window, WindowKind
-from hdl.output import Output
-from hdl.sequencer import Sequencer
-from hdl.top import Wjasip
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import Command, Operation, Verdict, load_commands
+from seustream.hdl.device import Area, Retention, Route, Tables, Window, WindowKind
+from seustream.hdl.output import Output
+from seustream.hdl.sequencer import Sequencer
+from seustream.hdl.top import Wjasip
 from tests.formal.harness import (
     Case,
     Specification,

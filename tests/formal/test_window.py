@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from hdl.window import RangeKind, WindowBuffer
+from seustream.hdl.window import RangeKind, WindowBuffer
 from tests.formal.harness import (
     Case,
     Specification,

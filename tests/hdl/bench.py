@@ -34,7 +34,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 from cocotb.types import Logic
 
-from hdl.probe_fifo import IN_FLIGHT
+from seustream.hdl.probe_fifo import IN_FLIGHT
 
 _TOP, _PREFIX = "component", "p_"
 _CASE, _SEED = "BENCH_CASE", "BENCH_SEED"
@@ -421,7 +421,7 @@ class Load:
         self.half = 0
 
     async def words(self, words: Sequence[Any]) -> None:
-        """Commands of `hdl.control_words`; they go into the half not in use, which then is."""
+        """Commands of `seustream.hdl.control_words`; they go into the half not in use, which then is."""
         for word in words:
             for name in ("target", "unit", "address", "data"):
                 self.bench.set(f"write.{name}", getattr(word, name))

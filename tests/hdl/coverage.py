@@ -25,17 +25,17 @@ from unittest import mock
 
 import numpy as np
 
-from compiler.plan.guards import choose
-from compiler.wjasip.image import decode, encode
-from cosim import pairs
-from cosim.golden import GoldenDevice
-from cosim.pairs import Bools, Codes
-from cosim.verilated.device import VerilatedDevice
-from hdl import isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control_words import LAST_WORD, Command, Operation, Target, Verdict
-from hdl.device import LoadRefused, Results, Tables
-from hdl.isa import Condition
+from seustream.compiler.plan.guards import choose
+from seustream.compiler.wjasip.image import decode, encode
+from seustream.cosim import pairs
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.pairs import Bools, Codes
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import LAST_WORD, Command, Operation, Target, Verdict
+from seustream.hdl.device import LoadRefused, Results, Tables
+from seustream.hdl.isa import Condition
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import UNBOUNDED, Raw, batch, build, handed_over, rows_of
 

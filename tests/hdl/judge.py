@@ -7,13 +7,13 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from compiler.plan.guards import choose
-from compiler.wjasip.image import encode
-from cosim.golden import GoldenDevice
-from cosim.verilated.device import VerilatedDevice
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Combination, LoadRefused, Results, Status, Tables
+from seustream.compiler.plan.guards import choose
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Combination, LoadRefused, Results, Status, Tables
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import UNBOUNDED, Raw, batch, build, handed_over, rows_of, with_area
 

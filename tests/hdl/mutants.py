@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hdl", "compiler", "engine", "cosim", "seustream", "tests")
+ROOMS = ("seustream", "tests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ _LONGEST = 60
 """Seconds of processor time a case may take; without a fault it takes far less."""
 JUDGE = f"""
 import signal, sys
-from cosim import processor
-from cosim.verilated.device import VerilatedDevice
-from cosim.verilated.library import Stuck
-from hdl.device import LoadRefused
+from seustream.cosim import processor
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.cosim.verilated.library import Stuck
+from seustream.hdl.device import LoadRefused
 from tests.hdl.judge import SMALL, disagreement
 processor.PATIENCE = 200_000  # a fault may well make it stand still
 device = VerilatedDevice(SMALL)
@@ -169,7 +169,7 @@ def broken(fault: Fault, folder: Path) -> Path:
     """A copy of the sources with the fault in."""
     for room in ROOMS:
         shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "hdl" / fault.file
+    file = folder / "seustream" / "hdl" / fault.file
     text = file.read_text()
     if text.count(fault.line) != 1:
         raise ValueError(f"{fault.name}: {fault.file} has its line {text.count(fault.line)} times")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.isa import Condition
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.isa import Condition
 
 
 def random_program(

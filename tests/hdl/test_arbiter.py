@@ -5,7 +5,7 @@ from __future__ import annotations
 import cocotb
 import pytest
 
-from hdl.arbiter import RoundRobin
+from seustream.hdl.arbiter import RoundRobin
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
 CASES = {str(count): (lambda count=count: RoundRobin(count)) for count in (1, 2, 5)}

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
+from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 
 
 @pytest.mark.parametrize(

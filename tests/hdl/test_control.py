@@ -1,4 +1,4 @@
-"""ControlUnit against the rules of `hdl.control_words`: verdicts, tables' halves, counters."""
+"""ControlUnit against the rules of `seustream.hdl.control_words`: verdicts, tables' halves, counters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from collections import Counter as Tally
 import cocotb
 import pytest
 
-from hdl import isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control import COUNTED, ControlUnit
-from hdl.control_words import LAST_WORD, Command, Counter, Operation, Target, Verdict, units
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control import COUNTED, ControlUnit
+from seustream.hdl.control_words import (
+    LAST_WORD,
+    Command,
+    Counter,
+    Operation,
+    Target,
+    Verdict,
+    units,
+)
 from tests.hdl.bench import PACES, Bench, Driver, Monitor, Scoreboard, simulate
 
 CONFIG = dataclasses.replace(

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from compiler.wjasip.image import decode, encode
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control import COMMAND, RESPONSE
-from hdl.control_words import (
+from seustream.compiler.wjasip.image import decode, encode
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control import COMMAND, RESPONSE
+from seustream.hdl.control_words import (
     KIND_SHIFT,
     LAST_WORD,
     TERMS,
@@ -20,12 +20,12 @@ from hdl.control_words import (
     Verdict,
     load_commands,
 )
-from hdl.hashing import seed_of
-from hdl.isa import Condition
-from hdl.layouts import Layouts
-from hdl.program import Program
-from hdl.selection import entry_layout
-from hdl.window import RangeKind
+from seustream.hdl.hashing import seed_of
+from seustream.hdl.isa import Condition
+from seustream.hdl.layouts import Layouts
+from seustream.hdl.program import Program
+from seustream.hdl.selection import entry_layout
+from seustream.hdl.window import RangeKind
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import build
 from tests.hdl.bench import pack, unpack

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from compiler.wjasip.image import encode
-from cosim import pairs
-from cosim.golden import GoldenDevice
-from hdl.config import CONFIGURATIONS
-from hdl.isa import Condition
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim import pairs
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.isa import Condition
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import batch, build
 from tests.hdl.coverage import GROUPS, Bins, Point, read, watched

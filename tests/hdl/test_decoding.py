@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from hdl import isa
-from hdl.decoding import FIELDS, PATTERNS
+from seustream.hdl import isa
+from seustream.hdl.decoding import FIELDS, PATTERNS
 
 
 def _matches(pattern: str, word: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.device import (
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import (
     UNUSED,
     Area,
     Batch,
@@ -24,7 +24,7 @@ from hdl.device import (
     WindowKind,
     check_batch,
 )
-from hdl.isa import Condition
+from seustream.hdl.isa import Condition
 
 RANGE_5, RANGE_9 = Window(WindowKind.RANGE, 5), Window(WindowKind.RANGE, 9)
 ROWS_2, ROWS_7 = Window(WindowKind.ROWS, 2), Window(WindowKind.ROWS, 7)

@@ -9,11 +9,11 @@ from collections import Counter, deque
 import cocotb
 import pytest
 
-from hdl import isa
-from hdl.config import CONFIGURATIONS
-from hdl.control_words import LAST_WORD, Command, Operation, Target
-from hdl.execution import ExecutionUnit
-from hdl.layouts import CONTEXTS
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import LAST_WORD, Command, Operation, Target
+from seustream.hdl.execution import ExecutionUnit
+from seustream.hdl.layouts import CONTEXTS
 from tests.hdl.bench import Bench, Driver, Load, Scoreboard, simulate
 from tests.hdl.programs import execute, random_program
 from tests.hdl.test_factors import HOLDS

@@ -9,9 +9,9 @@ import random
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.factors import FactorArray
-from hdl.isa import Condition
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.factors import FactorArray
+from seustream.hdl.isa import Condition
 from tests.hdl.bench import Bench, simulate
 
 HOLDS = {

@@ -7,9 +7,9 @@ import dataclasses
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.fetch import TupleFetch
-from hdl.layouts import CONTEXTS
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.fetch import TupleFetch
+from seustream.hdl.layouts import CONTEXTS
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Scoreboard, simulate
 
 _REQUESTERS = 4

@@ -9,9 +9,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.device import Tables
-from hdl.hashing import bucket_bits, bucket_of, seed_bits, seed_of
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Tables
+from seustream.hdl.hashing import bucket_bits, bucket_of, seed_bits, seed_of
 from tests.cosim.queries import ROWS, On, Query, R, S, build
 
 CONFIG = CONFIGURATIONS["default3"]

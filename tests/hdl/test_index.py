@@ -8,9 +8,9 @@ import cocotb
 import numpy as np
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.hashing import bucket_of, seed_bits
-from hdl.index import EqualityIndex
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.hashing import bucket_of, seed_bits
+from seustream.hdl.index import EqualityIndex
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, simulate
 
 _APART = 5

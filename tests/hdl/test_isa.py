@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hdl import isa
-from hdl.isa import (
+from seustream.hdl import isa
+from seustream.hdl.isa import (
     And,
     Cmp,
     Condition,

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from cosim.verilated.build import missing
-from cosim.verilated.device import VerilatedDevice
+from seustream.cosim.verilated.build import missing
+from seustream.cosim.verilated.device import VerilatedDevice
 from tests.hdl.judge import SMALL, disagreement
 from tests.hdl.mutants import FAULTS, ROOT, verdict
 

@@ -11,10 +11,10 @@ import cocotb
 import numpy as np
 import pytest
 
-from hdl.config import CONFIGURATIONS, CONTEXTS
-from hdl.control_words import TERMS
-from hdl.hashing import bucket_of, seed_bits
-from hdl.loader import ProbeLoader
+from seustream.hdl.config import CONFIGURATIONS, CONTEXTS
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.hashing import bucket_of, seed_bits
+from seustream.hdl.loader import ProbeLoader
 from tests.hdl.bench import PACES, Bench, Monitor, simulate
 from tests.hdl.programs import places_of
 

@@ -7,8 +7,8 @@ import dataclasses
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.meters import Meters
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.meters import Meters
 from tests.hdl.bench import Bench, simulate
 
 CONFIG = dataclasses.replace(CONFIGURATIONS["tiny"], streams=2)

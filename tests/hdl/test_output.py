@@ -1,4 +1,4 @@
-"""Output against the windows of each query (`hdl.device`, rule 5), worked out in whole numbers."""
+"""Output against the windows of each query (`seustream.hdl.device`, rule 5), worked out in whole numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections import Counter, deque
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.control_words import KIND_SHIFT, Command, Operation, Target
-from hdl.device import Window, WindowKind
-from hdl.layouts import CONTEXTS
-from hdl.output import Output
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import KIND_SHIFT, Command, Operation, Target
+from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.output import Output
 from tests.hdl.bench import LATE, PACES, Bench, Load, Monitor, Scoreboard, simulate
 
 _TAGS = 8

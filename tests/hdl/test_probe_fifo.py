@@ -7,8 +7,8 @@ import dataclasses
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.probe_fifo import IN_FLIGHT, ProbeFifo
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.probe_fifo import IN_FLIGHT, ProbeFifo
 from tests.hdl.bench import LATE, PACES, Bench, simulate
 
 CASES = {

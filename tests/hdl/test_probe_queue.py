@@ -11,10 +11,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control_words import ADDRESS_BITS
-from hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
-from hdl.probe_queue import ProbeQueue, probe_layout
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS
+from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, Layouts
+from seustream.hdl.probe_queue import ProbeQueue, probe_layout
 from tests.hdl.bench import PACES, Bench, simulate
 
 CASES = {

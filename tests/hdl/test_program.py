@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from hdl import isa
-from hdl.isa import Condition
-from hdl.program import Program
+from seustream.hdl import isa
+from seustream.hdl.isa import Condition
+from seustream.hdl.program import Program
 from tests.hdl.programs import execute, random_program
 
 

@@ -11,13 +11,13 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl import isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, Operation, Target
-from hdl.factors import FACTOR
-from hdl.layouts import TAG_BITS, Layouts
-from hdl.program_store import ProgramStore
-from hdl.table_bus import write_signature
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, Operation, Target
+from seustream.hdl.factors import FACTOR
+from seustream.hdl.layouts import TAG_BITS, Layouts
+from seustream.hdl.program_store import ProgramStore
+from seustream.hdl.table_bus import write_signature
 from tests.hdl.bench import Bench, Load, simulate
 from tests.hdl.programs import places_of, random_program
 

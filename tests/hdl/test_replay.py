@@ -7,8 +7,8 @@ import dataclasses
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.replay import Replay
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.replay import Replay
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Monitor, simulate
 
 CASES = {

@@ -8,9 +8,9 @@ from collections import deque
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.layouts import CONTEXTS
-from hdl.router import Router
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.router import Router
 from tests.hdl.bench import PACES, Bench, Scoreboard, simulate
 
 _LATE = 3

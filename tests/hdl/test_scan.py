@@ -8,10 +8,10 @@ from collections import Counter, deque
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.control_words import TERMS
-from hdl.isa import Condition
-from hdl.scan import Scanner
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.control_words import TERMS
+from seustream.hdl.isa import Condition
+from seustream.hdl.scan import Scanner
 from tests.hdl.bench import PACES, Bench, Monitor, Scoreboard, simulate
 from tests.hdl.programs import places_of
 from tests.hdl.test_factors import HOLDS

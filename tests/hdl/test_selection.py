@@ -1,4 +1,4 @@
-"""SelectionUnit against selections and masks as the contract has them (`hdl.device`)."""
+"""SelectionUnit against selections and masks as the contract has them (`seustream.hdl.device`)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import random
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.control_words import Target, load_commands
-from hdl.device import Area, Comparison, Route, Selection, Tables
-from hdl.isa import Condition, Nop
-from hdl.selection import SelectionUnit
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import Target, load_commands
+from seustream.hdl.device import Area, Comparison, Route, Selection, Tables
+from seustream.hdl.isa import Condition, Nop
+from seustream.hdl.selection import SelectionUnit
 from tests.hdl.bench import PACES, Bench, Driver, Load, Monitor, Scoreboard, simulate
 
 HOLDS = {

@@ -9,9 +9,9 @@ from collections import Counter, deque
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS
-from hdl.layouts import CONTEXTS
-from hdl.sequencer import Sequencer
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.sequencer import Sequencer
 from tests.hdl.bench import PACES, Bench, Driver, Scoreboard, simulate
 
 _N = 3

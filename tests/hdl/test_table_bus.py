@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hdl.control import COMMAND
-from hdl.table_bus import write_signature
+from seustream.hdl.control import COMMAND
+from seustream.hdl.table_bus import write_signature
 
 
 def test_all_of_a_command_but_its_operation() -> None:

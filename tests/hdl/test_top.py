@@ -11,12 +11,12 @@ import cocotb
 import numpy as np
 import pytest
 
-from compiler.wjasip.image import decode, encode
-from cosim.golden import GoldenDevice
-from hdl.config import CONFIGURATIONS
-from hdl.control_words import Command, Counter, Operation, load_commands
-from hdl.device import Results, Tables
-from hdl.top import Wjasip
+from seustream.compiler.wjasip.image import decode, encode
+from seustream.cosim.golden import GoldenDevice
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import Command, Counter, Operation, load_commands
+from seustream.hdl.device import Results, Tables
+from seustream.hdl.top import Wjasip
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import UNBOUNDED, Raw, batch, build, handed_over, rows_of
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate

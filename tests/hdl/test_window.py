@@ -8,9 +8,9 @@ from collections import Counter, deque
 import cocotb
 import pytest
 
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.layouts import CONTEXTS
-from hdl.window import RangeKind, WindowBuffer
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.layouts import CONTEXTS
+from seustream.hdl.window import RangeKind, WindowBuffer
 from tests.hdl.bench import MUCH, NONE, SOME, Agent, Bench, Monitor, Scoreboard, simulate
 
 

@@ -11,8 +11,8 @@ import sys
 import time
 from collections import Counter
 
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.functions import FUNCTIONS
 from tests.language import judge
 from tests.language.differential import check
 

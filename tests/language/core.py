@@ -12,18 +12,18 @@ from typing import Any
 import pyarrow as pa
 from lark.exceptions import UnexpectedInput
 
-from compiler.errors import CompileError, Problems, Source, Span
-from compiler.language import expressions as x
-from compiler.language import types
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.bind import ParameterValue
-from compiler.language.convert import to_real
-from compiler.language.evaluate import compile_row, convert
-from compiler.language.faults import Faults, Place
-from compiler.language.registry import FAULT
-from compiler.language.types import Kind, Type
-from engine.stream.evaluate import evaluate
-from engine.stream.schema import arrow_type
+from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.convert import to_real
+from seustream.compiler.language.evaluate import compile_row, convert
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.types import Kind, Type
+from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.schema import arrow_type
 from tests.compiler.language import plain
 
 Row = Mapping[str, Any]

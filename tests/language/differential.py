@@ -17,9 +17,9 @@ from typing import Any
 
 import duckdb
 
-from compiler.errors import CompileError
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
 from tests.language import core, judge
 from tests.language.generate import COLUMNS, Row, Writer, table
 

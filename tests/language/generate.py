@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from compiler.language import types as t
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Function, Overload, Parameter, choose
-from compiler.language.types import Kind, Type
+from seustream.compiler.language import types as t
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Function, Overload, Parameter, choose
+from seustream.compiler.language.types import Kind, Type
 from tests.engine.stream.values import TYPES, column, value
 
 COLUMNS: dict[str, Type] = {

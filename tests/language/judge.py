@@ -17,11 +17,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.language.functions.texts import MAX_TEXT
-from compiler.language.types import DOUBLE, Kind, Type, digits
-from engine.stream.schema import arrow_type
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.functions.texts import MAX_TEXT
+from seustream.compiler.language.types import DOUBLE, Kind, Type, digits
+from seustream.engine.stream.schema import arrow_type
+from seustream.hdl.isa import Condition
 from tests.language.duck import connect
 
 MILLISECOND = datetime.timedelta(milliseconds=1)

@@ -8,11 +8,11 @@ from itertools import groupby
 
 import pytest
 
-from compiler.errors import CompileError, Source
-from compiler.language import expressions as x
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.faults import Faults
-from compiler.language.functions import FUNCTIONS
+from seustream.compiler.errors import CompileError, Source
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.functions import FUNCTIONS
 from tests.language import casefile, core, duck
 from tests.language.casefile import Case
 

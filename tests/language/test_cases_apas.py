@@ -10,19 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import Node, group, leaf
-from compiler.apas.types import settled
-from compiler.errors import CompileError
-from compiler.language.faults import Faults
-from compiler.language.types import NULL, Type, list_of
-from compiler.language.types import Kind as Kind_
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar.run import ColumnarRun
-from engine.temporal.elements import STOP, Element, Kind
-from engine.temporal.network import Network
-from engine.temporal.values import taken
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import Node, group, leaf
+from seustream.compiler.apas.types import settled
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import NULL, Type, list_of
+from seustream.compiler.language.types import Kind as Kind_
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.elements import STOP, Element, Kind
+from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.values import taken
 from tests.compiler.language.plain import type_named
 from tests.language.casefile import Case, place, read
 

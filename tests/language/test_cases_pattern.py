@@ -11,16 +11,16 @@ from itertools import groupby
 import pyarrow as pa
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.errors import CompileError, Problems, Span
-from compiler.language import syntax as s
-from compiler.language.bind import bind_type
-from compiler.language.types import VARCHAR, Type
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.event import END_OF_STREAM
-from engine.pattern.operator import PatternOperator
-from engine.stream.schema import stream_schema
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import CompileError, Problems, Span
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import bind_type
+from seustream.compiler.language.types import VARCHAR, Type
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.event import END_OF_STREAM
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.stream.schema import stream_schema
 from tests.language import casefile, duck
 from tests.language.casefile import Case
 

@@ -7,11 +7,11 @@ from itertools import groupby
 import pyarrow as pa
 import pytest
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Compilation, Options, compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.host.stores import stream_schema
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.stores import stream_schema
 from tests.language import casefile, duck
 from tests.language.casefile import Case
 

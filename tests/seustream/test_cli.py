@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.pipeline import STAGES
-from compiler.wjasip.image import decode
-from hdl.config import CONFIGURATIONS
 from seustream.cli import COMMANDS, main
+from seustream.compiler.plan.pipeline import STAGES
+from seustream.compiler.wjasip.image import decode
+from seustream.hdl.config import CONFIGURATIONS
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar(9));\n"
 JOIN = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"

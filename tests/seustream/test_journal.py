@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.limits import USUAL
 from seustream.cli import main
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.limits import USUAL
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,

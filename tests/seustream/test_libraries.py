@@ -91,7 +91,7 @@ def test_two_files_of_one_library(folder: Path) -> None:
 
 def test_a_function_that_fails_in_a_row(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "bad.py").write_text(
-        "from compiler.apas.streams import WindowFunction\n"
+        "from seustream.compiler.apas.streams import WindowFunction\n"
         "class Bad(WindowFunction):\n"
         "    def ends(self, ts, te):\n"
         "        return self.nothing\n"

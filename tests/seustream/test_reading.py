@@ -13,9 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, REAL, SMALLINT, Kind, Type
 from seustream import reading
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    REAL,
+    SMALLINT,
+    Kind,
+    Type,
+)
 from seustream.errors import InputError, UserError
 from seustream.reading import read
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.verilated.build import missing
 from seustream.cli import main
+from seustream.cosim.verilated.build import missing
 from seustream.progress import Notes
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
@@ -148,7 +148,7 @@ def test_without_a_compiler(
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     monkeypatch.setenv("SEUSTREAM_CACHE", "cache")
-    monkeypatch.setattr("cosim.verilated.build.missing", list)
+    monkeypatch.setattr("seustream.cosim.verilated.build.missing", list)
     assert main(VERILATED) == 2
     err = capfd.readouterr().err
     assert (
@@ -162,7 +162,7 @@ def test_without_a_compiler(
 def test_without_the_packages(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("cosim.verilated.build.tool_version", lambda name: "")
+    monkeypatch.setattr("seustream.cosim.verilated.build.tool_version", lambda name: "")
     assert main(VERILATED) == 2
     err = capfd.readouterr().err
     assert "the RTL as a device needs amaranth and verilator" in err

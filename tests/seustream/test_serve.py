@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.flight as flight
 import pytest
 
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
 from seustream.cli import main
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from tests.cosim.bridge.serving import Process, compiled, feed_epoch, results, streams, wanted
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"

@@ -131,7 +131,7 @@ def test_what_users_get_wrong(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cosim.sites.run.PATIENCE", 0.3)
+    monkeypatch.setattr("seustream.cosim.sites.run.PATIENCE", 0.3)
     given = inputs(folder, "L" if any("R=" in one for one in options) else "RSL")
     given += inputs(folder, "S") if "L" not in options[-1][:1] and len(given) == 2 else []
     assert run(folder, *given, *options) == 2

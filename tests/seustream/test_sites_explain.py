@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.plan.pipeline import compile_text
-from engine.sites.costs import UnitCosts
-from engine.sites.explain import save, watch
-from engine.sites.network import Network
-from engine.sites.node import Layout
-from engine.sites.query import join_of
 from seustream.cli import main
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.explain import save, watch
+from seustream.engine.sites.network import Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.query import join_of
 from tests.engine.sites.running import block, feed
 
 TEXT = """

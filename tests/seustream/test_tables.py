@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import (
+from seustream import tables
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -25,8 +26,7 @@ from compiler.language.types import (
     Kind,
     Type,
 )
-from engine.stream.schema import arrow_type
-from seustream import tables
+from seustream.engine.stream.schema import arrow_type
 from seustream.tables import Faults, Field, Wrong, fields, from_cells, from_column, from_text
 
 TS = fields(Stream("R", ()))[0]

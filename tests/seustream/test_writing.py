@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import (
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -31,7 +31,7 @@ from compiler.language.types import (
     Kind,
     Type,
 )
-from engine.stream.schema import stream_schema
+from seustream.engine.stream.schema import stream_schema
 from seustream.errors import OutputError
 from seustream.reading import read
 from seustream.writing import FORMATS, OutputSet, Writer

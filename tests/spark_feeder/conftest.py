@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_feeder.job import SHORT, session
+from seustream.spark_feeder.job import SHORT, session
 from tests.docs.blocks import ROOT
 
 

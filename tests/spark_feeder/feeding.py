@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from compiler.plan.pipeline import Compilation
-from spark_feeder.inputs import Source, read
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.spark_feeder.inputs import Source, read
 from tests.cosim.bridge.serving import Rows, multiset
 
 FIRST = 1_000_000_000

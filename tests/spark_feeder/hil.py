@@ -15,13 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Compilation
-from cosim.bridge.protocol import Run
-from engine.graph import accepted
-from engine.host.complete import result_schema
-from hdl.config import CONFIGURATIONS
-from spark_feeder.job import SHORT, files, run, session
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge.protocol import Run
+from seustream.engine.graph import accepted
+from seustream.engine.host.complete import result_schema
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.spark_feeder.job import SHORT, files, run, session
 from tests.cosim.bridge.serving import bridge
 from tests.spark_feeder.feeding import committed, frames, write
 from tests.system import oracle

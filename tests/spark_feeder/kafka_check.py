@@ -25,10 +25,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.protocol import Run
-from spark_feeder.inputs import Source, read
-from spark_feeder.job import SHORT, Job, files, run, session
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.protocol import Run
+from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.job import SHORT, Job, files, run, session
 from tests.cosim.bridge.serving import bridge, compiled, streams, wanted
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found

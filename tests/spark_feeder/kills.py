@@ -18,8 +18,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from tests.cosim.bridge.serving import EVERYTHING, Process, compiled, streams, wanted
 from tests.docs.blocks import ROOT
 from tests.spark_feeder.feeding import found, write
@@ -39,8 +39,8 @@ others run too; each that is read takes Spark more time than all of them the dev
 
 def job(folder: Path, url: str) -> None:
     """The job, in whatever process: from its checkpoint on, to the end."""
-    from cosim.bridge.protocol import Run
-    from spark_feeder.job import SHORT, files, run, session
+    from seustream.cosim.bridge.protocol import Run
+    from seustream.spark_feeder.job import SHORT, files, run, session
     from tests.spark_feeder.feeding import frames
 
     spark = session(**SHORT)

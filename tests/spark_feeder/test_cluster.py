@@ -27,7 +27,7 @@ NAMES = ["pairs", "large"]
 JOB = """
 import sys
 from pathlib import Path
-from spark_feeder.job import files, run, session
+from seustream.spark_feeder.job import files, run, session
 from tests.cosim.bridge.serving import compiled
 from tests.spark_feeder.feeding import frames
 

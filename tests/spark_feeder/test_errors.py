@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cosim.bridge.errors import BridgeError
-from spark_feeder.errors import FeedError, cause, telling
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.spark_feeder.errors import FeedError, cause, telling
 
 SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: boom
   File "source.py", line 1, in write
-spark_feeder.errors.FeedError: gap: epoch 3 of writer w, but 0 is next (a hint: perhaps)
+seustream.spark_feeder.errors.FeedError: gap: epoch 3 of writer w, but 0 is next (a hint: perhaps)
 """
 
 

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from compiler.plan.pipeline import compile_text
-from spark_feeder.errors import FeedError
-from spark_feeder.inputs import Source, _items, read, rows_of
-from spark_feeder.job import _check_times
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.inputs import Source, _items, read, rows_of
+from seustream.spark_feeder.job import _check_times
 from tests.cosim.bridge.serving import compiled
 
 R, S = compiled().streams

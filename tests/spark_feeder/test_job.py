@@ -17,14 +17,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.protocol import Run
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from spark_feeder.errors import FeedError
-from spark_feeder.inputs import Source, read
-from spark_feeder.job import files, run
-from spark_feeder.progress import OBSERVED
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.protocol import Run
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.job import files, run
+from seustream.spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
 from tests.spark_feeder.feeding import FIRST, found, frames, write
 

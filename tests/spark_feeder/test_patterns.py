@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import INT, VARCHAR
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.errors import PatternError
-from engine.pattern.event import Event
-from engine.pattern.operator import PatternOperator
-from spark_feeder.patterns import match, settings
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import INT, VARCHAR
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.errors import PatternError
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.spark_feeder.patterns import match, settings
 
 STREAM = Stream("s", (Column("type", VARCHAR), Column("k", VARCHAR), Column("x", INT)))
 ROOT = Path(__file__).resolve().parents[2]

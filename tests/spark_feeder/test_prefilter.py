@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from compiler.plan.pipeline import Compilation
-from engine.stream.schema import stream_schema
-from spark_feeder.errors import FeedError
-from spark_feeder.job import Job, files, run
-from spark_feeder.prefilter import Prefilter
-from spark_feeder.types import spark_schema
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.stream.schema import stream_schema
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.job import Job, files, run
+from seustream.spark_feeder.prefilter import Prefilter
+from seustream.spark_feeder.types import spark_schema
 from tests.cosim.bridge.serving import bridge, compiled, wanted
 from tests.spark_feeder.feeding import found, frames, write
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.bridge.client import BridgeClient
-from spark_feeder.progress import Counts
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.spark_feeder.progress import Counts
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, streams, wanted
 
 

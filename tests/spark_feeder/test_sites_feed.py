@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from engine.sites.model import BlockRows, Join
-from spark_feeder.errors import FeedError
-from spark_feeder.sites_feed import SitesFeed, together
+from seustream.engine.sites.model import BlockRows, Join
+from seustream.spark_feeder.errors import FeedError
+from seustream.spark_feeder.sites_feed import SitesFeed, together
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import found, network
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_feeder.split import NoKey, places, split
+from seustream.spark_feeder.split import NoKey, places, split
 
 
 @pytest.mark.parametrize("bridges", [2, 3, 7])

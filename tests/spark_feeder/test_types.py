@@ -7,7 +7,7 @@ import datetime
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from spark_feeder.types import for_bridge, for_spark, spark_schema
+from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
 
 BRIDGE = pa.schema(
     [

@@ -24,11 +24,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import compile_text, planned
-from cosim.sites.service import SiteService
-from engine.sites.results import plan_across
 from seustream.cli import main as seustream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import compile_text, planned
+from seustream.cosim.sites.service import SiteService
+from seustream.engine.sites.results import plan_across
 from seustream.sites import site_sources
 
 COLUMNS = {"k": "int", "b": "int", "s": "varchar(4)", "d": "date", "f": "boolean", "n": "bigint"}
@@ -204,7 +204,7 @@ def check(of: Case, folder: Path) -> int:
     with contextlib.ExitStack() as stack:
         # Small blocks, so that these few rows are several of each stream.
         few = random.Random(of.seed).choice([1, 3, 8, 1024])
-        stack.enter_context(mock.patch("cosim.sites.process.BLOCK_ROWS", few))
+        stack.enter_context(mock.patch("seustream.cosim.sites.process.BLOCK_ROWS", few))
         given: list[str] = []
         for site in range(1, 4):
             mine = [name for name in of.streams if of.at[name] == site]

@@ -19,9 +19,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from cosim.golden import GoldenDevice
-from cosim.verilated.device import VerilatedDevice
-from hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.contract import CROWDED, NARROW, SHALLOW, TINY
 from tests.cosim.swaps import play, swaps
 from tests.system.differential import MODELS, Difference, run_case

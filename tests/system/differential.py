@@ -9,16 +9,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
-from compiler.wjasip.image import decode
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from cosim.verilated.device import VerilatedDevice
-from engine.graph import GraphRun
-from engine.host.complete import result_schema
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Device, Status
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.complete import result_schema
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device, Status
 from tests.cosim.contract import CROWDED
 from tests.cosim.devices import verilated
 from tests.system import oracle
@@ -68,7 +68,7 @@ def run_case(seed: int, devices: Iterable[str] = MODELS, config: str | None = No
 
 
 def _same(counted: Status, golden: Status, compilation: Compilation) -> bool:
-    """The counters agree; but with guards a device may compare fewer pairs (`hdl.device.Area`)."""
+    """The counters agree; but with guards a device may compare fewer pairs (`seustream.hdl.device.Area`)."""
     tables = decode(compilation.image, compilation.options.config)
     if any(area.guards for area in tables.areas):
         return replace(counted, pairs=0) == replace(golden, pairs=0)

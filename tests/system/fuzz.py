@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Options, compile_text
-from hdl.config import CONFIGURATIONS
-from hdl.device import Batch, BatchRefused, LoadRefused
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Batch, BatchRefused, LoadRefused
 from tests.compiler.test_pipeline import VALID, check_report
 from tests.compiler.test_pipeline import mutated as mutated_text
 from tests.compiler.wjasip.images import mutated as mutated_bytes

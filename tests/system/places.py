@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from cosim.sites.cluster import Place
+from seustream.cosim.sites.cluster import Place
 
 PORT = 7000
 

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from compiler.plan.pipeline import compile_text
-from cosim.sites.cluster import Cluster
-from engine.sites.costs import UnitCosts
-from engine.sites.model import BlockRows, Row
-from engine.sites.node import Layout
-from engine.sites.query import join_of
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.sites.cluster import Cluster
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.model import BlockRows, Row
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.query import join_of
 from tests.docs.blocks import ROOT
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.system.places import Places, apart
@@ -57,7 +57,9 @@ def run(seed: int, folder: Path, strategy: str = "planned") -> str:
         places = stack.enter_context(apart(5, loss=0.08, delay=0.02))
         urls = stack.enter_context(bridges(places, folder))
         of = {
-            k: replace(place, module=("cosim.sites", "--bridge", urls[k])) if k < SITES else place
+            k: replace(place, module=("seustream.cosim.sites", "--bridge", urls[k]))
+            if k < SITES
+            else place
             for k, place in places.of.items()
         }
         bad = {"loss": 0.08, "repeat": 0.08, "delay": places.delay}

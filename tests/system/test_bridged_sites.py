@@ -7,11 +7,11 @@ import math
 import random
 from pathlib import Path
 
-from cosim.bridge.client import BridgeClient
-from engine.sites.device_store import DeviceStore
-from engine.sites.model import Join
-from engine.sites.network import Faults, Network
-from engine.sites.node import Layout
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.engine.sites.device_store import DeviceStore
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.network import Faults, Network
+from seustream.engine.sites.node import Layout
 from tests.cosim.bridge.serving import bridge
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found

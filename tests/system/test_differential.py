@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from compiler.errors import CompileError
-from hdl.config import CONFIGURATIONS
-from hdl.device import WindowKind
+from seustream.compiler.errors import CompileError
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import WindowKind
 from tests.cosim.contract import CROWDED
 from tests.system.differential import compile_case, drive, run_case
 from tests.system.generate import generate

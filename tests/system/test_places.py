@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.sites.cluster import Cluster
-from engine.sites.model import Join
-from engine.sites.node import Layout
+from seustream.cosim.sites.cluster import Cluster
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.node import Layout
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
 from tests.system import places

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import Scope, bracketed, retention_text
-from compiler.explain.facts.plan import AttributeFacts, SelectionFacts, attributes, requests
-from compiler.explain.marks import circled
-from compiler.plan.areas import factor_numbers
-from compiler.plan.divide import JoinFactor
-from compiler.plan.guards import equalities
-from compiler.wjasip.assembler import show
-from hdl import isa
-from hdl.isa import Instruction
+from seustream.compiler.explain.facts.names import Scope, bracketed, retention_text
+from seustream.compiler.explain.facts.plan import (
+    AttributeFacts,
+    SelectionFacts,
+    attributes,
+    requests,
+)
+from seustream.compiler.explain.marks import circled
+from seustream.compiler.plan.areas import factor_numbers
+from seustream.compiler.plan.divide import JoinFactor
+from seustream.compiler.plan.guards import equalities
+from seustream.compiler.wjasip.assembler import show
+from seustream.hdl import isa
+from seustream.hdl.isa import Instruction
 
 # --- areas --------------------------------------------------------------------
 

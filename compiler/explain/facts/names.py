@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from compiler.explain.marks import circled, sigma
-from compiler.plan.divide import JoinFactor, SelectionTerm
-from compiler.plan.logical import Query
-from compiler.plan.normalise import Normalised
-from compiler.plan.pipeline import Compilation
-from compiler.plan.routes import Step
-from hdl.device import Retention, Window, WindowKind
+from seustream.compiler.explain.marks import circled, sigma
+from seustream.compiler.plan.divide import JoinFactor, SelectionTerm
+from seustream.compiler.plan.logical import Query
+from seustream.compiler.plan.normalise import Normalised
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.plan.routes import Step
+from seustream.hdl.device import Retention, Window, WindowKind
 
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 

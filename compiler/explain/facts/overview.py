@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.explain.facts.machine import AreaFacts, areas
-from compiler.explain.facts.names import Scope
-from compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
-from compiler.explain.facts.routes import Routes, routes
-from compiler.explain.facts.source import Predicate, predicates
-from compiler.explain.facts.split import QuerySplit, Split, queries, split
+from seustream.compiler.explain.facts.machine import AreaFacts, areas
+from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
+from seustream.compiler.explain.facts.routes import Routes, routes
+from seustream.compiler.explain.facts.source import Predicate, predicates
+from seustream.compiler.explain.facts.split import QuerySplit, Split, queries, split
 
 
 @dataclass(frozen=True, slots=True)

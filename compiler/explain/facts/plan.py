@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import Scope, WindowOf, bracketed, window_of, windows_text
-from compiler.explain.marks import circled
-from compiler.language import expressions as x
-from compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
-from compiler.plan.normalise import Normalised
+from seustream.compiler.explain.facts.names import (
+    Scope,
+    WindowOf,
+    bracketed,
+    window_of,
+    windows_text,
+)
+from seustream.compiler.explain.marks import circled
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
+from seustream.compiler.plan.normalise import Normalised
 
 # --- normal form --------------------------------------------------------------
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import Scope, bracketed
-from compiler.plan.requests import Request
-from compiler.plan.routes import Step
+from seustream.compiler.explain.facts.names import Scope, bracketed
+from seustream.compiler.plan.requests import Request
+from seustream.compiler.plan.routes import Step
 
 
 @dataclass(frozen=True, slots=True)

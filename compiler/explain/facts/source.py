@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
 
-from compiler.errors import Span
-from compiler.explain.facts.names import Scope
-from compiler.explain.marks import plural
-from compiler.language import expressions as x
-from compiler.language import syntax
-from compiler.plan.simplify import push_not
-from compiler.xsql.tree import WindowClause
+from seustream.compiler.errors import Span
+from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.marks import plural
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax
+from seustream.compiler.plan.simplify import push_not
+from seustream.compiler.xsql.tree import WindowClause
 
 
 @dataclass(frozen=True, slots=True)

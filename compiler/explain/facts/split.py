@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.explain.facts.names import Scope, WindowOf, window_of, windows_text
-from compiler.explain.facts.plan import (
+from seustream.compiler.explain.facts.names import Scope, WindowOf, window_of, windows_text
+from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
     Residual,
     attributes,
     normal_form,
 )
-from compiler.explain.facts.routes import CrossProduct, cross_products
-from compiler.language import expressions as x
-from compiler.plan.keys import Keys, keys
-from compiler.plan.normalise import Normalised
-from hdl import isa
-from hdl.device import WindowKind
+from seustream.compiler.explain.facts.routes import CrossProduct, cross_products
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.keys import Keys, keys
+from seustream.compiler.plan.normalise import Normalised
+from seustream.hdl import isa
+from seustream.hdl.device import WindowKind
 
 
 @dataclass(frozen=True, slots=True)

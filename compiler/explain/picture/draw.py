@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from compiler.explain.marks import printable
+from seustream.compiler.explain.marks import printable
 
 AREA_COLOURS = ("#2563eb", "#b45309", "#7c3aed", "#0e7490")
 """One a join area."""

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.explain.facts.overview import Machine
-from compiler.explain.facts.routes import StepFacts, TagFacts
-from compiler.explain.facts.split import QuerySplit
-from compiler.explain.marks import clip, plural
-from compiler.explain.picture import draw
-from compiler.explain.picture.layout import Layout, Place, lay_out
-from compiler.explain.text.machine import checked
+from seustream.compiler.explain.facts.overview import Machine
+from seustream.compiler.explain.facts.routes import StepFacts, TagFacts
+from seustream.compiler.explain.facts.split import QuerySplit
+from seustream.compiler.explain.marks import clip, plural
+from seustream.compiler.explain.picture import draw
+from seustream.compiler.explain.picture.layout import Layout, Place, lay_out
+from seustream.compiler.explain.text.machine import checked
 
 _MARGIN = 28.0
 _TOP = 108.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.explain.facts.machine import AreaFacts, CombinationFacts, Listing
-from compiler.explain.facts.names import marks
-from compiler.explain.facts.routes import CrossProduct, Routes, StepFacts, TagFacts
-from compiler.explain.marks import WIDTH, branches, circled, hanging, plural, table, wrap
-from compiler.explain.text.plan import selections
+from seustream.compiler.explain.facts.machine import AreaFacts, CombinationFacts, Listing
+from seustream.compiler.explain.facts.names import marks
+from seustream.compiler.explain.facts.routes import CrossProduct, Routes, StepFacts, TagFacts
+from seustream.compiler.explain.marks import WIDTH, branches, circled, hanging, plural, table, wrap
+from seustream.compiler.explain.text.plan import selections
 
 
 def routes(found: Routes) -> list[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.explain.facts.names import marks
-from compiler.explain.facts.overview import Counts, Overview
-from compiler.explain.facts.plan import RequestTable, SubqueryFacts
-from compiler.explain.facts.split import QuerySplit, Split, Use
-from compiler.explain.marks import WIDTH, bar, clip, hanging, plural, section, table
-from compiler.explain.text.machine import area_summary, cross_products, graph
-from compiler.explain.text.plan import attributes, legend
-from compiler.explain.text.source import predicates
-from compiler.plan.keys import Keys
+from seustream.compiler.explain.facts.names import marks
+from seustream.compiler.explain.facts.overview import Counts, Overview
+from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts
+from seustream.compiler.explain.facts.split import QuerySplit, Split, Use
+from seustream.compiler.explain.marks import WIDTH, bar, clip, hanging, plural, section, table
+from seustream.compiler.explain.text.machine import area_summary, cross_products, graph
+from seustream.compiler.explain.text.plan import attributes, legend
+from seustream.compiler.explain.text.source import predicates
+from seustream.compiler.plan.keys import Keys
 
 
 def split(found: Split) -> list[str]:

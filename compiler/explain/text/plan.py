@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.explain.facts.names import marks
-from compiler.explain.facts.plan import (
+from seustream.compiler.explain.facts.names import marks
+from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
     Coded,
     Dnf,
@@ -15,7 +15,7 @@ from compiler.explain.facts.plan import (
     SelectionFacts,
     SubqueryFacts,
 )
-from compiler.explain.marks import WIDTH, hanging, table
+from seustream.compiler.explain.marks import WIDTH, hanging, table
 
 
 def dnf(found: Dnf) -> list[str]:

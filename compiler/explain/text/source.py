@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compiler.explain.facts.source import Node, Predicate, Token
-from compiler.explain.marks import branches, table
+from seustream.compiler.explain.facts.source import Node, Predicate, Token
+from seustream.compiler.explain.marks import branches, table
 
 
 def tokens(found: Sequence[Token]) -> list[str]:

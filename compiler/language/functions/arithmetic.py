@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from compiler.language.exact import (
+from seustream.compiler.language.exact import (
     WIDE,
     bounded,
     capped,
@@ -27,14 +27,14 @@ from compiler.language.exact import (
     quotient,
     truncated,
 )
-from compiler.language.functions.columns import (
+from seustream.compiler.language.functions.columns import (
     all_ascii,
     check_durations,
     check_moments,
     constant,
     nonzero,
 )
-from compiler.language.registry import (
+from seustream.compiler.language.registry import (
     ANY,
     CONDITION,
     INTEGER,
@@ -46,7 +46,7 @@ from compiler.language.registry import (
     Overload,
     Parameter,
 )
-from compiler.language.types import (
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compiler.language.registry import ANY, Function
-from compiler.language.types import Type
+from seustream.compiler.language.registry import ANY, Function
+from seustream.compiler.language.types import Type
 
 
 def _met(types: Sequence[Type]) -> Type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from compiler.language.exact import EPOCH, MICROSECOND, MILLISECOND
+from seustream.compiler.language.exact import EPOCH, MICROSECOND, MILLISECOND
 
 _FIRST = (datetime.datetime.min - EPOCH) // MICROSECOND
 _LAST = (datetime.datetime.max - EPOCH) // MICROSECOND

@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from compiler.language.exact import (
+from seustream.compiler.language.exact import (
     EPOCH,
     MICROSECOND,
     WIDE,
@@ -19,9 +19,9 @@ from compiler.language.exact import (
     milliseconds,
     number,
 )
-from compiler.language.functions.arithmetic import DECIMAL, OVERFLOW
-from compiler.language.functions.columns import constant
-from compiler.language.registry import (
+from seustream.compiler.language.functions.arithmetic import DECIMAL, OVERFLOW
+from seustream.compiler.language.functions.columns import constant
+from seustream.compiler.language.registry import (
     ANYTHING,
     INTEGER,
     REAL_NUMBER,
@@ -29,7 +29,7 @@ from compiler.language.registry import (
     Function,
     Overload,
 )
-from compiler.language.types import (
+from seustream.compiler.language.types import (
     BIGINT,
     DOUBLE,
     INT,

@@ -8,9 +8,9 @@ import operator
 import re
 from typing import Any
 
-from compiler.language.functions.columns import all_ascii, constant
-from compiler.language.registry import INTEGER, TEXT, Function, Parameter
-from compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
+from seustream.compiler.language.functions.columns import all_ascii, constant
+from seustream.compiler.language.registry import INTEGER, TEXT, Function, Parameter
+from seustream.compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
 
 MAX_TEXT = 1 << 24
 """Characters of a text that `repeat`, `lpad` and `rpad` make; one more is a fault."""

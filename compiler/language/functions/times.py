@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from compiler.language.exact import EPOCH, MICROSECOND, truncated
-from compiler.language.functions.columns import constant
-from compiler.language.registry import MOMENT, SPAN, TEXT, Function, Overload, Parameter
-from compiler.language.types import BIGINT, TIME, TIMESTAMP, Kind, read_time
+from seustream.compiler.language.exact import EPOCH, MICROSECOND, truncated
+from seustream.compiler.language.functions.columns import constant
+from seustream.compiler.language.registry import MOMENT, SPAN, TEXT, Function, Overload, Parameter
+from seustream.compiler.language.types import BIGINT, TIME, TIMESTAMP, Kind, read_time
 
 Moment = datetime.datetime
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.apas.functions import Aggregate, Registered
-from engine.temporal.aggregates.index import Index, ListIndex, Values
-from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
-from engine.temporal.aggregates.suffix import SuffixIndex
+from seustream.compiler.apas.functions import Aggregate, Registered
+from seustream.engine.temporal.aggregates.index import Index, ListIndex, Values
+from seustream.engine.temporal.aggregates.live import (
+    Live,
+    MergeHeap,
+    RunningTotal,
+    Staircase,
+    TwoStacks,
+)
+from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 
 
 def choose(

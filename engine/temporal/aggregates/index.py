@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from compiler.apas.functions import Aggregate
+from seustream.compiler.apas.functions import Aggregate
 
 Values = tuple[Any, ...]
 Result = tuple[int, int, Values]

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from compiler.apas.functions import Aggregate, Registered, Saved
+from seustream.compiler.apas.functions import Aggregate, Registered, Saved
 
 Values = tuple[Any, ...]
 

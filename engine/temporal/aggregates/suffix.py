@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.apas.functions import Aggregate
-from engine.temporal.aggregates.index import Result, Values, merged
-from engine.temporal.aggregates.live import Ends, Live
+from seustream.compiler.apas.functions import Aggregate
+from seustream.engine.temporal.aggregates.index import Result, Values, merged
+from seustream.engine.temporal.aggregates.live import Ends, Live
 
 
 class Counts:

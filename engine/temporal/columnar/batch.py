@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.apas.network import Leaf
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar.evaluate import moments, taken
+from seustream.compiler.apas.network import Leaf
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar.evaluate import moments, taken
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""APAS's leaves over whole columns, for the evaluator of all languages (`engine.stream.evaluate`)."""
+"""APAS's leaves over whole columns, for the evaluator of all languages (`seustream.engine.stream.evaluate`)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.apas import expressions as a
-from compiler.apas import network as n
-from compiler.apas.functions import Scalar
-from compiler.language.expressions import Expression, Leaf
-from compiler.language.faults import Faults
-from compiler.language.types import Type
-from engine.stream.evaluate import Leaves, evaluate, survivors
-from engine.stream.schema import arrow_type
-from engine.temporal import library
-from engine.temporal.elements import LATEST_MOMENT, LEAST_MOMENT
+from seustream.compiler.apas import expressions as a
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.functions import Scalar
+from seustream.compiler.language.expressions import Expression, Leaf
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
+from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal import library
+from seustream.engine.temporal.elements import LATEST_MOMENT, LEAST_MOMENT
 
 Ints = npt.NDArray[np.int64]
 Array = Sequence[Any]

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from compiler.apas import network as n
-from compiler.apas.streams import Lifetimes as Found
-from compiler.language.faults import Faults
-from engine.temporal import library
-from engine.temporal.columnar.batch import Batch, concatenated, empty
-from engine.temporal.columnar.evaluate import Evaluator, for_library
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.streams import Lifetimes as Found
+from seustream.compiler.language.faults import Faults
+from seustream.engine.temporal import library
+from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
+from seustream.engine.temporal.columnar.evaluate import Evaluator, for_library
 
 Ints = npt.NDArray[np.int64]
 

@@ -17,19 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compiler.apas import network as n
-from compiler.apas.expressions import Partial, Read
-from compiler.apas.functions import Registered
-from compiler.apas.streams import JoinIndex
-from compiler.apas.types import DOUBLE, INTEGER
-from compiler.language.faults import Faults
-from compiler.language.types import Kind
-from engine.stream.schema import arrow_type
-from engine.temporal import library
-from engine.temporal.columnar import spans
-from engine.temporal.columnar.batch import Batch, concatenated, empty
-from engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
-from engine.temporal.elements import EARLIEST, FOREVER
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.expressions import Partial, Read
+from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.streams import JoinIndex
+from seustream.compiler.apas.types import DOUBLE, INTEGER
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Kind
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal import library
+from seustream.engine.temporal.columnar import spans
+from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
+from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
+from seustream.engine.temporal.elements import EARLIEST, FOREVER
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -20,20 +20,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from compiler.apas import network as n
-from compiler.apas.compile import Compiled
-from compiler.apas.tree import Node
-from compiler.language.faults import FaultError, Faults
-from compiler.language.types import Type
-from engine.host.errors import HostError
-from engine.stream.evaluate import real_only
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar import operators as o
-from engine.temporal.columnar.batch import Batch, concatenated, empty
-from engine.temporal.columnar.lifetimes import Lifetimes
-from engine.temporal.columnar.tuples import TupleOperator
-from engine.temporal.elements import EARLIEST, FOREVER
-from engine.temporal.saving import Unsavable, plain, restored
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.apas.tree import Node
+from seustream.compiler.language.faults import FaultError, Faults
+from seustream.compiler.language.types import Type
+from seustream.engine.host.errors import HostError
+from seustream.engine.stream.evaluate import real_only
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar import operators as o
+from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
+from seustream.engine.temporal.columnar.lifetimes import Lifetimes
+from seustream.engine.temporal.columnar.tuples import TupleOperator
+from seustream.engine.temporal.elements import EARLIEST, FOREVER
+from seustream.engine.temporal.saving import Unsavable, plain, restored
 
 Ints = npt.NDArray[np.int64]
 

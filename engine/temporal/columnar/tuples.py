@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compiler.apas import network as n
-from compiler.language.faults import Faults
-from engine.stream.schema import arrow_type
-from engine.temporal.aggregates.choose import choose
-from engine.temporal.columnar.batch import Batch, empty
-from engine.temporal.elements import STOP, Element, Kind, boundary
-from engine.temporal.library import LibraryFailed
-from engine.temporal.operators import Aggregate, Join, Operator, Profile
+from seustream.compiler.apas import network as n
+from seustream.compiler.language.faults import Faults
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.aggregates.choose import choose
+from seustream.engine.temporal.columnar.batch import Batch, empty
+from seustream.engine.temporal.elements import STOP, Element, Kind, boundary
+from seustream.engine.temporal.library import LibraryFailed
+from seustream.engine.temporal.operators import Aggregate, Join, Operator, Profile
 
 
 class TupleOperator:

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.boards.board import Board
-from hdl.boards.flow import floorplan, names, picture, placement, synthesis
-from hdl.boards.flow.placement import Placed, pack, place
-from hdl.boards.flow.report import Report
-from hdl.boards.flow.synthesis import Size, size, synthesise
-from hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
-from hdl.boards.identity import code, version
-from hdl.boards.tops import Setting
-from hdl.config import DeviceConfig
+from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.flow import floorplan, names, picture, placement, synthesis
+from seustream.hdl.boards.flow.placement import Placed, pack, place
+from seustream.hdl.boards.flow.report import Report
+from seustream.hdl.boards.flow.synthesis import Size, size, synthesise
+from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
+from seustream.hdl.boards.identity import code, version
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import DeviceConfig
 
 _MAKERS = (names, synthesis, floorplan, placement)
 FILES = ("bitstream.bit", "report.txt", "report.json", "floorplan.svg")

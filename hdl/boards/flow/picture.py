@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from hdl.boards.flow.report import NAMES, Report, component
+from seustream.hdl.boards.flow.report import NAMES, Report, component
 
 _BEL = re.compile(r"X(\d+)/Y(\d+)/")
 _TILE = 8

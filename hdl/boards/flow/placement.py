@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hdl.boards.board import Board
-from hdl.boards.flow.progress import Progress
-from hdl.boards.flow.tools import BitstreamFailed, Note, run
+from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.flow.progress import Progress
+from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 
 _TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hdl.boards.flow.tools import Note
+from seustream.hdl.boards.flow.tools import Note
 
 _PHASES = (
     (re.compile(r"Packing (constants|carries|LUTs|slices|block RAM)"), "packing"),

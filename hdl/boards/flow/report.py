@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hdl.boards.board import Board
-from hdl.boards.flow.placement import Placed
-from hdl.boards.protocol import HEADER, MOST, TRAILER
-from hdl.config import MAX_ATTRIBUTES, DeviceConfig
+from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.flow.placement import Placed
+from seustream.hdl.boards.protocol import HEADER, MOST, TRAILER
+from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig
 
 _OUTER = ("linked", "wjasip")
 _SERIAL_CYCLES = 15

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hdl.boards.board import Part
-from hdl.boards.flow.synthesis import Size
-from hdl.config import DeviceConfig
+from seustream.hdl.boards.board import Part
+from seustream.hdl.boards.flow.synthesis import Size
+from seustream.hdl.config import DeviceConfig
 
 FILE = Path(__file__).with_name("sizes.json")
 

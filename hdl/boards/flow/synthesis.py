@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hdl.boards.board import Part
-from hdl.boards.flow.floorplan import plan
-from hdl.boards.flow.names import plain
-from hdl.boards.flow.tools import BitstreamFailed, run
-from hdl.boards.tops import BoardTop, Setting
-from hdl.config import MAX_STREAMS
+from seustream.hdl.boards.board import Part
+from seustream.hdl.boards.flow.floorplan import plan
+from seustream.hdl.boards.flow.names import plain
+from seustream.hdl.boards.flow.tools import BitstreamFailed, run
+from seustream.hdl.boards.tops import BoardTop, Setting
+from seustream.hdl.config import MAX_STREAMS
 
 # An Amaranth read port gives what was there before a write to the same address in the same cycle;
 # block RAM gives anything. The two cannot meet, or what is read then is not used, in

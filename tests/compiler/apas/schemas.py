@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import from_lists
-from compiler.errors import CompileError, Problem
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import from_lists
+from seustream.compiler.errors import CompileError, Problem
 
 
 def catalogue(**lists: list[Any]) -> dict[str, Schema]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from compiler.apas.functions import Aggregate, Overload, Scalar
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import SchemaRefused, from_lists, group, leaf, to_lists
-from compiler.apas.types import DOUBLE
-from compiler.errors import CompileError
-from engine.temporal.elements import insertion, moment
+from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import SchemaRefused, from_lists, group, leaf, to_lists
+from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.errors import CompileError
+from seustream.engine.temporal.elements import insertion, moment
 from tests.compiler.apas.schemas import SECTION_5, VALUES, catalogue, compiled, places, problems
 from tests.engine.temporal.running import Run
 

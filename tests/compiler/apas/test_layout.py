@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.apas.aggregates import laid_out, phase_1, phase_2
-from compiler.apas.layout import Structure, lay_out, number
-from compiler.apas.tree import Node, group, leaf
-from compiler.apas.types import DOUBLE, INTEGER, STRING
-from engine.temporal.elements import insertion
+from seustream.compiler.apas.aggregates import laid_out, phase_1, phase_2
+from seustream.compiler.apas.layout import Structure, lay_out, number
+from seustream.compiler.apas.tree import Node, group, leaf
+from seustream.compiler.apas.types import DOUBLE, INTEGER, STRING
+from seustream.engine.temporal.elements import insertion
 from tests.compiler.apas.schemas import SECTION_5, catalogue, compiled
 from tests.engine.temporal.running import Run
 
@@ -84,8 +84,8 @@ def test_section_7() -> None:
 
 @pytest.mark.acceptance(31)
 def test_temporaries_alive_together_share_no_id() -> None:
-    from compiler.apas.functions import Overload, Scalar
-    from compiler.apas.libraries import Libraries
+    from seustream.compiler.apas.functions import Overload, Scalar
+    from seustream.compiler.apas.libraries import Libraries
 
     class Pair(Scalar):
         names = ("one", "other")

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compiler.apas import network as n
-from compiler.apas.compile import compile_query
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import from_lists
+from seustream.compiler.apas import network as n
+from seustream.compiler.apas.compile import compile_query
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import from_lists
 
 Read = tuple[str, str]
 """A stream and its attribute."""

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from compiler.apas.compile import compile_query
-from compiler.apas.parse import parse
-from compiler.errors import CompileError, Source
+from seustream.compiler.apas.compile import compile_query
+from seustream.compiler.apas.parse import parse
+from seustream.compiler.errors import CompileError, Source
 from tests.compiler.apas.schemas import SECTION_5, VALUES, catalogue, compiled, places
 
 ROAD = """

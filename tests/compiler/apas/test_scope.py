@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from compiler.apas.functions import Overload, Scalar
-from compiler.apas.libraries import Libraries
-from compiler.apas.types import DOUBLE
-from engine.temporal.elements import insertion
+from seustream.compiler.apas.functions import Overload, Scalar
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.types import DOUBLE
+from seustream.engine.temporal.elements import insertion
 from tests.compiler.apas.schemas import catalogue, compiled
 from tests.engine.temporal.running import Run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.apas.types import DOUBLE, INTEGER, NAMES, STRING, named, settled, shown
-from compiler.language import types as t
+from seustream.compiler.apas.types import DOUBLE, INTEGER, NAMES, STRING, named, settled, shown
+from seustream.compiler.language import types as t
 
 
 def test_names_are_read_and_written() -> None:

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compiler.explain import FORMATS, explain
-from compiler.explain.marks import WIDTH
-from compiler.plan.pipeline import STAGES, compile_text
+from seustream.compiler.explain import FORMATS, explain
+from seustream.compiler.explain.marks import WIDTH
+from seustream.compiler.plan.pipeline import STAGES, compile_text
 from tests.compiler.explain.programs import CASES, compiled
 
 PICTURES = ("tree", "routes", "areas", "split", None)

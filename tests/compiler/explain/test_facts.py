@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from compiler.explain import explain
-from compiler.plan.pipeline import Options, compile_text
-from hdl.config import CONFIGURATIONS
+from seustream.compiler.explain import explain
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.explain.programs import PROGRAMS, compiled
 from tests.hdl.programs import places_of
 

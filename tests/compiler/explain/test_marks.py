@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.explain.marks import (
+from seustream.compiler.explain.marks import (
     WIDTH,
     bar,
     branches,

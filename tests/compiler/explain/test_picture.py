@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compiler.explain import explain
-from compiler.explain.picture.layout import lay_out
+from seustream.compiler.explain import explain
+from seustream.compiler.explain.picture.layout import lay_out
 from tests.compiler.explain.programs import CASES, compiled
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.explain import explain
+from seustream.compiler.explain import explain
 from tests.compiler.explain.programs import compiled
 
 

@@ -10,12 +10,12 @@ from lark import Token
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from compiler.errors import Problems
-from compiler.language import expressions as x
-from compiler.language import syntax as s
-from compiler.language.bind import FAILED, Binder, ParameterValue
-from compiler.language.parse import ExpressionBuilder, parser, span_of, token_name
-from compiler.language.types import NAMES, Type, decimal
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.parse import ExpressionBuilder, parser, span_of, token_name
+from seustream.compiler.language.types import NAMES, Type, decimal
 
 
 @v_args(meta=True)

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from compiler.language import types as t
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.registry import FAULT, Aggregate, choose
-from compiler.language.types import Type
+from seustream.compiler.language import types as t
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.registry import FAULT, Aggregate, choose
+from seustream.compiler.language.types import Type
 
 Row = tuple[Any, ...]
 

@@ -1,6 +1,6 @@
 """The row reference: NULL, faults and conversions, worked by hand.
 
-The rule of faults is `compiler.language.faults`; here each of its sentences has its rows.
+The rule of faults is `seustream.compiler.language.faults`; here each of its sentences has its rows.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from compiler.errors import Problems, Span
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.evaluate import compile_row, convert
-from compiler.language.expressions import Leaf, Value
-from compiler.language.faults import FaultError, Faults
-from compiler.language.types import Kind, Type
+from seustream.compiler.errors import Problems, Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.evaluate import compile_row, convert
+from seustream.compiler.language.expressions import Leaf, Value
+from seustream.compiler.language.faults import FaultError, Faults
+from seustream.compiler.language.types import Kind, Type
 from tests.compiler.language.plain import bind
 
 COLUMNS = {

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language.types import BOOLEAN, INT
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BOOLEAN, INT
 from tests.compiler.plan.cases import compiled
 from tests.compiler.plan.random_formulas import random_formula
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from compiler.errors import Problems
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.evaluate import compile_row
-from compiler.language.exact import capped
-from compiler.language.expressions import Leaf
-from compiler.language.faults import Faults
-from compiler.language.functions import FUNCTIONS
-from compiler.language.functions.texts import MAX_TEXT
-from compiler.language.registry import Aggregate, Function
-from compiler.language.types import Type
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.exact import capped
+from seustream.compiler.language.expressions import Leaf
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.functions.texts import MAX_TEXT
+from seustream.compiler.language.registry import Aggregate, Function
+from seustream.compiler.language.types import Type
 from tests.compiler.language.plain import bind
 
 MIDNIGHT = datetime.datetime(2024, 2, 29)

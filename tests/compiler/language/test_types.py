@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from compiler.language.types import (
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.errors import CompileError
-from compiler.language.types import BIGINT, DOUBLE, INT, VARCHAR
-from compiler.pattern.statements import compile_pattern
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language.types import BIGINT, DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern.statements import compile_pattern
 
 S = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("name", VARCHAR)))
 T = Stream("t", (Column("kind", BIGINT), Column("price", DOUBLE)))

@@ -7,14 +7,14 @@ import datetime
 
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.errors import CompileError
-from compiler.language import expressions as x
-from compiler.language.types import DOUBLE, INT, VARCHAR
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode, Skip, Strategy
-from compiler.pattern.statements import compile_pattern
-from hdl.isa import Condition
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Mode, Skip, Strategy
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.hdl.isa import Condition
 
 STOCK = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 NUMBERS = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("y", DOUBLE)))
@@ -181,7 +181,7 @@ def test_defaults() -> None:
 
 
 def test_a_text_is_read_as_a_date() -> None:
-    from compiler.language.types import DATE, TIME, TIMESTAMP
+    from seustream.compiler.language.types import DATE, TIME, TIMESTAMP
 
     days = Stream(
         "d",

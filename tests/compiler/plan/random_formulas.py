@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from compiler.language import expressions as x
-from compiler.language.types import BOOLEAN, INT, VARCHAR
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BOOLEAN, INT, VARCHAR
+from seustream.hdl.isa import Condition
 
 
 def column(name: str, nullable: bool = True) -> x.Column:

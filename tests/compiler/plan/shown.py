@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.language import expressions as x
-from compiler.plan.decompose import Subquery
-from compiler.plan.divide import Any, Attribute, Division, Every, Formula, JoinFactor, SelectionTerm
-from compiler.plan.layout import Layout
-from compiler.plan.normalise import Normalised, Term
-from compiler.plan.requests import Requests
-from compiler.plan.routes import RoutePlan
-from hdl.device import Tables
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.decompose import Subquery
+from seustream.compiler.plan.divide import (
+    Any,
+    Attribute,
+    Division,
+    Every,
+    Formula,
+    JoinFactor,
+    SelectionTerm,
+)
+from seustream.compiler.plan.layout import Layout
+from seustream.compiler.plan.normalise import Normalised, Term
+from seustream.compiler.plan.requests import Requests
+from seustream.compiler.plan.routes import RoutePlan
+from seustream.hdl.device import Tables
 
 
 class Shower:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.plan.pipeline import Options
-from compiler.wjasip.check import check
-from compiler.wjasip.image import decode
+from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.wjasip.check import check
+from seustream.compiler.wjasip.image import decode
 from tests.compiler.plan.cases import Case, cases, compiled_all
 from tests.compiler.plan.shown import Shower
 

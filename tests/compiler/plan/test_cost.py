@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from compiler.plan.pipeline import Compilation, Options
-from compiler.plan.statistics import Statistics
+from seustream.compiler.plan.pipeline import Compilation, Options
+from seustream.compiler.plan.statistics import Statistics
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 from tests.compiler.plan.eight import compiled_eight
 from tests.compiler.plan.random_queries import query

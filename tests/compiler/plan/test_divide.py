@@ -13,12 +13,12 @@ import struct
 
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language.expressions import Value
-from compiler.plan.divide import Any, Every, Formula, JoinFactor
-from compiler.plan.layout import Layout
-from compiler.plan.pipeline import Options
-from hdl.config import CONFIGURATIONS
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.expressions import Value
+from seustream.compiler.plan.divide import Any, Every, Formula, JoinFactor
+from seustream.compiler.plan.layout import Layout
+from seustream.compiler.plan.pipeline import Options
+from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 from tests.compiler.plan.shown import Shower
 from tests.compiler.plan.three_valued import OPERATORS, truth

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import pytest
 
-from compiler.language.expressions import Value
-from compiler.plan.encoding import Codec, Encoding, as_real, integer_of, mixed
+from seustream.compiler.language.expressions import Value
+from seustream.compiler.plan.encoding import Codec, Encoding, as_real, integer_of, mixed
 from tests.compiler.plan.three_valued import OPERATORS
 
 WIDTHS = (8, 16, 32)

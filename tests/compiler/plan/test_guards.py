@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from compiler.plan.guards import choose, equalities
-from compiler.plan.pipeline import PLANS, Options
-from compiler.plan.statistics import Statistics
-from compiler.wjasip.check import check
-from compiler.wjasip.image import decode
-from cosim.iss import IssDevice
-from hdl.config import CONFIGURATIONS
-from hdl.device import Area, Combination, Factor
-from hdl.isa import Condition
+from seustream.compiler.plan.guards import choose, equalities
+from seustream.compiler.plan.pipeline import PLANS, Options
+from seustream.compiler.plan.statistics import Statistics
+from seustream.compiler.wjasip.check import check
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.iss import IssDevice
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Area, Combination, Factor
+from seustream.hdl.isa import Condition
 from tests.compiler.plan.cases import Case, cases, compiled_all
 from tests.compiler.plan.shown import Shower
 from tests.cosim.queries import arrivals, run

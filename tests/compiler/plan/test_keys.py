@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan.keys import keys
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
+from seustream.compiler.plan.keys import keys
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
 
 STREAMS = """
 CREATE STREAM R (a int, b bigint, c varchar(5), x real);

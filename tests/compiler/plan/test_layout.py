@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from compiler.plan.encoding import Encoding
-from compiler.plan.layout import comparisons
-from compiler.plan.pipeline import Options
-from hdl.config import CONFIGURATIONS
+from seustream.compiler.plan.encoding import Encoding
+from seustream.compiler.plan.layout import comparisons
+from seustream.compiler.plan.pipeline import Options
+from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from compiler.errors import CompileError
-from compiler.plan.limits import LimitExceeded, first_over, pack, within
-from compiler.plan.pipeline import Options
-from hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, within
+from seustream.compiler.plan.pipeline import Options
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.compiler.plan.cases import STREAMS, compiled_all
 
 DEFAULT = CONFIGURATIONS["default"]

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language.types import INT
-from compiler.plan.divide import (
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import INT
+from seustream.compiler.plan.divide import (
     ALWAYS,
     Any,
     Division,
@@ -20,8 +20,8 @@ from compiler.plan.divide import (
     Part,
     SelectionTerm,
 )
-from compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
-from compiler.plan.pipeline import Options
+from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
+from seustream.compiler.plan.pipeline import Options
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.shown import Shower
 

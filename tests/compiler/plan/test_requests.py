@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.plan.divide import Attribute
+from seustream.compiler.plan.divide import Attribute
 from tests.compiler.plan.cases import Case, cases, compiled_all
 from tests.compiler.plan.shown import Shower
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.plan.routes import RoutePlan, Step, factors_between, selections_of
-from hdl.device import Combination
+from seustream.compiler.plan.routes import RoutePlan, Step, factors_between, selections_of
+from seustream.hdl.device import Combination
 from tests.compiler.plan.cases import compiled
 
 CHAIN = compiled("R.a = S.d AND S.e = T.f AND R.b = T.g AND R.c > 1 AND T.f > 2", "R, S, T")

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language.types import BOOLEAN, INT
-from compiler.plan.simplify import push_not, simplify
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BOOLEAN, INT
+from seustream.compiler.plan.simplify import push_not, simplify
+from seustream.hdl.isa import Condition
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.judge import Judge
 from tests.compiler.plan.random_formulas import A, B, N, equals, random_formula

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.plan.divide import Attribute, JoinFactor
-from compiler.plan.statistics import Estimate, Statistics, StatisticsError
-from hdl.isa import Condition
+from seustream.compiler.plan.divide import Attribute, JoinFactor
+from seustream.compiler.plan.statistics import Estimate, Statistics, StatisticsError
+from seustream.hdl.isa import Condition
 from tests.compiler.plan.cases import compiled_all
 
 

@@ -12,8 +12,8 @@ import random
 
 import pytest
 
-from compiler.plan.pipeline import Options
-from compiler.wjasip.assembler import disassemble
+from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.wjasip.assembler import disassemble
 from tests.compiler.plan.cases import Case, cases, compiled_all
 from tests.compiler.plan.eight import compiled_eight
 from tests.compiler.plan.random_queries import query

@@ -6,9 +6,9 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from compiler.language import expressions as x
-from compiler.language.types import DOUBLE
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import DOUBLE
+from seustream.hdl.isa import Condition
 
 Row = Mapping[tuple[int, str], object]
 """A value for each column: stream's position in FROM and column name."""

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from compiler.plan.requests import Request, Requests
-from compiler.plan.routes import RoutePlan
+from seustream.compiler.plan.requests import Request, Requests
+from seustream.compiler.plan.routes import RoutePlan
 
 
 class Truth(NamedTuple):

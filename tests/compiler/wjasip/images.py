@@ -6,7 +6,7 @@ import random
 import struct
 import zlib
 
-from compiler.wjasip.image import MAGIC, VERSION
+from seustream.compiler.wjasip.image import MAGIC, VERSION
 
 
 def taken_apart(image: bytes) -> tuple[bytes, bytes]:

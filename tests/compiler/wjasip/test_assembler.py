@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from compiler.wjasip.assembler import AssemblyError, assemble, disassemble, show
-from hdl import isa
-from hdl.isa import Condition
+from seustream.compiler.wjasip.assembler import AssemblyError, assemble, disassemble, show
+from seustream.hdl import isa
+from seustream.hdl.isa import Condition
 from tests.compiler.plan.eight import compiled_eight
 
 STREAMS = ("R", "S", "T", "U")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from compiler.wjasip.check import check, check_program
-from hdl import isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.check import check, check_program
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import (
     Combination,
     Comparison,
     Factor,
@@ -23,7 +23,7 @@ from hdl.device import (
     Window,
     WindowKind,
 )
-from hdl.isa import And, Cmp, Condition, Jmp, Jmpct, Jmpli, Join, Nop, Or
+from seustream.hdl.isa import And, Cmp, Condition, Jmp, Jmpct, Jmpli, Join, Nop, Or
 from tests.cosim.queries import (
     RANGE,
     ROWS,

@@ -12,15 +12,15 @@ import random
 
 import pytest
 
-from compiler.plan.limits import LimitExceeded
-from compiler.plan.pipeline import Options
-from compiler.wjasip.assembler import disassemble
-from compiler.wjasip.check import check_program
-from compiler.wjasip.codegen import generate, with_programs
-from hdl import isa
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Area, Combination, Factor
-from hdl.isa import Condition, Instruction
+from seustream.compiler.plan.limits import LimitExceeded
+from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.wjasip.assembler import disassemble
+from seustream.compiler.wjasip.check import check_program
+from seustream.compiler.wjasip.codegen import generate, with_programs
+from seustream.hdl import isa
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Area, Combination, Factor
+from seustream.hdl.isa import Condition, Instruction
 from tests.compiler.plan.cases import compiled_all
 from tests.compiler.plan.eight import compiled_eight
 from tests.compiler.plan.random_queries import query

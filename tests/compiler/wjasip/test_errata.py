@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from hdl import isa
-from hdl.isa import Instruction, decode
+from seustream.hdl import isa
+from seustream.hdl.isa import Instruction, decode
 from tests.compiler.plan.eight import compiled_eight
 
 

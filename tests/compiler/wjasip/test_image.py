@@ -9,9 +9,9 @@ import struct
 
 import pytest
 
-from compiler.wjasip.image import MAGIC, decode, encode
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import (
+from seustream.compiler.wjasip.image import MAGIC, decode, encode
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import (
     Area,
     Combination,
     Comparison,
@@ -24,7 +24,7 @@ from hdl.device import (
     Window,
     WindowKind,
 )
-from hdl.isa import Condition, Jmpli, Nop
+from seustream.hdl.isa import Condition, Jmpli, Nop
 from tests.compiler.wjasip.images import mutated, put_together, taken_apart
 from tests.cosim.generate import random_queries
 from tests.cosim.queries import RANGE, UNBOUNDED, On, Query, R, S, T, Where, build

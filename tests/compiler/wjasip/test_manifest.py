@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from compiler.plan.pipeline import Compilation, Options, compile_text
-from compiler.plan.statistics import Statistics
-from compiler.wjasip.manifest import ManifestRefused, compilation_of, manifest
-from hdl.config import CONFIGURATIONS
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.plan.statistics import Statistics
+from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of, manifest
+from seustream.hdl.config import CONFIGURATIONS
 
 TEXT = """
 CREATE STREAM R (a int, b varchar(9));

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from compiler.errors import Problems, Source
-from compiler.language import syntax as s
-from compiler.xsql import tree
-from compiler.xsql.parse import parse
+from seustream.compiler.errors import Problems, Source
+from seustream.compiler.language import syntax as s
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.parse import parse
 
 
 def parsed(text: str) -> list[tree.Statement]:

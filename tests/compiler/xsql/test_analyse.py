@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.errors import Problems, Source
-from compiler.language import expressions as x
-from compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
-from compiler.plan import logical
-from compiler.plan.pipeline import compile_text
-from compiler.xsql.analyse import Analysis
-from compiler.xsql.parse import parse
-from hdl.device import Window, WindowKind
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import Problems, Source
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
+from seustream.compiler.plan import logical
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.xsql.analyse import Analysis
+from seustream.compiler.xsql.parse import parse
+from seustream.hdl.device import Window, WindowKind
 from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
 
 

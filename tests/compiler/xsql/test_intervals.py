@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.errors import CompileError
-from compiler.language.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
-from compiler.plan.pipeline import compile_text
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
+from seustream.compiler.plan.pipeline import compile_text
 
 BASE = "CREATE STREAM i (te bigint, v int, r real, b boolean, t timestamp, n varchar(9), d date);\n"
 READ = "SELECT * FROM m WINDOW 1;"

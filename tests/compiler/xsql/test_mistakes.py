@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.errors import Problems, Source
-from compiler.xsql.mistakes import FORMS, MISTAKES
-from compiler.xsql.parse import parse
+from seustream.compiler.errors import Problems, Source
+from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
+from seustream.compiler.xsql.parse import parse
 
 EXAMPLES = [(example, hint) for hint, examples in MISTAKES.items() for example in examples]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.errors import Problems, Source
-from compiler.language import syntax
-from compiler.language.parse import MAX_NESTING
-from compiler.xsql import tree
-from compiler.xsql.parse import parse, split, tokens
+from seustream.compiler.errors import Problems, Source
+from seustream.compiler.language import syntax
+from seustream.compiler.language.parse import MAX_NESTING
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.parse import parse, split, tokens
 from tests.compiler.xsql.problems import Mistake, mistakes, reported
 from tests.compiler.xsql.shapes import condition, parsed, select, shape, type_shape, windows
 

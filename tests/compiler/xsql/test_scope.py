@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from compiler.catalogue import TIME_COLUMN
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.bind import MAX_DEPTH
-from compiler.language.types import Kind, Type
-from compiler.plan.pipeline import Options, compile_text
-from hdl.isa import Condition
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.bind import MAX_DEPTH
+from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.hdl.isa import Condition
 from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
 
 TYPED = """\

@@ -9,15 +9,15 @@ from amaranth.back import rtlil
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-from cosim.boards import netlist
-from cosim.verilated.build import cache
-from hdl.boards.board import Board
-from hdl.boards.flow.names import plain
-from hdl.boards.flow.synthesis import mapping, memory_hints
-from hdl.boards.flow.tools import run, versions
-from hdl.boards.linked import Linked
-from hdl.boards.tops import BoardTop, Setting
-from hdl.config import CONFIGURATIONS
+from seustream.cosim.boards import netlist
+from seustream.cosim.verilated.build import cache
+from seustream.hdl.boards.board import Board
+from seustream.hdl.boards.flow.names import plain
+from seustream.hdl.boards.flow.synthesis import mapping, memory_hints
+from seustream.hdl.boards.flow.tools import run, versions
+from seustream.hdl.boards.linked import Linked
+from seustream.hdl.boards.tops import BoardTop, Setting
+from seustream.hdl.config import CONFIGURATIONS
 
 
 class Echo(Linked):

@@ -15,19 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from compiler.wjasip.image import encode
-from cosim.boards import netlist
-from cosim.boards.simulated import SimulatedBoard, SimulatedLine
-from cosim.golden import GoldenDevice
-from cosim.link.device import BoardDevice
-from cosim.link.session import Session
-from cosim.verilated.build import missing
 from examples.eight import generate
-from hdl.boards.board import BOARDS
-from hdl.boards.identity import Identity
-from hdl.boards.protocol import RING
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Device
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.boards import netlist
+from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.session import Session
+from seustream.cosim.verilated.build import missing
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.identity import Identity
+from seustream.hdl.boards.protocol import RING
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device
 from tests.cosim.boards.echo import echoing
 from tests.cosim.contract import EQUAL
 from tests.cosim.link.lines import KINDS, NONE, FaultyLine

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from compiler.wjasip.image import encode
-from cosim.boards.virtual import VirtualBoard
-from cosim.link.device import BoardDevice
-from cosim.link.errors import BoardRefused, NoAnswer, NoPort
-from cosim.link.serial import SerialAddress, open_board
-from cosim.link.session import Session
-from hdl.boards.identity import version
-from hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.boards.virtual import VirtualBoard
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.errors import BoardRefused, NoAnswer, NoPort
+from seustream.cosim.link.serial import SerialAddress, open_board
+from seustream.cosim.link.session import Session
+from seustream.hdl.boards.identity import version
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.contract import EQUALITY
 from tests.cosim.link.lines import board
 from tests.cosim.queries import R, S, arrivals, build, rows_of, run
@@ -54,7 +54,7 @@ def test_a_board_on_a_serial_port(virtual: VirtualBoard) -> None:
 def test_a_board_of_another_version_is_refused(
     virtual: VirtualBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cosim.link.processor.version", lambda: 0x1234)
+    monkeypatch.setattr("seustream.cosim.link.processor.version", lambda: 0x1234)
     want = f"holds bitstream version {version():08x}, this host wants 00001234"
     with pytest.raises(BoardRefused, match=want) as refused:
         opened(virtual)

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient, message_of
-from cosim.bridge.errors import KINDS, from_flight
-from cosim.bridge.supervised import Supervised
-from engine.temporal.elements import header, insertion
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import KINDS, from_flight
+from seustream.cosim.bridge.supervised import Supervised
+from seustream.engine.temporal.elements import header, insertion
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, results, streams, wanted
 
 VALUES: list[Any] = [None, True, -1, 0, 1 << 70, 1.5, "", "R", "\x00", "x" * 300, [], {}, [[]]]

@@ -15,8 +15,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     Process,

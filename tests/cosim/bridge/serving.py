@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from compiler.plan.pipeline import Compilation, Options, compile_text
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.disk import Disk
-from cosim.bridge.limits import USUAL, Limits
-from cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
-from cosim.bridge.service import IDLE, Bridge, Service
-from cosim.bridge.supervised import Supervised
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from hdl.config import CONFIGURATIONS
-from hdl.device import Device
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.disk import Disk
+from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
+from seustream.cosim.bridge.service import IDLE, Bridge, Service
+from seustream.cosim.bridge.supervised import Supervised
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Device
 from tests.docs.blocks import ROOT
 
 TINY = CONFIGURATIONS["tiny"]

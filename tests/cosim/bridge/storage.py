@@ -26,16 +26,16 @@ from unittest import mock
 
 import pyarrow as pa
 
-from cosim.bridge import protocol as p
-from cosim.bridge import runner
-from cosim.bridge.client import message_of
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal
-from cosim.bridge.journal_errors import JournalDamaged
-from cosim.bridge.limits import USUAL
-from cosim.bridge.loading import compile_load
-from cosim.bridge.service import Bridge
-from cosim.golden import GoldenDevice
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge import runner
+from seustream.cosim.bridge.client import message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal import Journal
+from seustream.cosim.bridge.journal_errors import JournalDamaged
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.loading import compile_load
+from seustream.cosim.bridge.service import Bridge
+from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import QUERIES, TINY, compiled, cut, stage_epoch, streams
 from tests.cosim.bridge.simdisk import FAULTS, SimDisk
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import AddressRefused
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import AddressRefused
 from tests.cosim.bridge.serving import Process, bridge, compiled, feed_epoch, streams
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cosim.bridge.content import Content, content_of, epoch_content
+from seustream.cosim.bridge.content import Content, content_of, epoch_content
 
 KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "smallint": (pa.int16(), [None, 0, -1, 256]),

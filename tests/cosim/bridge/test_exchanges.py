@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.exchanges import Exchanges, Watched, cut
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.exchanges import Exchanges, Watched, cut
 
 
 class Reader:

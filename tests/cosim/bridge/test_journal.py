@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from cosim.bridge import log
-from cosim.bridge.disk import RealDisk
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal import Journal
-from cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
-from cosim.bridge.sealed import digest
+from seustream.cosim.bridge import log
+from seustream.cosim.bridge.disk import RealDisk
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal import Journal
+from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
+from seustream.cosim.bridge.sealed import digest
 from tests.cosim.bridge.simdisk import FAULTS, SimDisk
 
 RECORDS: list[dict[str, Any]] = [{"kind": "epoch", "epoch": n} for n in range(5)]

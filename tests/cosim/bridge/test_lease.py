@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.lease import (
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.lease import (
     batch_from_arrow,
     batch_to_arrow,
     results_from_arrow,
     results_to_arrow,
 )
-from hdl.device import Batch, HandedOver, Results
+from seustream.hdl.device import Batch, HandedOver, Results
 from tests.cosim.bridge.serving import TINY, bridge, compiled
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.metrics import METRICS, PREFIX, MetricsServer
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.metrics import METRICS, PREFIX, MetricsServer
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, streams, wanted
 
 LINE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? (-?[0-9.e+]+)$')

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cosim.bridge import protocol as p
-from cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.errors import BridgeError
 
 MESSAGES = [
     p.Load("{}", "", p.Run(slack=5, lag=7, keep=("q0",), late=True)),

@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.results import ResultLog
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.results import ResultLog
 
 SCHEMA = pa.schema([("x", pa.int64())])
 

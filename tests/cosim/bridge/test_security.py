@@ -6,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import Address, AddressRefused, Calls, check_listening, read_token
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import (
+    Address,
+    AddressRefused,
+    Calls,
+    check_listening,
+    read_token,
+)
 
 
 @pytest.mark.parametrize(

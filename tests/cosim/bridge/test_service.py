@@ -16,12 +16,12 @@ import pyarrow.flight as flight
 import pytest
 import trustme
 
-from compiler.plan.pipeline import Options, compile_text
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient, message_of
-from cosim.bridge.errors import KINDS, BridgeError, from_flight
-from cosim.bridge.limits import USUAL
-from cosim.bridge.service import Bridge
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import KINDS, BridgeError, from_flight
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.service import Bridge
 from tests.cosim.bridge.serving import (
     QUERIES,
     bridge,

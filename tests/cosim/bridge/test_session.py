@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from compiler.plan.pipeline import Options, compile_text
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient, message_of
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.journal_errors import JournalDamaged
-from cosim.bridge.limits import USUAL
-from cosim.bridge.service import Bridge
-from cosim.golden import GoldenDevice
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.journal_errors import JournalDamaged
+from seustream.cosim.bridge.limits import USUAL
+from seustream.cosim.bridge.service import Bridge
+from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import (
     EVERYTHING,
     QUERIES,

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from compiler.apas.libraries import Libraries
-from cosim.bridge import protocol as p
-from cosim.bridge.client import BridgeClient
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.limits import USUAL, Limits
-from cosim.bridge.security import Address, AddressRefused
-from cosim.bridge.supervised import MOST_EVENTS, MOST_ROWS, Supervised, source_address
-from engine.temporal.elements import REMOVE, STOP, boundary, header, insertion
+from seustream.compiler.apas.libraries import Libraries
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.security import Address, AddressRefused
+from seustream.cosim.bridge.supervised import MOST_EVENTS, MOST_ROWS, Supervised, source_address
+from seustream.engine.temporal.elements import REMOVE, STOP, boundary, header, insertion
 from tests.cosim.bridge.serving import bridge
 from tests.engine.temporal import windows
 

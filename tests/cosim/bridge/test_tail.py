@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.apas.tree import Node
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.tail import Tail
-from engine.temporal.elements import insertion
+from seustream.compiler.apas.tree import Node
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.tail import Tail
+from seustream.engine.temporal.elements import insertion
 
 
 def filled(count: int, rows: int = 10, size: int = 1 << 20, text: str = "") -> Tail:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from cosim.boards import build
-from cosim.boards.simulated import SimulatedBoard, SimulatedLine
-from cosim.link.device import BoardDevice
-from cosim.link.session import Line, Session
-from cosim.verilated.build import missing
-from hdl.config import DeviceConfig
+from seustream.cosim.boards import build
+from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
+from seustream.cosim.link.device import BoardDevice
+from seustream.cosim.link.session import Line, Session
+from seustream.cosim.verilated.build import missing
+from seustream.hdl.config import DeviceConfig
 
 
 @dataclass(frozen=True, slots=True)

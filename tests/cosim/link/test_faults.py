@@ -9,11 +9,11 @@ import random
 
 import pytest
 
-from compiler.wjasip.image import encode
-from cosim.golden import GoldenDevice
-from cosim.link.errors import SessionLost
-from hdl.config import CONFIGURATIONS
-from hdl.device import Device, Results
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.link.errors import SessionLost
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.device import Device, Results
 from tests.cosim.contract import PAIRS
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.link.lines import KINDS, NONE, Faults, board, connect
@@ -129,7 +129,7 @@ def test_a_host_that_was_replaced_notices() -> None:
 
 def test_a_paused_board_opens_again() -> None:
     """A raw tuple waits before the paused processor when the host goes."""
-    from hdl.control_words import Command, Operation
+    from seustream.hdl.control_words import Command, Operation
 
     simulated = board(TINY)
     device, _ = connect(simulated, TINY)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cosim.link.errors import LinkError
-from cosim.link.messages import Messages
-from hdl.boards.protocol import Reply
+from seustream.cosim.link.errors import LinkError
+from seustream.cosim.link.messages import Messages
+from seustream.hdl.boards.protocol import Reply
 
 
 def test_messages_come_when_they_are_whole() -> None:

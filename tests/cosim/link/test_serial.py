@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from cosim.link import serial
-from cosim.link.errors import BoardRefused, LinkError, NoAnswer
-from cosim.link.serial import SerialAddress, open_board
-from hdl.boards.board import BAUDS, BOARDS
-from hdl.config import CONFIGURATIONS
+from seustream.cosim.link import serial
+from seustream.cosim.link.errors import BoardRefused, LinkError, NoAnswer
+from seustream.cosim.link.serial import SerialAddress, open_board
+from seustream.hdl.boards.board import BAUDS, BOARDS
+from seustream.hdl.config import CONFIGURATIONS
 
 TINY = CONFIGURATIONS["tiny"]
 

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from cosim.link.errors import NoAnswer, SessionLost
-from cosim.link.session import Session
-from hdl.boards.protocol import FLAG, LEAST, MOST, RING, Frame, Kind, longer, shorter
+from seustream.cosim.link.errors import NoAnswer, SessionLost
+from seustream.cosim.link.session import Session
+from seustream.hdl.boards.protocol import FLAG, LEAST, MOST, RING, Frame, Kind, longer, shorter
 
 
 class Told:

@@ -12,16 +12,16 @@ from pathlib import Path
 import pyarrow.flight as flight
 import pytest
 
-from cosim.bridge.errors import BridgeError
-from cosim.bridge.security import Bearer
-from cosim.sites import process
-from cosim.sites.client import Client
-from cosim.sites.cluster import Cluster, ClusterError
-from cosim.sites.process import Process, Setup
-from engine.sites.codec import Malformed, encode
-from engine.sites.messages import Delta, Done
-from engine.sites.model import BlockRows, Join, Row
-from engine.sites.node import Layout
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import Bearer
+from seustream.cosim.sites import process
+from seustream.cosim.sites.client import Client
+from seustream.cosim.sites.cluster import Cluster, ClusterError
+from seustream.cosim.sites.process import Process, Setup
+from seustream.engine.sites.codec import Malformed, encode
+from seustream.engine.sites.messages import Delta, Done
+from seustream.engine.sites.model import BlockRows, Join, Row
+from seustream.engine.sites.node import Layout
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
 

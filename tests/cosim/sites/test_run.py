@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from compiler.catalogue import Stream
-from compiler.plan.pipeline import compile_text
-from cosim.bridge.errors import BridgeError
-from cosim.sites import run as runs
-from cosim.sites.client import Client
-from cosim.sites.process import Process, Setup
-from cosim.sites.run import Run, RunFailed
-from cosim.sites.service import SiteService
-from engine.host.errors import EvaluationError
-from engine.sites.costs import UnitCosts
-from engine.sites.query import Where
-from engine.sites.results import Across, finished, plan_across
-from engine.sites.shared import SharedLayout
-from engine.stream.faults import QueryFaults
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.sites import run as runs
+from seustream.cosim.sites.client import Client
+from seustream.cosim.sites.process import Process, Setup
+from seustream.cosim.sites.run import Run, RunFailed
+from seustream.cosim.sites.service import SiteService
+from seustream.engine.host.errors import EvaluationError
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.query import Where
+from seustream.engine.sites.results import Across, finished, plan_across
+from seustream.engine.sites.shared import SharedLayout
+from seustream.engine.stream.faults import QueryFaults
 
 TEXT = """
 CREATE STREAM R (a int, b int);

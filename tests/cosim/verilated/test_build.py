@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.verilated import build
-from cosim.verilated.build import BuildFailed, Options, simpler
-from hdl.config import CONFIGURATIONS
+from seustream.cosim.verilated import build
+from seustream.cosim.verilated.build import BuildFailed, Options, simpler
+from seustream.hdl.config import CONFIGURATIONS
 
 TINY = CONFIGURATIONS["tiny"]
 

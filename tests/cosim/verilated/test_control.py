@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from compiler.wjasip.check import check_program
-from compiler.wjasip.image import encode
-from cosim.verilated.device import VerilatedDevice
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.control_words import (
+from seustream.compiler.wjasip.check import check_program
+from seustream.compiler.wjasip.image import encode
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.control_words import (
     KIND_SHIFT,
     LAST_WORD,
     Command,
@@ -28,8 +28,8 @@ from hdl.control_words import (
     Verdict,
     load_commands,
 )
-from hdl.device import LoadRefused, Status
-from hdl.isa import Condition
+from seustream.hdl.device import LoadRefused, Status
+from seustream.hdl.isa import Condition
 from tests.cosim.contract import EQUAL, SHALLOW, SMALL, TINY
 from tests.cosim.devices import verilated
 from tests.cosim.queries import (

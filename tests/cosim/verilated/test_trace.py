@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import PLANS, Options, compile_text
-from compiler.wjasip.image import encode
-from engine.graph import GraphRun
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Tables
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import PLANS, Options, compile_text
+from seustream.compiler.wjasip.image import encode
+from seustream.engine.graph import GraphRun
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Tables
 from tests.cosim.contract import SHALLOW, TINY
 from tests.cosim.generate import random_arrivals, random_queries
 from tests.cosim.queries import UNBOUNDED, Query, arrivals, assemble, build, run

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from compiler.plan.pipeline import Options, compile_text
-from cosim.verilated.build import missing
-from cosim.verilated.device import VerilatedDevice
-from hdl.config import CONFIGURATIONS
-from hdl.control_words import units
-from hdl.device import Batch, UnitCycles
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.cosim.verilated.build import missing
+from seustream.cosim.verilated.device import VerilatedDevice
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control_words import units
+from seustream.hdl.device import Batch, UnitCycles
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason="nox -s tests installs what it needs")
 

@@ -1,6 +1,6 @@
 """A processor watched instruction by instruction, against a reading of the instruction set.
 
-`pair` says what a program does with one probe and one window tuple, from `hdl.isa` alone. The
+`pair` says what a program does with one probe and one window tuple, from `seustream.hdl.isa` alone. The
 probes in flight are those it joins, the stored tuples those of the instruction-level model, so
 that for every raw tuple one knows what the processor may execute and what it must.
 """
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compiler.wjasip.image import decode
-from cosim.iss import IssDevice
-from hdl import isa
-from hdl.config import DeviceConfig
-from hdl.device import Batch, Results, Selection, Status, Tables
-from hdl.isa import Condition
+from seustream.compiler.wjasip.image import decode
+from seustream.cosim.iss import IssDevice
+from seustream.hdl import isa
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Batch, Results, Selection, Status, Tables
+from seustream.hdl.isa import Condition
 from tests.cosim.devices import verilated
 from tests.cosim.oracle import HOLDS
 

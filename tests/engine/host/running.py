@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Compilation, Options, compile_text
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from engine.graph import GraphRun
-from engine.host.complete import result_schema
-from engine.host.driver import HostDriver
-from hdl.config import CONFIGURATIONS, DeviceConfig
-from hdl.device import Batch, Device, Results
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.complete import result_schema
+from seustream.engine.host.driver import HostDriver
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Batch, Device, Results
 from tests.engine.host.reference import Query, Result, Row, Stream, arrivals, join
 
 

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.language.faults import Faults
-from compiler.plan.encoding import Codec, Encoding
-from compiler.plan.pipeline import PLANS, compile_text
-from engine.host.complete import project, residual, result_schema, without_repeats
-from engine.host.encode import encode
-from engine.host.rows import RowStore
-from engine.host.software import Side
-from engine.stream.schema import stream_schema
-from hdl.device import Window, WindowKind
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan.encoding import Codec, Encoding
+from seustream.compiler.plan.pipeline import PLANS, compile_text
+from seustream.engine.host.complete import project, residual, result_schema, without_repeats
+from seustream.engine.host.encode import encode
+from seustream.engine.host.rows import RowStore
+from seustream.engine.host.software import Side
+from seustream.engine.stream.schema import stream_schema
+from seustream.hdl.device import Window, WindowKind
 from tests.engine.host.reference import (
     ARROW,
     Condition,

@@ -13,8 +13,8 @@ import re
 import numpy as np
 import pytest
 
-from compiler.plan.pipeline import PLANS
-from engine.host.errors import EvaluationError
+from seustream.compiler.plan.pipeline import PLANS
+from seustream.engine.host.errors import EvaluationError
 from tests.engine.host.reference import (
     Condition,
     Query,

@@ -7,9 +7,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from engine.graph import GraphRun
-from engine.host.errors import RowsRefused
-from engine.stream.schema import stream_schema
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.errors import RowsRefused
+from seustream.engine.stream.schema import stream_schema
 from tests.engine.host.reference import (
     Stream,
     equal,

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan.pipeline import Options, compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.host.driver import Overflow
-from engine.host.errors import WindowOverflow
-from hdl.config import CONFIGURATIONS
+from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.driver import Overflow
+from seustream.engine.host.errors import WindowOverflow
+from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.host.reference import (
     Query,
     Stream,

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.language.expressions import Value
-from compiler.plan.encoding import Codec, Encoding
-from engine.host.encode import encode
-from hdl.isa import Condition
+from seustream.compiler.language.expressions import Value
+from seustream.compiler.plan.encoding import Codec, Encoding
+from seustream.engine.host.encode import encode
+from seustream.hdl.isa import Condition
 
 WIDTHS = (8, 16, 32)
 UNORDERED = {Condition.EQ, Condition.NE}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.host.errors import (
+from seustream.engine.host.errors import (
     EvaluationError,
     HostError,
     RowsRefused,

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan.pipeline import compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.host.errors import EvaluationError
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.errors import EvaluationError
 from tests.engine.host.running import join_of
 
 R = "CREATE STREAM R (a int, b double precision, c varchar(9));"

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.host.rows import IN_DEVICE, RowStore, reach_back
-from hdl.device import Retention
+from seustream.engine.host.rows import IN_DEVICE, RowStore, reach_back
+from seustream.hdl.device import Retention
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("a", pa.int32()), ("t", pa.string())])
 

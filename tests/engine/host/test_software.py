@@ -12,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from compiler.language.faults import Faults
-from compiler.plan import logical
-from compiler.plan.pipeline import compile_text
-from engine.host import software
-from engine.host.rows import RowStore
-from engine.host.software import Side, software_join
-from engine.stream.schema import stream_schema
-from engine.temporal.merge import timestamps
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan import logical
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.host import software
+from seustream.engine.host.rows import RowStore
+from seustream.engine.host.software import Side, software_join
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.temporal.merge import timestamps
 from tests.engine.host.reference import (
     Query,
     Result,

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.pattern.statements import compile_pattern
-from compiler.plan.pipeline import compile_text
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
-from engine.pattern.operator import PatternOperator
-from engine.pattern.stream import PatternNode
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.stream import PatternNode
 from tests.engine.host.test_grouping import R, S, answers, random_r, rows_of
 
 

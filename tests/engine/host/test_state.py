@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.errors import CompileError
-from compiler.plan.pipeline import Compilation, compile_text
-from engine.graph import GraphRun
-from engine.host.stages import SoftwareJoin
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.engine.graph import GraphRun
+from seustream.engine.host.stages import SoftwareJoin
 from tests.engine.host.running import DEVICES, join_of
 from tests.system.differential import compile_case
 from tests.system.generate import generate

@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from compiler.pattern import ir
-from compiler.pattern.ir import Mode, Strategy
-from engine.pattern.event import Event, Ids
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Mode, Strategy
+from seustream.engine.pattern.event import Event, Ids
 from tests.engine.pattern.generate import Generator
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import by_every_matcher, in_turns, operate

@@ -20,11 +20,11 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import INT, VARCHAR
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.operator import PatternOperator
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import INT, VARCHAR
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.operator import PatternOperator
 
 HERE = Path(__file__).parent / "flink"
 STREAM = Stream("t", (Column("type", VARCHAR), Column("id", INT), Column("x", INT)))

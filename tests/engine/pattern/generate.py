@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from compiler.catalogue import Column, Stream
-from compiler.language.bind import ParameterValue
-from compiler.language.types import DOUBLE, INT, VARCHAR
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.event import Event
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.event import Event
 
 STREAM = Stream(
     "s",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from compiler.language import expressions as x
-from compiler.pattern import ir
-from compiler.pattern.ir import Class, Mode, Strategy
-from engine.pattern.event import Event, Ids
-from engine.pattern.leaves import evaluator
+from seustream.compiler.language import expressions as x
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.ir import Class, Mode, Strategy
+from seustream.engine.pattern.event import Event, Ids
+from seustream.engine.pattern.leaves import evaluator
 
 Binding = list[tuple[Event, ...]]
 Found = dict[Ids, int]

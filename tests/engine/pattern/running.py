@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
-from compiler.pattern import ir
-from engine.pattern.batch import Batch, needed, of_events
-from engine.pattern.choice import Choice, EngineChooser, candidates
-from engine.pattern.compact import Compact
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa, Numbering
-from engine.pattern.operator import PatternOperator
-from engine.pattern.optiseq import OptiSeq
-from engine.pattern.planner import Order, supports
-from engine.pattern.vector import ColumnSearch
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.batch import Batch, needed, of_events
+from seustream.engine.pattern.choice import Choice, EngineChooser, candidates
+from seustream.engine.pattern.compact import Compact
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa, Numbering
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.planner import Order, supports
+from seustream.engine.pattern.vector import ColumnSearch
 
 Names = dict[str, str]
 

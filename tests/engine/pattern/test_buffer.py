@@ -7,12 +7,12 @@ import random
 
 import pytest
 
-from engine.pattern.buffer import Entry, SharedBuffer
-from engine.pattern.errors import InternalError
-from engine.pattern.event import BEGIN_OF_TIME, Event
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa
-from engine.pattern.planner import supports
+from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.errors import InternalError
+from seustream.engine.pattern.event import BEGIN_OF_TIME, Event
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa
+from seustream.engine.pattern.planner import supports
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.running import between
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from compiler.language.types import INT
-from engine.pattern.batch import of_events
-from engine.pattern.choice import (
+from seustream.compiler.language.types import INT
+from seustream.engine.pattern.batch import of_events
+from seustream.engine.pattern.choice import (
     COSTS,
     MARGIN,
     SAMPLED,
@@ -17,8 +17,8 @@ from engine.pattern.choice import (
     costs,
     sample,
 )
-from engine.pattern.event import END_OF_STREAM, Event
-from engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.event import END_OF_STREAM, Event
+from seustream.engine.pattern.operator import PatternOperator
 from tests.engine.pattern.generate import query_of
 from tests.engine.pattern.oracle import Oracle
 

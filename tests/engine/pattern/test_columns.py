@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language import expressions as x
-from compiler.language.faults import Faults, Place
-from compiler.language.types import (
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -25,11 +25,11 @@ from compiler.language.types import (
     VARCHAR,
     decimal,
 )
-from engine.pattern.batch import needed, of_events, values
-from engine.pattern.columns import Once, Prepared, evaluate, holds
-from engine.pattern.event import Event
-from engine.pattern.leaves import evaluator
-from engine.pattern.lists import Bindings, Lists
+from seustream.engine.pattern.batch import needed, of_events, values
+from seustream.engine.pattern.columns import Once, Prepared, evaluate, holds
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.leaves import evaluator
+from seustream.engine.pattern.lists import Bindings, Lists
 from tests.engine.pattern.generate import query_of
 
 STREAM = Stream(
@@ -233,8 +233,8 @@ def test_aggregates_over_groups_agree(text: str, seed: int) -> None:
 
 
 def both_ways(text: str, events: list[Event]) -> Iterator[tuple[Any, Any]]:
-    from engine.pattern.event import END_OF_STREAM
-    from engine.pattern.operator import PatternOperator
+    from seustream.engine.pattern.event import END_OF_STREAM
+    from seustream.engine.pattern.operator import PatternOperator
 
     query = query_of(
         f"PATTERN A a; A+ b; A c WITHIN 4 ms RETURN a.x, {text} AS value", stream=STREAM

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from engine.pattern.planner import supports
+from seustream.engine.pattern.planner import supports
 from tests.engine.pattern.differential import check
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.oracle import Oracle

@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import DOUBLE, INT, VARCHAR
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.buffer import SharedBuffer
-from engine.pattern.errors import EngineRefused, SkipStuck
-from engine.pattern.event import BEGIN_OF_TIME, Event, Match
-from engine.pattern.meaning import Meaning
-from engine.pattern.nfa import Nfa, Numbering
-from engine.pattern.optiseq import OptiSeq
-from engine.pattern.versions import compatible, show
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.buffer import SharedBuffer
+from seustream.engine.pattern.errors import EngineRefused, SkipStuck
+from seustream.engine.pattern.event import BEGIN_OF_TIME, Event, Match
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.nfa import Nfa, Numbering
+from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.versions import compatible, show
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import by_every_matcher, events_of, named, operate
 

@@ -8,17 +8,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compiler.language.types import INT
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.batch import of_events
-from engine.pattern.choice import sample
-from engine.pattern.errors import EngineRefused
-from engine.pattern.event import Event
-from engine.pattern.explain import STAGES, as_text, facts
-from engine.pattern.nfa import Numbering
-from engine.pattern.picture import picture
-from engine.pattern.planner import supports
-from engine.pattern.trace import trace
+from seustream.compiler.language.types import INT
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import of_events
+from seustream.engine.pattern.choice import sample
+from seustream.engine.pattern.errors import EngineRefused
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.explain import STAGES, as_text, facts
+from seustream.engine.pattern.nfa import Numbering
+from seustream.engine.pattern.picture import picture
+from seustream.engine.pattern.planner import supports
+from seustream.engine.pattern.trace import trace
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.running import events_of, operate
 from tests.engine.pattern.test_examples import PRICES, ROWS, S_TEXT, STOCK, S

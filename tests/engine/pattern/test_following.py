@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from engine.pattern.event import Event
-from engine.pattern.planner import pick
+from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.planner import pick
 from tests.engine.pattern.generate import query_of
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import operate, with_columns, with_nfa

@@ -13,12 +13,12 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from compiler.pattern import ir
-from engine.pattern.errors import EngineRefused, LateEvent, PatternBudgetExceeded
-from engine.pattern.event import END_OF_STREAM, Event, Match
-from engine.pattern.operator import PatternOperator
-from engine.pattern.optiseq import OptiSeq
-from engine.pattern.planner import supports
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.errors import EngineRefused, LateEvent, PatternBudgetExceeded
+from seustream.engine.pattern.event import END_OF_STREAM, Event, Match
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.optiseq import OptiSeq
+from seustream.engine.pattern.planner import supports
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.running import operate

@@ -7,9 +7,9 @@ import itertools
 
 import pytest
 
-from engine.pattern.errors import EngineRefused
-from engine.pattern.operator import PatternOperator
-from engine.pattern.planner import (
+from seustream.engine.pattern.errors import EngineRefused
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.planner import (
     Estimate,
     check_order,
     cost_order,

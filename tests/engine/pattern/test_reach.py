@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from compiler.language.types import INT
-from compiler.pattern import ir
-from engine.pattern.batch import of_events
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
-from engine.pattern.fill import Rows
-from engine.pattern.meaning import Meaning
-from engine.pattern.reach import NEVER, reach
-from engine.pattern.vector import ColumnSearch
+from seustream.compiler.language.types import INT
+from seustream.compiler.pattern import ir
+from seustream.engine.pattern.batch import of_events
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event
+from seustream.engine.pattern.fill import Rows
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.reach import NEVER, reach
+from seustream.engine.pattern.vector import ColumnSearch
 from tests.engine.pattern.generate import query_of
 from tests.engine.pattern.oracle import Oracle
 from tests.engine.pattern.test_differential import orders

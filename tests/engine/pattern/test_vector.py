@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.catalogue import Column, Stream
-from compiler.language.types import DOUBLE, INT, VARCHAR
-from compiler.pattern import ir
-from compiler.pattern.statements import compile_pattern
-from engine.pattern.batch import Batch, needed, of_table
-from engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
-from engine.pattern.meaning import Meaning
-from engine.pattern.operator import PatternOperator
-from engine.pattern.vector import LIMIT, ColumnSearch
 from examples.stocks.generate import SYMBOLS, Ticks, ticks
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.batch import Batch, needed, of_table
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from seustream.engine.pattern.meaning import Meaning
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.vector import LIMIT, ColumnSearch
 
 STREAM = Stream("stocks", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 EVENTS = 1_000_000

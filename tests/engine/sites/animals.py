@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from engine.sites.costs import UnitCosts
-from engine.sites.model import BlockRows, Join, Row, counts
-from engine.sites.synopsis import Synopses
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.model import BlockRows, Join, Row, counts
+from seustream.engine.sites.synopsis import Synopses
 
 COSTS = UnitCosts.of([[0, 18, 25], [18, 0, 20], [25, 20, 0]])
 DATA = (

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from engine.sites.model import BlockRows, Row, Tid
+from seustream.engine.sites.model import BlockRows, Row, Tid
 
 Combination = tuple[Tid, ...]
 

@@ -7,14 +7,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.sites.centre import Centre
-from engine.sites.costs import UnitCosts
-from engine.sites.keys import Key
-from engine.sites.model import BlockRows, Entry, Join, Row
-from engine.sites.network import NO_FAULTS, Faults, Network
-from engine.sites.node import Layout
-from engine.sites.site import Site
-from engine.sites.synopsis import Kind
+from seustream.engine.sites.centre import Centre
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.keys import Key
+from seustream.engine.sites.model import BlockRows, Entry, Join, Row
+from seustream.engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.site import Site
+from seustream.engine.sites.synopsis import Kind
 from tests.engine.sites.oracle import Combination, answer, random_blocks, random_windows
 
 

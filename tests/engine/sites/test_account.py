@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from engine.sites.account import Account, Recent
-from engine.sites.costs import UnitCosts
+from seustream.engine.sites.account import Account, Recent
+from seustream.engine.sites.costs import UnitCosts
 
 
 def account(query_node: int | None = 2) -> Account:

@@ -8,15 +8,15 @@ import random
 
 import pytest
 
-from engine.sites.auto import AutoCentre
-from engine.sites.costs import UnitCosts
-from engine.sites.lockstep import Auto, Setting, Terms, setting
-from engine.sites.messages import Joined, Message
-from engine.sites.model import BlockRows, Join, Row
-from engine.sites.network import NO_FAULTS, Faults, Network
-from engine.sites.node import Layout
-from engine.sites.planner import auto
-from engine.sites.synopsis import CountMin, Hashed, Kind
+from seustream.engine.sites.auto import AutoCentre
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.lockstep import Auto, Setting, Terms, setting
+from seustream.engine.sites.messages import Joined, Message
+from seustream.engine.sites.model import BlockRows, Join, Row
+from seustream.engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.planner import auto
+from seustream.engine.sites.synopsis import CountMin, Hashed, Kind
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -240,9 +240,9 @@ def test_without_a_rule_it_is_found_out(what: str, monkeypatch: pytest.MonkeyPat
     """A hub that sends every result there is breaks the bound; one that fetches nothing, the
     answer."""
     if what == "forward":
-        monkeypatch.setattr("engine.sites.account.Account.most_results", lambda *_: INF)
+        monkeypatch.setattr("seustream.engine.sites.account.Account.most_results", lambda *_: INF)
     else:
-        monkeypatch.setattr("engine.sites.auto._Replica.has", lambda *_: True)
+        monkeypatch.setattr("seustream.engine.sites.auto._Replica.has", lambda *_: True)
     with pytest.raises(AssertionError):  # noqa: PT012
         for seed in range(60):
             lockstep(small(seed), Terms(INF, deliver=True), NO_FAULTS, seed)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from engine.sites.auto import Hub
-from engine.sites.costs import UnitCosts
-from engine.sites.messages import (
+from seustream.engine.sites.auto import Hub
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.messages import (
     Ack,
     Deliver,
     Done,
@@ -18,8 +18,8 @@ from engine.sites.messages import (
     NewEpoch,
     Ship,
 )
-from engine.sites.model import Join, Stored
-from engine.sites.outbox import Outbox
+from seustream.engine.sites.model import Join, Stored
+from seustream.engine.sites.outbox import Outbox
 
 HUB, QUERY_NODE = 2, 3
 COSTS = UnitCosts.of([[0 if a == b else a + b for b in range(4)] for a in range(4)])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from engine.sites.auto import AutoSite
-from engine.sites.costs import UnitCosts
-from engine.sites.messages import (
+from seustream.engine.sites.auto import AutoSite
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.messages import (
     AccountState,
     Announce,
     Ask,
@@ -21,8 +21,8 @@ from engine.sites.messages import (
     Standing,
     ToHub,
 )
-from engine.sites.model import Join
-from engine.sites.outbox import Outbox
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.outbox import Outbox
 from tests.engine.sites.running import block
 
 COSTS = UnitCosts.of([[0, 1, 1], [1, 0, 1], [1, 1, 0]])

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from engine.sites.centre import Centre
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import PlannerLimit
-from engine.sites.messages import (
+from seustream.engine.sites.centre import Centre
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import PlannerLimit
+from seustream.engine.sites.messages import (
     Ack,
     Delta,
     Expire,
@@ -21,9 +21,9 @@ from engine.sites.messages import (
     Takeover,
     Wait,
 )
-from engine.sites.model import Join
-from engine.sites.outbox import Outbox
-from engine.sites.planner import auto, smje
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.planner import auto, smje
 from tests.engine.sites.running import block, centres, feed, found, leader, network
 
 FLAT = UnitCosts.of([[0 if a == b else 1 for b in range(3)] for a in range(3)])

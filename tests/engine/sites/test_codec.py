@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from engine.sites.codec import Malformed, decode, encode
-from engine.sites.messages import Message
-from engine.sites.model import Join, Row, Stored
-from engine.sites.network import Faults
-from engine.sites.synopsis import CountMin
+from seustream.engine.sites.codec import Malformed, decode, encode
+from seustream.engine.sites.messages import Message
+from seustream.engine.sites.model import Join, Row, Stored
+from seustream.engine.sites.network import Faults
+from seustream.engine.sites.synopsis import CountMin
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import feed, network
 

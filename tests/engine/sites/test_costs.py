@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from engine.sites.costs import UnitCosts, times
-from engine.sites.errors import BadCosts
+from seustream.engine.sites.costs import UnitCosts, times
+from seustream.engine.sites.errors import BadCosts
 from tests.engine.sites import animals
 
 

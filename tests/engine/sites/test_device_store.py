@@ -8,16 +8,16 @@ import random
 
 import pytest
 
-from cosim.golden import GoldenDevice
-from cosim.iss import IssDevice
-from engine.sites import device_store
-from engine.sites.device_store import DeviceStore
-from engine.sites.errors import BadQuery
-from engine.sites.model import Join, Stored, Stream, start
-from engine.sites.network import Faults, Network
-from engine.sites.node import Layout
-from engine.sites.store import RowStore
-from hdl.config import CONFIGURATIONS
+from seustream.cosim.golden import GoldenDevice
+from seustream.cosim.iss import IssDevice
+from seustream.engine.sites import device_store
+from seustream.engine.sites.device_store import DeviceStore
+from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.model import Join, Stored, Stream, start
+from seustream.engine.sites.network import Faults, Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.store import RowStore
+from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.sites.explain import BadRecord, facts, load, save, text, watch
-from engine.sites.model import Join
-from engine.sites.network import Faults, Network
-from engine.sites.node import Layout
+from seustream.engine.sites.explain import BadRecord, facts, load, save, text, watch
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.network import Faults, Network
+from seustream.engine.sites.node import Layout
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import INF, block, feed, network

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from engine.sites.errors import BadKey
-from engine.sites.keys import canonical, hashed, spelled
+from seustream.engine.sites.errors import BadKey
+from seustream.engine.sites.keys import canonical, hashed, spelled
 
 
 def test_statement_07_hashes() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.sites.costs import UnitCosts
-from engine.sites.ledger import Ledger
-from engine.sites.messages import (
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.ledger import Ledger
+from seustream.engine.sites.messages import (
     Ack,
     Announce,
     Changes,
@@ -23,9 +23,9 @@ from engine.sites.messages import (
     Ship,
     Standing,
 )
-from engine.sites.model import Join, Partial, Result, Stored, start
-from engine.sites.network import Network
-from engine.sites.node import Layout
+from seustream.engine.sites.model import Join, Partial, Result, Stored, start
+from seustream.engine.sites.network import Network
+from seustream.engine.sites.node import Layout
 from tests.engine.sites.running import block
 
 ROW = Stored((0, 0, 0), (1,), 0, 0, (math.inf,))

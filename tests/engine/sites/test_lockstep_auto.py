@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.sites.account import Account
-from engine.sites.costs import UnitCosts
-from engine.sites.lockstep import Setting, Terms, run_auto, run_hub, run_smj, setting
-from engine.sites.planner import auto, smjh
+from seustream.engine.sites.account import Account
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.lockstep import Setting, Terms, run_auto, run_hub, run_smj, setting
+from seustream.engine.sites.planner import auto, smjh
 
 
 def test_statement_44_hub_without_window_planned_joins_with() -> None:

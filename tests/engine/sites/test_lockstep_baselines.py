@@ -6,8 +6,16 @@ import math
 
 import pytest
 
-from engine.sites.lockstep import Terms, bits, run_bloom, run_hub, run_lottery, run_smj, setting
-from engine.sites.planner import subset_dp
+from seustream.engine.sites.lockstep import (
+    Terms,
+    bits,
+    run_bloom,
+    run_hub,
+    run_lottery,
+    run_smj,
+    setting,
+)
+from seustream.engine.sites.planner import subset_dp
 
 SEEDS = 100
 EXPECTED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from engine.sites.lockstep import Memory
+from seustream.engine.sites.lockstep import Memory
 from tests.engine.sites import animals
 
 

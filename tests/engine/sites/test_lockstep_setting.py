@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.sites.lockstep import setting
+from seustream.engine.sites.lockstep import setting
 
 
 def test_one_seed() -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from engine.sites.model import Join, Stored, Stream, admitted, extend, start
-from hdl.device import Window, WindowKind
+from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
+from seustream.engine.sites.model import Join, Stored, Stream, admitted, extend, start
+from seustream.hdl.device import Window, WindowKind
 
 AB = Stream("b", ("x", "y"))
 

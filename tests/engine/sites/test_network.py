@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine.sites.messages import Delta, Expire, Message, Plan, Rebuild
-from engine.sites.model import Join
-from engine.sites.network import Faults, Network
-from engine.sites.node import Layout
-from engine.sites.site import Site
-from engine.sites.synopsis import CountingBloom, CountMin, Hashed, Kind
+from seustream.engine.sites.messages import Delta, Expire, Message, Plan, Rebuild
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.network import Faults, Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.site import Site
+from seustream.engine.sites.synopsis import CountingBloom, CountMin, Hashed, Kind
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
@@ -168,7 +168,7 @@ def _all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _latest_watermark(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.sites.centre.min", max, raising=False)
+    monkeypatch.setattr("seustream.engine.sites.centre.min", max, raising=False)
 
 
 def _no_fence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from engine.sites.costs import UnitCosts
-from engine.sites.lockstep import Terms, run_smj, setting
-from engine.sites.messages import Expire, Plan
-from engine.sites.model import BlockRows, Join, Row
-from engine.sites.network import Network
-from engine.sites.node import Layout
-from engine.sites.planner import PLANNERS
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.lockstep import Terms, run_smj, setting
+from seustream.engine.sites.messages import Expire, Plan
+from seustream.engine.sites.model import BlockRows, Join, Row
+from seustream.engine.sites.network import Network
+from seustream.engine.sites.node import Layout
+from seustream.engine.sites.planner import PLANNERS
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.sites.messages import Done, Rebuild, Takeover
-from engine.sites.outbox import Outbox
+from seustream.engine.sites.messages import Done, Rebuild, Takeover
+from seustream.engine.sites.outbox import Outbox
 
 DONE = Done((1, 2), 3.0)
 

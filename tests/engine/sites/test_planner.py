@@ -8,10 +8,10 @@ import random
 
 import pytest
 
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import PlannerLimit
-from engine.sites.model import Join, Stream
-from engine.sites.planner import (
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import PlannerLimit
+from seustream.engine.sites.model import Join, Stream
+from seustream.engine.sites.planner import (
     PLANNERS,
     Order,
     Task,
@@ -24,7 +24,7 @@ from engine.sites.planner import (
     subset_dp,
     two_pass,
 )
-from engine.sites.synopsis import Synopses
+from seustream.engine.sites.synopsis import Synopses
 from tests.engine.sites.running import of_values
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan.pipeline import Compilation, compile_text
-from cosim.golden import GoldenDevice
-from engine.graph import GraphRun
-from engine.sites.needs import needs
-from engine.sites.prefilter import KeysOverTime, SynopsisFilter, places
+from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from seustream.engine.sites.needs import needs
+from seustream.engine.sites.prefilter import KeysOverTime, SynopsisFilter, places
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int); CREATE STREAM T (f int);"
 QUERIES = {

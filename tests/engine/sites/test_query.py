@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.plan.pipeline import compile_text
-from engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from engine.sites.model import Join
-from engine.sites.network import Faults
-from engine.sites.query import blocks_of, join_of
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.network import Faults
+from seustream.engine.sites.query import blocks_of, join_of
 from tests.engine.sites.running import feed, network
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(9)); CREATE STREAM T (f varchar(5));"

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from engine.sites.errors import SitesError
-from engine.sites.model import BlockRows, Join
-from engine.sites.query import BlockNumbers, blocks_of_batch
+from seustream.engine.sites.errors import SitesError
+from seustream.engine.sites.model import BlockRows, Join
+from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import feed, found, network
 

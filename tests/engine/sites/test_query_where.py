@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from compiler.plan.pipeline import compile_text
-from engine.sites.codec import decode, encode
-from engine.sites.model import BlockRows, Join, Stream
-from engine.sites.query import Where, join_of, rows_of
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.sites.codec import decode, encode
+from seustream.engine.sites.model import BlockRows, Join, Stream
+from seustream.engine.sites.query import Where, join_of, rows_of
 from tests.engine.sites.running import network
 
 STREAMS = "CREATE STREAM R (a int, b int, when date); CREATE STREAM S (d int, e int);"

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import BadQuery
-from engine.sites.model import BlockRows, Join, Row, Stream, Tid
-from engine.sites.network import NO_FAULTS, Faults, Network
-from engine.sites.shared import SharedLayout, SharedNode, groups
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import BadQuery
+from seustream.engine.sites.model import BlockRows, Join, Row, Stream, Tid
+from seustream.engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.shared import SharedLayout, SharedNode, groups
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import INF, costs
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.sites.messages import Ack, Deliver, Done, Lost, Message
-from engine.sites.model import Result, Stored
-from engine.sites.outbox import Outbox
-from engine.sites.sink import Sink
+from seustream.engine.sites.messages import Ack, Deliver, Done, Lost, Message
+from seustream.engine.sites.model import Result, Stored
+from seustream.engine.sites.outbox import Outbox
+from seustream.engine.sites.sink import Sink
 
 
 def result(no: int, end: float = 10, members: tuple[int, ...] = (0,)) -> Result:

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.sites.costs import UnitCosts
-from engine.sites.errors import BlockGap, FeederBlocked, LateBlock
-from engine.sites.messages import Ack, Deliver, Probe
-from engine.sites.model import BlockRows, Join, Stored, start
-from engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.costs import UnitCosts
+from seustream.engine.sites.errors import BlockGap, FeederBlocked, LateBlock
+from seustream.engine.sites.messages import Ack, Deliver, Probe
+from seustream.engine.sites.model import BlockRows, Join, Stored, start
+from seustream.engine.sites.network import NO_FAULTS, Faults, Network
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,

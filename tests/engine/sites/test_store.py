@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from engine.sites.model import Join, Stored, Stream, extend, start
-from engine.sites.store import RowStore
+from seustream.engine.sites.model import Join, Stored, Stream, extend, start
+from seustream.engine.sites.store import RowStore
 
 JOIN = Join(
     (Stream("a", ("x",)), Stream("b", ("x", "y")), Stream("c", ("x", "y"))),

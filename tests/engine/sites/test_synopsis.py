@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from engine.sites.errors import SynopsisUnderflow
-from engine.sites.keys import Key
-from engine.sites.model import Join
-from engine.sites.synopsis import (
+from seustream.engine.sites.errors import SynopsisUnderflow
+from seustream.engine.sites.keys import Key
+from seustream.engine.sites.model import Join
+from seustream.engine.sites.synopsis import (
     SATURATED,
     CountingBloom,
     CountMin,

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from engine.sites.model import Join, Stream
-from engine.sites.planner import Task, subset_dp
-from engine.sites.synopsis import Hashed, Synopses
+from seustream.engine.sites.model import Join, Stream
+from seustream.engine.sites.planner import Task, subset_dp
+from seustream.engine.sites.synopsis import Hashed, Synopses
 from tests.engine.sites import animals
 from tests.engine.sites.running import of_values
 

@@ -9,10 +9,10 @@ import re
 import duckdb
 import pyarrow as pa
 
-from compiler.language import expressions as x
-from compiler.plan.pipeline import compile_text
-from engine.host.rows import leaves
-from engine.stream.evaluate import evaluate
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.host.rows import leaves
+from seustream.engine.stream.evaluate import evaluate
 from tests.engine.host.reference import ARROW, value
 
 COLUMNS = {

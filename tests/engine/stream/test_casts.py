@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.errors import CompileError
-from compiler.language.faults import Faults
-from engine.host.rows import leaves
-from engine.stream.evaluate import evaluate
+from seustream.compiler.errors import CompileError
+from seustream.compiler.language.faults import Faults
+from seustream.engine.host.rows import leaves
+from seustream.engine.stream.evaluate import evaluate
 from tests.engine.host.reference import ARROW, NUMBERS
 from tests.engine.stream.expressions import bound, computed, judged, one, same
 

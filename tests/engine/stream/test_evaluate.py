@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.evaluate import compile_row
-from compiler.language.expressions import Column, Leaf
-from compiler.language.faults import FaultError, Faults
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Function, choose
-from compiler.language.types import Type
-from engine.stream.evaluate import evaluate, holds, survivors
-from engine.stream.schema import arrow_type
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.evaluate import compile_row
+from seustream.compiler.language.expressions import Column, Leaf
+from seustream.compiler.language.faults import FaultError, Faults
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Function, choose
+from seustream.compiler.language.types import Type
+from seustream.engine.stream.evaluate import evaluate, holds, survivors
+from seustream.engine.stream.schema import arrow_type
+from seustream.hdl.isa import Condition
 from tests.engine.stream.trees import COLUMNS, Trees
 from tests.engine.stream.values import TYPES, column, value
 
@@ -276,7 +276,7 @@ def campaign(seed: int, trees: int) -> set[str]:
 @pytest.fixture
 def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of texts end early."""
-    monkeypatch.setattr("compiler.language.functions.texts.MAX_TEXT", 500)
+    monkeypatch.setattr("seustream.compiler.language.functions.texts.MAX_TEXT", 500)
 
 
 @pytest.mark.usefixtures("short_texts")
@@ -379,8 +379,8 @@ def test_kernels_are_taken_where_there_are_some(monkeypatch: pytest.MonkeyPatch)
     def refuse(*_: object) -> pa.Array:
         raise AssertionError("by rows")
 
-    monkeypatch.setattr("engine.stream.evaluate.each_row", refuse)
-    monkeypatch.setattr("engine.stream.convert.each_row", refuse)
+    monkeypatch.setattr("seustream.engine.stream.evaluate.each_row", refuse)
+    monkeypatch.setattr("seustream.engine.stream.convert.each_row", refuse)
     rows: Rows = {"a": [1, 2, None], "b": [0, 2, 2], "d": [0.5, None, 2.0]}
     for e in (RATIO, RATIO_ABOVE, x.And((B_THERE, RATIO_ABOVE)), quotient(D, A)):
         evaluate(e, leaf_columns(rows), 3, Faults())

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.language import expressions as x
-from compiler.language.faults import Faults
-from compiler.language.types import BIGINT
-from engine.host.rows import Rows, leaves
-from engine.stream import evaluate as columns
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import BIGINT
+from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.stream import evaluate as columns
 from tests.engine.host.reference import ARROW, kleene_and, kleene_not, kleene_or
 from tests.engine.stream.expressions import COLUMNS, ROWS, bound, computed, judged, one, same
 

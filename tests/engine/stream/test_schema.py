@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from compiler.language.types import Kind, Type, decimal, list_of
-from engine.stream.schema import arrow_type
+from seustream.compiler.language.types import Kind, Type, decimal, list_of
+from seustream.engine.stream.schema import arrow_type
 
 WANT = {
     Kind.SMALLINT: pa.int16(),

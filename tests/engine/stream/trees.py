@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from compiler.language import expressions as x
-from compiler.language import types as t
-from compiler.language.functions import FUNCTIONS
-from compiler.language.registry import Function, Parameter, choose
-from compiler.language.types import Type
-from hdl.isa import Condition
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import types as t
+from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.registry import Function, Parameter, choose
+from seustream.compiler.language.types import Type
+from seustream.hdl.isa import Condition
 from tests.engine.stream.values import TYPES, value
 
 COLUMNS = tuple(

@@ -7,9 +7,9 @@ import math
 import random
 from decimal import Decimal
 
-from compiler.language import types as t
-from compiler.language.convert import to_real
-from compiler.language.types import Kind, Type
+from seustream.compiler.language import types as t
+from seustream.compiler.language.convert import to_real
+from seustream.compiler.language.types import Kind, Type
 
 TYPES = (
     t.SMALLINT, t.INT, t.BIGINT, t.REAL, t.DOUBLE, t.decimal(5, 2), t.decimal(15, 4),

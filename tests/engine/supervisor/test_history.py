@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.supervisor.history import Event, History
+from seustream.engine.supervisor.history import Event, History
 
 
 def test_events_stay_in_order() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compiler.errors import CompileError
-from engine.supervisor.supervisor import (
+from seustream.compiler.errors import CompileError
+from seustream.engine.supervisor.supervisor import (
     CompileStale,
     Handler,
     Message,
@@ -18,9 +18,9 @@ from engine.supervisor.supervisor import (
     Supervisor,
     SupervisorError,
 )
-from engine.temporal.elements import REMOVE, STOP, Element, Kind, header, insertion
-from engine.temporal.feed import Feed
-from engine.temporal.operators import Profile
+from seustream.engine.temporal.elements import REMOVE, STOP, Element, Kind, header, insertion
+from seustream.engine.temporal.feed import Feed
+from seustream.engine.temporal.operators import Profile
 
 FIRST = [["v", "INTEGER"], ["w", "INTEGER"]]
 TEXT = "where $I.v > 5 select [x = 100 / $I.v]"

@@ -22,9 +22,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engine.temporal.channels import MAX_LINE, Malformed, MemoryChannel, decode, encode
-from engine.temporal.elements import REMOVE, STOP, Element, Kind, boundary, header, insertion
-from engine.temporal.feed import Feed
+from seustream.engine.temporal.channels import MAX_LINE, Malformed, MemoryChannel, decode, encode
+from seustream.engine.temporal.elements import (
+    REMOVE,
+    STOP,
+    Element,
+    Kind,
+    boundary,
+    header,
+    insertion,
+)
+from seustream.engine.temporal.feed import Feed
 
 SCHEMA = header([["v", "INTEGER"]])
 HONEST = 12

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compiler.apas.compile import Compiled, compile_query
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.tree import Node, from_lists
-from engine.temporal.elements import FOREVER, STOP, Element, Kind, boundary, insertion
-from engine.temporal.network import Network
-from engine.temporal.operators import Profile
+from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.tree import Node, from_lists
+from seustream.engine.temporal.elements import FOREVER, STOP, Element, Kind, boundary, insertion
+from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.operators import Profile
 
 PAPER = Profile.paper()
 PRODUCT = Profile()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.apas.tree import from_lists
-from engine.temporal.catalogue import Catalogue, CatalogueError, State
+from seustream.compiler.apas.tree import from_lists
+from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, State
 
 
 @pytest.mark.acceptance(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.temporal.collection import (
+from seustream.engine.temporal.collection import (
     BadKey,
     Change,
     Collection,
@@ -15,8 +15,8 @@ from engine.temporal.collection import (
     TableCollection,
     TimeCollection,
 )
-from engine.temporal.elements import FOREVER, insertion
-from engine.temporal.operators import Join
+from seustream.engine.temporal.elements import FOREVER, insertion
+from seustream.engine.temporal.operators import Join
 from tests.engine.temporal.running import Run, insertions, random_stream, schemas
 
 TABLE = schemas(R=[["k", "INTEGER"], ["v", "INTEGER"]], S=[["k", "INTEGER"]])

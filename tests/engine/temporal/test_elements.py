@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engine.temporal.elements import FOREVER, STOP, Kind, boundary, header, insertion, later
+from seustream.engine.temporal.elements import (
+    FOREVER,
+    STOP,
+    Kind,
+    boundary,
+    header,
+    insertion,
+    later,
+)
 
 
 def test_keys_are_lexicographic() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine.temporal.catalogue import CatalogueError, State
-from engine.temporal.channels import MemoryChannel, encode
-from engine.temporal.elements import (
+from seustream.engine.temporal.catalogue import CatalogueError, State
+from seustream.engine.temporal.channels import MemoryChannel, encode
+from seustream.engine.temporal.elements import (
     FOREVER,
     REMOVE,
     STOP,
@@ -23,8 +23,8 @@ from engine.temporal.elements import (
     header,
     insertion,
 )
-from engine.temporal.feed import MOST_UNANNOUNCED, Feed
-from engine.temporal.values import told
+from seustream.engine.temporal.feed import MOST_UNANNOUNCED, Feed
+from seustream.engine.temporal.values import told
 from tests.engine.temporal.fuzz import KINDS, case
 
 SCHEMA = header([["v", "INTEGER"]])

@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compiler.apas.functions import BadArgument, Overload, Scalar, StreamFunction
-from compiler.apas.libraries import Libraries
-from compiler.apas.streams import NONE, Lifetimes, LiveWindow, Matching, WindowFunction
-from compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
-from compiler.errors import CompileError
-from engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from engine.temporal.elements import FOREVER, Element, Kind, insertion, moment
-from engine.temporal.operators import Profile
+from seustream.compiler.apas.functions import BadArgument, Overload, Scalar, StreamFunction
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.streams import NONE, Lifetimes, LiveWindow, Matching, WindowFunction
+from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
+from seustream.compiler.errors import CompileError
+from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
+from seustream.engine.temporal.elements import FOREVER, Element, Kind, insertion, moment
+from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal import windows
 from tests.engine.temporal.running import (
     PRODUCT,

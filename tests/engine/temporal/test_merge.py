@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from engine.temporal.elements import STOP, Element, boundary, insertion
-from engine.temporal.merge import Merger, Slice, timestamps
-from engine.temporal.synchroniser import Synchroniser
+from seustream.engine.temporal.elements import STOP, Element, boundary, insertion
+from seustream.engine.temporal.merge import Merger, Slice, timestamps
+from seustream.engine.temporal.synchroniser import Synchroniser
 
 Tuple = tuple[int, int, int]
 """Timestamp, stream, arrival in its stream."""

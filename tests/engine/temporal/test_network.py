@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from engine.temporal.elements import Kind, header, insertion
+from seustream.engine.temporal.elements import Kind, header, insertion
 from tests.compiler.apas.test_parse import ROAD, TWO
 from tests.engine.temporal.running import PAPER, PRODUCT, REFERENCE, Run, schemas
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from compiler.apas import network as n
-from compiler.errors import CompileError
-from engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion, moment
-from engine.temporal.operators import Aggregate, Join, Profile
+from seustream.compiler.apas import network as n
+from seustream.compiler.errors import CompileError
+from seustream.engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion, moment
+from seustream.engine.temporal.operators import Aggregate, Join, Profile
 from tests.engine.temporal.running import (
     INSTANTS,
     PAPER,

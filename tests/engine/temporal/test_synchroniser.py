@@ -10,8 +10,16 @@ import random
 
 import pytest
 
-from engine.temporal.elements import REMOVE, STOP, Element, Kind, boundary, header, insertion
-from engine.temporal.synchroniser import Synchroniser
+from seustream.engine.temporal.elements import (
+    REMOVE,
+    STOP,
+    Element,
+    Kind,
+    boundary,
+    header,
+    insertion,
+)
+from seustream.engine.temporal.synchroniser import Synchroniser
 
 
 class Recorder:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from compiler.language import types as t
-from compiler.language.types import Type
-from engine.temporal.values import NoSuchValue, taken, told
+from seustream.compiler.language import types as t
+from seustream.compiler.language.types import Type
+from seustream.engine.temporal.values import NoSuchValue, taken, told
 
 VALUES: list[tuple[Type, Any, Any]] = [
     (t.BIGINT, -(2**63), -(2**63)),

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from compiler.apas.functions import Aggregate, AggregateIndex, BadArgument, Overload
-from compiler.apas.streams import (
+from seustream.compiler.apas.functions import Aggregate, AggregateIndex, BadArgument, Overload
+from seustream.compiler.apas.streams import (
     Column,
     Ints,
     JoinIndex,
@@ -18,7 +18,7 @@ from compiler.apas.streams import (
     Matching,
     WindowFunction,
 )
-from compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
+from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
 
 FOREVER = 2**63 - 1
 

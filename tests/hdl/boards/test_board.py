@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards.board import BOARDS, Board, SettingRefused
-from hdl.boards.pll import CLOSE, DETECTOR, VCO, ClockRefused, PllParameters
-from hdl.boards.tops import Setting, divisor
-from hdl.boards.uart import LEAST_CYCLES
-from hdl.config import CONFIGURATIONS
+from seustream.hdl.boards.board import BOARDS, Board, SettingRefused
+from seustream.hdl.boards.pll import CLOSE, DETECTOR, VCO, ClockRefused, PllParameters
+from seustream.hdl.boards.tops import Setting, divisor
+from seustream.hdl.boards.uart import LEAST_CYCLES
+from seustream.hdl.config import CONFIGURATIONS
 
 CONSTRAINTS = Path("constraints")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards.board import BOARDS
-from hdl.boards.flow.floorplan import GRIDS, arrange, plan
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.flow.floorplan import GRIDS, arrange, plan
 
 LARGE = "--85k"
 

@@ -10,16 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hdl.boards.board import BOARDS
-from hdl.boards.flow import picture, sizes
-from hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
-from hdl.boards.flow.placement import Placed, read
-from hdl.boards.flow.progress import Progress
-from hdl.boards.flow.report import Report, component, segments
-from hdl.boards.flow.synthesis import Size, memory_hints
-from hdl.boards.flow.tools import BitstreamFailed
-from hdl.boards.tops import Setting
-from hdl.config import CONFIGURATIONS
+from seustream.hdl.boards.board import BOARDS
+from seustream.hdl.boards.flow import picture, sizes
+from seustream.hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
+from seustream.hdl.boards.flow.placement import Placed, read
+from seustream.hdl.boards.flow.progress import Progress
+from seustream.hdl.boards.flow.report import Report, component, segments
+from seustream.hdl.boards.flow.synthesis import Size, memory_hints
+from seustream.hdl.boards.flow.tools import BitstreamFailed
+from seustream.hdl.boards.tops import Setting
+from seustream.hdl.config import CONFIGURATIONS
 
 TINY = CONFIGURATIONS["tiny"]
 ULX3S = BOARDS["ulx3s"]
@@ -198,7 +198,8 @@ def test_builds_differ_by_all_that_goes_into_them(
     changed = ("names.py", "synthesis.py", "floorplan.py", "placement.py")
     for name in changed:
         monkeypatch.setattr(
-            "hdl.boards.flow.bitstream.code", lambda source, name=name: source.name == name
+            "seustream.hdl.boards.flow.bitstream.code",
+            lambda source, name=name: source.name == name,
         )
         keys.add(Build(settings[0], tmp_path, tmp_path)._key())
     assert len(keys) == len(settings) + 1 + len(changed)
@@ -232,9 +233,9 @@ def test_seeds_are_tried_until_one_will_do_or_all(
         placed.append(seed)
         return Placed(seed, clocks[seed], clock, [], {})
 
-    monkeypatch.setattr("hdl.boards.flow.bitstream.place", place)
-    monkeypatch.setattr("hdl.boards.flow.bitstream.pack", lambda *of: None)
-    monkeypatch.setattr("hdl.boards.flow.bitstream._write", lambda *of: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.place", place)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream.pack", lambda *of: None)
+    monkeypatch.setattr("seustream.hdl.boards.flow.bitstream._write", lambda *of: None)
     monkeypatch.setattr(Build, "netlist", lambda self, note: (tmp_path, Size(1, 1, 1)))
     build = Build(Setting(ULX3S, TINY, 50.0), tmp_path, tmp_path)
     for _ in range(2):

@@ -1,13 +1,13 @@
-"""Deframer and framer against `hdl.boards.protocol`, which the host uses."""
+"""Deframer and framer against `seustream.hdl.boards.protocol`, which the host uses."""
 
 from __future__ import annotations
 
 import cocotb
 import pytest
 
-from hdl.boards.deframer import Deframer
-from hdl.boards.framer import Framer
-from hdl.boards.protocol import ESCAPE, FLAG, MOST, Frame, Kind
+from seustream.hdl.boards.deframer import Deframer
+from seustream.hdl.boards.framer import Framer
+from seustream.hdl.boards.protocol import ESCAPE, FLAG, MOST, Frame, Kind
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate
 
 _IDENTITY = bytes([FLAG, ESCAPE, *range(26)])

@@ -6,7 +6,7 @@ import itertools
 
 import cocotb
 
-from hdl.boards.leds import Led, StatusLeds, bits_of_a_tenth
+from seustream.hdl.boards.leds import Led, StatusLeds, bits_of_a_tenth
 from tests.hdl.bench import Bench, simulate
 
 CLOCK = 0.0005  # MHz: a tenth of a second is 50 cycles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdl.boards.flow.names import plain
+from seustream.hdl.boards.flow.names import plain
 
 
 def test_names_keep_what_they_are_but_for_brackets() -> None:

@@ -7,10 +7,10 @@ from collections import deque
 import cocotb
 import pytest
 
-from hdl.boards.port import HostPort, bytes_of
-from hdl.boards.protocol import Opcode, Reply
-from hdl.config import CONFIGURATIONS
-from hdl.control import COMMAND, RESPONSE
+from seustream.hdl.boards.port import HostPort, bytes_of
+from seustream.hdl.boards.protocol import Opcode, Reply
+from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.control import COMMAND, RESPONSE
 from tests.hdl.bench import MUCH, NONE, PACES, Agent, Bench, Driver, Monitor, pack, simulate
 
 CASES = {"tiny": lambda: HostPort(CONFIGURATIONS["tiny"])}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hdl.boards import identity as identities
-from hdl.boards.identity import LENGTH, Identity, config_digest, version
-from hdl.boards.protocol import FLAG, MOST, Frame, Kind
-from hdl.config import CONFIGURATIONS
+from seustream.hdl.boards import identity as identities
+from seustream.hdl.boards.identity import LENGTH, Identity, config_digest, version
+from seustream.hdl.boards.protocol import FLAG, MOST, Frame, Kind
+from seustream.hdl.config import CONFIGURATIONS
 
 
 def test_a_frame_by_hand() -> None:

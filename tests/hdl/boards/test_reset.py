@@ -6,7 +6,7 @@ from __future__ import annotations
 import cocotb
 import pytest
 
-from hdl.boards.reset import ResetButton, Steady
+from seustream.hdl.boards.reset import ResetButton, Steady
 from tests.hdl.bench import Bench, simulate
 
 CYCLES = 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cocotb
 import pytest
 
-from hdl.boards.protocol import LEAST, MOST, PLACES, longer, shorter
-from hdl.boards.receiver import Receiver
-from hdl.boards.sender import Sender
+from seustream.hdl.boards.protocol import LEAST, MOST, PLACES, longer, shorter
+from seustream.hdl.boards.receiver import Receiver
+from seustream.hdl.boards.sender import Sender
 from tests.hdl.bench import MUCH, NONE, SOME, Bench, Driver, Monitor, simulate
 
 DEPTH = 512

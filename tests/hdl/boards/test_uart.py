@@ -7,7 +7,7 @@ import itertools
 import cocotb
 import pytest
 
-from hdl.boards.uart import PARTS, UartReceiver, UartTransmitter
+from seustream.hdl.boards.uart import PARTS, UartReceiver, UartTransmitter
 from tests.hdl.bench import Bench, Driver, Monitor, simulate
 
 CASES = {"receiver": UartReceiver, "transmitter": UartTransmitter}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.apas.functions import Registered
-from compiler.apas.types import DOUBLE, INTEGER
-from compiler.language.aggregates import AGGREGATES
-from compiler.language.types import Type
+from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.types import DOUBLE, INTEGER
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.types import Type
 
 
 def of(name: str, type: Type = INTEGER) -> Registered:

@@ -11,7 +11,7 @@ import random
 
 import pytest
 
-from engine.temporal.aggregates.index import ListIndex, Result, merged
+from seustream.engine.temporal.aggregates.index import ListIndex, Result, merged
 from tests.engine.temporal.aggregates.five import five, of
 
 SUM = of("sum")

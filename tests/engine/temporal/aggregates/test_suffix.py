@@ -7,13 +7,19 @@ from collections.abc import Callable
 
 import pytest
 
-from compiler.apas.functions import Aggregate, Registered
-from compiler.apas.types import DOUBLE
-from compiler.language.registry import FAULT
-from engine.temporal.aggregates.choose import choose
-from engine.temporal.aggregates.index import ListIndex
-from engine.temporal.aggregates.live import Live, MergeHeap, RunningTotal, Staircase, TwoStacks
-from engine.temporal.aggregates.suffix import SuffixIndex
+from seustream.compiler.apas.functions import Aggregate, Registered
+from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.language.registry import FAULT
+from seustream.engine.temporal.aggregates.choose import choose
+from seustream.engine.temporal.aggregates.index import ListIndex
+from seustream.engine.temporal.aggregates.live import (
+    Live,
+    MergeHeap,
+    RunningTotal,
+    Staircase,
+    TwoStacks,
+)
+from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from tests.engine.temporal.aggregates.five import five, of
 
 ANY = five(DOUBLE)

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compiler.apas.functions import Aggregate, Overload, Scalar
-from compiler.apas.libraries import Libraries
-from compiler.apas.symbols import Schema
-from compiler.apas.types import DOUBLE
-from compiler.language.faults import Faults
-from engine.stream.schema import arrow_type
-from engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from engine.temporal.elements import FOREVER, Element, Kind, header, insertion
-from engine.temporal.feed import Feed
-from engine.temporal.operators import Profile
+from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.apas.symbols import Schema
+from seustream.compiler.apas.types import DOUBLE
+from seustream.compiler.language.faults import Faults
+from seustream.engine.stream.schema import arrow_type
+from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
+from seustream.engine.temporal.elements import FOREVER, Element, Kind, header, insertion
+from seustream.engine.temporal.feed import Feed
+from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal.running import compiled, random_stream, run, schemas
 
 REFERENCE = Profile(derived_boundaries=False, reference=True)
