@@ -120,6 +120,13 @@ def expressions(session: nox.Session) -> None:
 
 
 @nox.session
+def mixed(session: nox.Session) -> None:
+    """300 random query sets that mix the three languages: files, bridge, snapshots; `-- --cases N`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.system.mixed", *session.posargs)
+
+
+@nox.session
 def flink(session: nox.Session) -> None:
     """FlinkCEP as judge of patterns; needs Java 17 and Maven; `-- --cases N` for more."""
     install(session)

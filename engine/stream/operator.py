@@ -7,7 +7,8 @@
    watermark never retreats; said again it changes nothing. No row follows `END_OF_STREAM`.
 4. `outputs()` gives what is certain by now, by the name of the query it answers: each result once,
    whatever came between two calls. It is iterated to its end before any other call.
-5. No result that is still to come has a time at or before `watermark`, which never retreats.
+5. Once `outputs` has been iterated, no result that is still to come has a time at or before
+   `watermark`, which never retreats.
 6. How the input is cut into calls changes neither the results nor their order in time.
 7. `snapshot()`, between two calls of `outputs`, has everything the operator remembers; a new one that
    `restore`s it goes on as the first would have. Of queries that changed, what is the same goes on.

@@ -1,0 +1,329 @@
+"""Random query sets that mix the three languages, each reading the results of the others: the same
+multiset of results from files, in pieces with a snapshot and a restore, and behind a bridge.
+
+    python -m tests.system.mixed [--cases N] [--first SEED]
+
+A case is drawn from its seed: up to seven statements over the streams `R` and `S`, each a join, a selection,
+groups, a pattern or an APAS query over base streams and the streams defined before it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seustream.cli import main as seustream
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun, drive, streams_read
+from tests.cosim.bridge.serving import (
+    Rows,
+    bridge,
+    compiled,
+    cut,
+    feed_epoch,
+    multiset,
+    results,
+    streams,
+)
+
+DECLARED = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar(9));\n"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A stream that statements can read: its columns of small keys, of any integers, and of text."""
+
+    name: str
+    keys: tuple[str, ...]
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    base: bool = False
+
+
+@dataclass
+class MixedCase:
+    """A query set, and the rows of its base streams."""
+
+    seed: int
+    text: str
+    rows: dict[str, pa.Table]
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each kind of statement stands in it; once it has run, its results too."""
+
+    @property
+    def compilation(self) -> Compilation:
+        return compiled(self.text)
+
+    @property
+    def read(self) -> dict[str, pa.Table]:
+        """The rows of the streams that queries read."""
+        return {name: self.rows[name] for name in sorted(streams_read(self.compilation.program))}
+
+
+def case(seed: int, rows: int = 80) -> MixedCase:
+    """The case of a seed, which has all three languages."""
+    chance = random.Random(seed)
+    while True:
+        made = _Statements(chance)
+        text = made.text()
+        kinds = made.counts.keys()
+        if "pattern" in kinds and "apas" in kinds and kinds & {"selection", "join", "groups"}:
+            return MixedCase(seed, text, streams(rows, seed), made.counts)
+
+
+class _Statements:
+    """Draws statements, each over the streams there are by then."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.relations = [
+            Relation("R", ("a",), ("a", "b"), base=True),
+            Relation("S", ("d",), ("d",), ("name",), base=True),
+        ]
+        self.counts: Counter[str] = Counter()
+
+    def text(self) -> str:
+        """Three to seven statements, at least one of which is asked for; one that the device has no
+        room for is drawn again."""
+        r = self.chance
+        makers = [self.selection, self.groups]
+        makers += 2 * [self.join, self.pattern, self.apas]
+        text, wanted, number, asked = DECLARED, r.randint(3, 7), 0, False
+        while wanted > 0 or not asked:
+            number += 1
+            maker, defines = r.choice(makers), wanted > 1 and r.random() < 0.6
+            # An APAS query defines a stream; another statement shows its rows.
+            defines = defines or maker == self.apas
+            name = f"x{number}"
+            body, relation = maker(name)
+            head = f"CREATE STREAM {name} AS" if defines else f"REGISTER QUERY {name} AS"
+            longer = f"{text}{head} {body};\n"
+            with contextlib.suppress(CompileError):
+                compiled(longer)
+                text, asked = longer, asked or not defines
+                wanted -= 1
+                self.counts[maker.__name__] += 1
+                if defines:
+                    self.relations.append(relation)
+        return text
+
+    # --- what a statement reads -----------------------------------------------
+
+    def relation(self) -> Relation:
+        """A stream; what was defined last is the likeliest, so that chains grow long."""
+        r = self.chance
+        return self.relations[-1] if r.random() < 0.4 else r.choice(self.relations)
+
+    def window(self) -> str:
+        r = self.chance
+        size = r.choice((0, 3, 8, 20))
+        return r.choice((f"RANGE {size}", f"RANGE {size}", f"ROWS {size + 1}", "NOW"))
+
+    # --- statements: the body, and the stream it would define -------------------
+
+    def selection(self, name: str) -> tuple[str, Relation]:
+        one = self.relation()
+        key, number = self.chance.choice(one.keys), self.chance.choice(one.numbers)
+        texts = "".join(f", {one.name}.{text}" for text in one.texts)
+        where = self.chance.choice(
+            (
+                f" WHERE {one.name}.{key} % 3 <> 1",
+                f" WHERE {one.name}.{number} BETWEEN 1 AND 700",
+                f" WHERE coalesce({one.name}.{key}, 0) < 6",
+                "",
+            )
+        )
+        body = (
+            f"SELECT {one.name}.{key} AS k, {one.name}.{number} + {one.name}.{key} AS n{texts}"
+            f" FROM {one.name}{where} WINDOW NOW"
+        )
+        return body, Relation(name, ("k",), ("n",), one.texts)
+
+    def join(self, name: str) -> tuple[str, Relation]:
+        r = self.chance
+        one, other = self.relation(), self.relation()
+        keys, number = (r.choice(one.keys), r.choice(other.keys)), r.choice(other.numbers)
+        texts = "".join(f", l.{text}" for text in one.texts)
+        more = r.choice(("", "", f" AND l.{keys[0]} + 1 > r.{number} % 7", " AND l.ts <= r.ts"))
+        body = (
+            f"SELECT l.{keys[0]} AS k, r.{number} AS n{texts} FROM {one.name} AS l, {other.name} AS r"
+            f" WHERE l.{keys[0]} = r.{keys[1]}{more} WINDOW {self.window()}, {self.window()}"
+        )
+        return body, Relation(name, ("k",), ("n",), one.texts)
+
+    def groups(self, name: str) -> tuple[str, Relation]:
+        r = self.chance
+        one = self.relation()
+        key, number = r.choice(one.keys), r.choice(one.numbers)
+        having = r.choice(("", "", " HAVING count(*) > 2"))
+        body = (
+            f"SELECT {one.name}.{key} AS k, count(*) AS n, max({one.name}.{number}) AS most FROM"
+            f" {one.name} GROUP BY {one.name}.{key}{having} WINDOW {r.choice(('RANGE', 'ROWS'))} 9"
+        )
+        return body, Relation(name, ("k",), ("n", "most"))
+
+    def pattern(self, name: str) -> tuple[str, Relation]:
+        r = self.chance
+        one = self.relation()
+        key, number = r.choice(one.keys), r.choice(one.numbers)
+        types = one.texts and r.random() < 0.7
+        x, y, z = ("n1", "n2", "n3") if types else ("ANY",) * 3
+        by = f" TYPE BY {one.texts[0]}" if types else ""
+        partition = f" PARTITION BY {key}" if r.random() < 0.4 else ""
+        negated = f"; !{z} z" if types and r.random() < 0.4 else ""
+        how = r.choice(("", "", " USING NEXT", " USING STRICT"))
+        within = r.choice((4, 12, 30))
+        condition = r.choice(
+            (f"y.{number} > x.{number}", f"x.{key} <= y.{key}", f"y.{number} <> x.{number} + 1")
+        )
+        body = (
+            f"PATTERN {x} x; {y} y{negated} FROM {one.name}{by}{partition} WHERE {condition}"
+            f" WITHIN {within} ms{how} RETURN x.{key} AS k, y.{number} AS n"
+        )
+        return body, Relation(name, ("k",), ("n",))
+
+    def apas(self, name: str) -> tuple[str, Relation]:
+        r = self.chance
+        one = self.relation()
+        key, number = r.choice(one.keys), r.choice(one.numbers)
+        size = r.choice((0, 5, 15))
+        a = f"${one.name}"
+        if r.random() < 0.5:
+            body = (
+                f"APAS $$ where window.range({a}, {size})"
+                f" select {name}[k = agg.count({a}), n = agg.max({a}.{number})] $$"
+            )
+        else:
+            other = self.relation()
+            b, its = f"${other.name}", r.choice(other.keys)
+            if other.name == one.name:
+                conditions = [f"window.range({a}, {size})", f"{a}.{key} > 1"]
+                picked = f"n = {a}.{number}"
+            else:
+                sizes = f"window.range({a}, {size}), window.range({b}, {r.choice((0, 9))})"
+                conditions = [sizes, f"{a}.{key} == {b}.{its}"]
+                picked = f"n = {b}.{r.choice(other.numbers)}"
+            body = (
+                f"APAS $$ where {', '.join(conditions)} select {name}[k = {a}.{key}, {picked}] $$"
+            )
+        return body, Relation(name, ("k",), ("n",))
+
+
+# --- ways to run a set ----------------------------------------------------------
+
+
+def at_once(of: MixedCase, at: int = 1000) -> dict[str, Rows]:
+    """All rows through one run, which the other ways are compared with."""
+    compilation = of.compilation
+    run = GraphRun(compilation, GoldenDevice(compilation.options.config))
+    found: dict[str, Rows] = {name: Counter() for name in compilation.program.names}
+    for name, table in drive(run, of.rows, at):
+        found[name] += multiset(table)
+    return found
+
+
+def by_files(of: MixedCase, folder: Path) -> dict[str, Rows]:
+    """`seustream run`, from Parquet to Parquet."""
+    text, out = folder / "q.xsql", folder / "out"
+    text.write_text(of.text)
+    words = ["run", str(text), "--config", "tiny", "--quiet", "--format", "parquet", "-o", str(out)]
+    for name, rows in of.read.items():
+        path = folder / f"{name}.parquet"
+        pq.write_table(rows, path)
+        words += ["--input", f"{name}={path}"]
+    assert seustream(words) == 0, f"seed {of.seed}"
+    names = of.compilation.program.names
+    return {name: multiset(pq.read_table(out / f"{name}.parquet")) for name in names}
+
+
+def in_pieces(of: MixedCase, chance: random.Random) -> dict[str, Rows]:
+    """Pushed in pieces of random sizes; now and then the run is saved and another goes on."""
+    compilation, slack = of.compilation, chance.choice((0, 0, 10))
+
+    def fresh() -> GraphRun:
+        return GraphRun(compilation, GoldenDevice(compilation.options.config), slack=slack)
+
+    run, found = fresh(), {name: Rows() for name in compilation.program.names}
+    left: Mapping[str, pa.Table] = dict(of.rows)
+    while left:
+        name = chance.choice(sorted(left))
+        size = chance.randint(0, 30)
+        run.push(name, left[name].slice(0, size))
+        left = {n: t.slice(size) if n == name else t for n, t in left.items()}
+        left = {n: t for n, t in left.items() if t.num_rows}
+        for query, table in run.advance():
+            found[query] += multiset(table)
+        if chance.random() < 0.3:
+            state, run = run.state(), fresh()
+            run.resume(state)
+    for query, table in run.finish():
+        found[query] += multiset(table)
+    return found
+
+
+def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[str, Rows]:
+    """Epochs over Flight; once the bridge starts again from its journal."""
+    compilation, epochs = of.compilation, cut(of.read, chance.randint(2, 6))
+    again = chance.randrange(len(epochs))
+    with bridge(folder) as (_, url), BridgeClient(url) as client:
+        client.load(compilation)
+        for epoch in range(again):
+            feed_epoch(client, epoch, epochs[epoch])
+    with bridge(folder) as (_, url), BridgeClient(url) as client:
+        client.load(compilation)
+        for epoch in range(again, len(epochs)):
+            feed_epoch(client, epoch, epochs[epoch])
+        client.end()
+        return results(client, compilation.program.names)
+
+
+def check(seed: int, folder: Path) -> MixedCase:
+    """Raises if any way to run the case of a seed gives other results."""
+    of, chance = case(seed), random.Random(seed)
+    want = at_once(of)
+    for number, (way, found) in enumerate(
+        {
+            "in small parts": at_once(of, chance.randint(1, 20)),
+            "in pieces": in_pieces(of, chance),
+            "from files": by_files(of, folder),
+            "behind a bridge": behind_a_bridge(of, folder / "journal", chance),
+        }.items()
+    ):
+        assert found == want, f"seed {seed}, {way} ({number}):\n{of.text}"
+    of.counts["results"] = sum(rows.total() for rows in want.values())
+    return of
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--first", type=int, default=1)
+    arguments = parser.parse_args()
+    counts: Counter[str] = Counter()
+    for seed in range(arguments.first, arguments.first + arguments.cases):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                counts += check(seed, Path(folder)).counts
+            except BaseException:
+                print(f"seed {seed}:\n{case(seed).text}", flush=True)
+                raise
+    found = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
+    print(f"seeds {arguments.first} to {arguments.first + arguments.cases - 1}: {found}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
