@@ -9,7 +9,7 @@
 A query set is a graph: base streams enter at a gate each, which puts them in order and sets late rows
 apart; every other node is an operator (`seustream.engine.stream.operator`), and derived streams are the edges.
 The queries over base streams are one operator, the device join; those over derived streams are a
-software join a level; a pattern and an APAS query are an operator each.
+software join a level; a pattern, an APAS query and a relational operation are an operator each.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.faults import FaultError
 from seustream.compiler.pattern import ir
 from seustream.compiler.plan.levels import Node, definitions, level, levels, nodes, reads
-from seustream.compiler.plan.logical import Program, Query
+from seustream.compiler.plan.logical import Operation, Program, Query
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.engine.host.complete import result_schema
 from seustream.engine.host.driver import DEVICE_JOIN, Counts, HostDriver
 from seustream.engine.host.errors import EvaluationError, HostError, RowsRefused
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.pattern import output
 from seustream.engine.pattern.stream import PatternNode
+from seustream.engine.relational import operator_of
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.faults import Lines, QueryFaults, located, told
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
@@ -295,6 +296,8 @@ def _operator_of(node: Node, at: Mapping[str, int]) -> str:
     if isinstance(node, Query):
         number = level(node, at)
         return f"software join {number}" if number else DEVICE_JOIN
+    if isinstance(node, Operation):
+        return f"operation {node.name}"
     return f"{'pattern' if isinstance(node, ir.Query) else 'APAS'} {node.name}"
 
 
@@ -317,6 +320,10 @@ def _operators(
                 raise HostError(f"query {queries[0].name} wants a device")
             join = HostDriver(c, device, overflow, slice_rows, strict)
         found.append((number, _operator_of(queries[0], at), join))
+    for operation in program.operations:
+        own = QueryFaults(strict or operation.strict, source=c.source)
+        name = _operator_of(operation, at)
+        found.append((level(operation, at), name, operator_of(operation, own)))
     for pattern in program.patterns:
         node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _operator_of(pattern, at), node))
@@ -378,7 +385,7 @@ def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
 
 def answer_schemas(program: Program) -> dict[str, pa.Schema]:
     """The columns of everything whose results are asked for, by name."""
-    found = {query.name: result_schema(query) for query in program.asked}
+    found = {q.name: result_schema(q) for q in program.asked_relations}
     return found | {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
 
 

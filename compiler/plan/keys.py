@@ -56,6 +56,8 @@ def keys(program: Program) -> Keys:
         if query.aggregated and not (choices := [c for c in choices if _grouped(query, c)]):
             return Keys(None, f"query {query.name} has groups of several keys")
         offers.append(choices)
+    for operation in program.operations:
+        return Keys(None, f"query {operation.name} brings rows of several keys together")
     for pattern in program.patterns:
         if pattern.stream.defined_by is not None:
             return Keys(None, f"query {pattern.name} reads a derived stream")

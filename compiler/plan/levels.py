@@ -14,8 +14,8 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.pattern import ir
 from seustream.compiler.plan import logical
 
-Node = logical.Query | ir.Query | Compiled
-"""A query of any of the three languages."""
+Node = logical.Relation | ir.Query | Compiled
+"""A query of any of the three languages, or a part of one."""
 
 
 def reads(node: Node) -> set[str]:
@@ -24,6 +24,8 @@ def reads(node: Node) -> set[str]:
         return {node.stream.name}
     if isinstance(node, Compiled):
         return set(node.network.sources)
+    if isinstance(node, logical.Operation):
+        return {stream.name for stream in node.inputs}
     return {source.stream.name for source in node.sources}
 
 
@@ -31,12 +33,18 @@ def definitions(program: logical.Program) -> dict[str, Node]:
     """The query that defines each derived stream, by stream."""
     found: dict[str, Node] = dict(program.apas)
     found |= {q.defines: q for q in program.queries if q.defines is not None}
+    found |= {o.defines: o for o in program.operations if o.defines is not None}
     return found | {p.defines: p for p in program.patterns if p.defines is not None}
 
 
 def nodes(program: logical.Program) -> tuple[Node, ...]:
     """All queries of a program."""
-    return (*program.queries, *program.patterns, *program.apas.values())
+    return (
+        *program.queries,
+        *program.operations,
+        *program.patterns,
+        *program.apas.values(),
+    )
 
 
 def levels(program: logical.Program) -> dict[str, int]:

@@ -39,7 +39,8 @@ class Item:
 class Query:
     """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
     derived stream its results are, if it is one's definition; nobody asked for these as results.
-    Under `strict` its first fault is an error."""
+    With `keeps_oldest`, rows of that stream end in a column ts_oldest. Under `strict` its first fault
+    is an error."""
 
     name: str
     sources: tuple[Source, ...]
@@ -52,6 +53,39 @@ class Query:
     span: Span
     defines: str | None = None
     strict: bool = False
+    keeps_oldest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A relational operator over whole streams: what a SELECT has beyond a join of windows.
+
+    before  SELECT a FROM R UNION ALL SELECT b FROM S
+    after   queries q#1 and q#2, each of which defines a stream; an operation q over both streams
+
+    `inputs` are the streams it reads, once each. Those it gets from queries of its own are *hidden*:
+    named after it with a #, with a last column ts_oldest. `items` are its result columns over the
+    inputs by their position; ts_oldest and ts_newest follow them, as with a query. A subclass says
+    what else it does, and when a result is certain."""
+
+    name: str
+    inputs: tuple[Stream, ...]
+    items: tuple[Item, ...]
+    text: str
+    span: Span
+    defines: str | None = None
+    strict: bool = False
+    keeps_oldest: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionAll(Operation):
+    """The rows of all inputs, which have the same columns, by time, then by input. A row is certain
+    once the watermark of every input has passed it."""
+
+
+Relation = Query | Operation
+"""What X-SQL amounts to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +104,8 @@ class Program:
     """What a text amounts to once all its statements have been carried out in order: one graph of
     streams and queries of all three languages, and what the text asks to be shown.
 
-    `queries` (X-SQL), `patterns` and `apas`, by the stream it defines, are those registered at the end with the definitions of
-    the derived streams they read. A query reads streams by name; one that `defines` a stream is
+    `queries` and `operations` (X-SQL), `patterns` and `apas`, by the stream it defines, are those
+    registered at the end with the definitions of the derived streams they read. A query reads streams by name; one that `defines` a stream is
     what its readers read. `levels` has them in an order in which each comes after what it reads."""
 
     streams: tuple[Stream, ...] = ()
@@ -79,6 +113,7 @@ class Program:
     requests: tuple[Request, ...] = ()
     patterns: tuple[ir.Query, ...] = ()
     apas: Mapping[str, Compiled] = field(default_factory=dict)
+    operations: tuple[Operation, ...] = ()
 
     @property
     def asked(self) -> tuple[Query, ...]:
@@ -87,8 +122,18 @@ class Program:
 
     @property
     def names(self) -> list[str]:
-        """The queries and patterns whose results are asked for."""
-        return [*(query.name for query in self.asked), *(p.name for p in self.asked_patterns)]
+        """The queries of all kinds whose results are asked for."""
+        return [*(r.name for r in self.asked_relations), *(p.name for p in self.asked_patterns)]
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """All of X-SQL: the queries, then the operations."""
+        return (*self.queries, *self.operations)
+
+    @property
+    def asked_relations(self) -> tuple[Relation, ...]:
+        """The queries and operations whose results somebody wants."""
+        return tuple(relation for relation in self.relations if relation.defines is None)
 
     @property
     def asked_patterns(self) -> tuple[ir.Query, ...]:

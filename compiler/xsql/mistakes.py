@@ -2,23 +2,6 @@
 the states these lead to."""
 
 MISTAKES: dict[str, list[str]] = {
-    "a query ends in its windows, such as WINDOW RANGE 5 minutes": [
-        "select * from R",
-        "select * from R r",
-        "select * from R, S",
-        "select * from R r, S s",
-        "select * from R, S, T",
-        "select * from R r, S s, T t",
-        "select * from R, S where R.a = S.b",
-        "select * from R where a = b",
-        "select * from R where a = 1",
-        "select * from R where a = 1.5",
-        "select * from R where s = 'x'",
-        "select * from R where (a = 1)",
-        "select a from R group by a",
-        "select a from R group by a, b",
-        "select a from R group by a having a = 1 and b = 2",
-    ],
     "say which streams the columns come from: FROM name": [
         "select * where a = 1 window 1",
         "select a window 1",
@@ -38,12 +21,12 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R window range minutes",
     ],
     "WHERE is followed by a condition, such as R.a = S.b": [
-        "select * from R where window 1",
         "select * from R where and a = 1 window 1",
     ],
     "remove the comma": [
         "select a, from R window 1",
         "select * from R, window 1",
+        "select * from R,",
         "select * from R window 1,",
     ],
     "join conditions stand in WHERE: FROM R, S WHERE R.a = S.b": [
@@ -65,6 +48,6 @@ FORMS: dict[str, str] = {
     "SHOW": "SHOW STREAMS or SHOW QUERIES",
     "EXPLAIN": "EXPLAIN query or EXPLAIN SELECT ...",
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"
-    " WINDOW windows",
+    " [WINDOW windows]",
 }
 """What each statement looks like, by its first word: the hint where no mistake above fits."""

@@ -285,7 +285,6 @@ class _Builder(ExpressionBuilder):
 
     def select(self, meta: Meta, c: list[Any]) -> tree.Select:
         sources = tuple(part for part in c if isinstance(part, tree.FromItem))
-        windows = tuple(part for part in c if isinstance(part, tree.WindowClause))
         clauses = {part[0]: part[1] for part in c if isinstance(part, tuple) and part}
         return tree.Select(
             clauses["items"],
@@ -293,10 +292,13 @@ class _Builder(ExpressionBuilder):
             clauses.get("where"),
             clauses.get("group_by", ()),
             clauses.get("having"),
-            windows,
+            clauses.get("windows", ()),
             clauses.get("options", ()),
             span_of(meta),
         )
+
+    def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionAll:
+        return tree.UnionAll(c[0], c[1], span_of(meta))
 
     def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
         return ("items", None)
@@ -318,6 +320,9 @@ class _Builder(ExpressionBuilder):
 
     def having(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("having", c[0])
+
+    def windows(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("windows", tuple(c))
 
     def options(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
         return ("options", tuple(token_name(token) for token in c))

@@ -27,7 +27,7 @@ class CreateStream:
 @dataclass(frozen=True, slots=True)
 class CreateStreamAs:
     name: Name
-    select: Select
+    query: Query
     span: Span
 
 
@@ -86,9 +86,19 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
+class UnionAll:
+    first: Query
+    second: Select
+    span: Span
+
+
+Query = Select | UnionAll
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterQuery:
     name: Name
-    select: Select
+    query: Query
     span: Span
 
 
@@ -106,7 +116,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    target: Name | Select
+    target: Name | Query
     span: Span
 
 
@@ -115,7 +125,7 @@ Statement = (
     | CreateStreamAs
     | CreateStreamApas
     | DropStream
-    | Select
+    | Query
     | RegisterQuery
     | DropQuery
     | Show

@@ -213,7 +213,7 @@ class Bridge:
     def queries(self) -> dict[str, Any]:
         session = self.session
         program = session.compilation.program
-        texts = {q.name: q.text for q in program.queries}
+        texts = {q.name: q.text for q in program.relations}
         texts |= {pattern.name: pattern.text for pattern in program.patterns}
         return {
             "streams": {s.name: _columns(stream_schema(s)) for s in session.run.streams},

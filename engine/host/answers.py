@@ -13,11 +13,12 @@ from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import FaultError
 from seustream.compiler.plan.logical import Query
-from seustream.engine.host.complete import project, result_schema, selected
+from seustream.engine.host.complete import project, selected
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.software import Side, combination
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.temporal.merge import timestamps
@@ -71,16 +72,6 @@ def completed(
     arrivals, new, ordered = of_results(query, sides, sequences)
     with faults.naming(lambda row: combination(sides, ordered[row])):
         return grouping.add(arrivals, new, faults)
-
-
-def as_rows(query: Query, results: pa.Table) -> pa.Table:
-    """Results as whoever reads them wants them: those of a definition are rows of the stream it
-    defines, at the time of their newest component."""
-    if query.defines is None:
-        return results
-    *columns, _, newest = results.columns
-    names = results.column_names[:-2]
-    return pa.table([newest, *columns], names=["ts", *names])
 
 
 @contextlib.contextmanager

@@ -13,20 +13,13 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.plan.logical import RESULT_TIMES, Query
+from seustream.compiler.plan.logical import Query
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.software import Side, combination
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
-from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
-
-
-def result_schema(query: Query) -> pa.Schema:
-    """The columns of a query's results: its SELECT list, then the two times."""
-    fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in query.items]
-    times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
-    return pa.schema([*fields, *times])
 
 
 def without_repeats(sequences: Ints) -> Ints:

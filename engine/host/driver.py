@@ -21,7 +21,7 @@ from seustream.compiler.plan.divide import Division
 from seustream.compiler.plan.levels import level, levels
 from seustream.compiler.plan.normalise import Normalised
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.engine.host.answers import alone, as_rows, blaming, completed
+from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
@@ -30,6 +30,7 @@ from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.host.software import Side, software_join
 from seustream.engine.host.state import restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
+from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer

@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.plan.logical import Query
-from seustream.engine.host.answers import alone, as_rows, blaming, completed
+from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.software import Side, software_join
 from seustream.engine.host.state import restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
+from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema

@@ -5,7 +5,7 @@ after   R needs an S with d = a, S needs an R with a = d; no older than 100, no 
 
 An equality counts if the condition implies it. A query gives no need for a stream if nothing
 equates that stream's columns with another's; then the stream's tuples may all be in results. So
-may those that patterns and APAS queries read.
+may those that operations, patterns and APAS queries read.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def needs(program: Program) -> Needs:
     ways: dict[str, list[tuple[Partner, ...]]] = {}
     patterns = program.patterns
     whole = {pattern.stream.name for pattern in patterns}
+    whole |= {stream.name for operation in program.operations for stream in operation.inputs}
     whole |= {name for compiled in program.apas.values() for name in compiled.network.sources}
     for query in program.queries:
         streams = [source.stream.name for source in query.sources]

@@ -18,13 +18,13 @@ from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.catalogue import Stream as Definition
 from seustream.compiler.plan.logical import Program, Query
 from seustream.engine.host.answers import blaming, completed
-from seustream.engine.host.complete import result_schema
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.rows import RowStore
 from seustream.engine.host.software import Side
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.model import Join, Stored, Stream
 from seustream.engine.sites.query import columns_read, conditions_left, join_of
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.merge import timestamps

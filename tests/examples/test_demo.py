@@ -16,7 +16,7 @@ from examples import demo
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, accepted
-from seustream.engine.host.complete import result_schema
+from seustream.engine.stream.answers import result_schema
 from seustream.spark_feeder.progress import Counts
 from tests.docs.blocks import ROOT
 

@@ -19,7 +19,7 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
 from seustream.engine.graph import accepted
-from seustream.engine.host.complete import result_schema
+from seustream.engine.stream.answers import result_schema
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.spark_feeder.job import SHORT, files, run, session
 from tests.cosim.bridge.serving import bridge

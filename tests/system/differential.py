@@ -16,7 +16,7 @@ from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.host.complete import result_schema
+from seustream.engine.stream.answers import result_schema
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device, Status
 from tests.cosim.contract import CROWDED

@@ -27,11 +27,6 @@ def test_example(example: str, hint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("SELECT x.*, y.b FROM Trade x, Quote y", "a query ends in its windows"),
-        ("SELECT x.*, y.b FROM Trade x, Quote y, Order, News", "a query ends in its windows"),
-        ("SELECT a FROM Trade WHERE (a = 1 OR b = 2)", "a query ends in its windows"),
-        ("SELECT a FROM Trade WHERE price > 2.5", "a query ends in its windows"),
-        ("SELECT count(*) FROM Trade GROUP BY a, b", "a query ends in its windows"),
         ("SELECT * WHERE price > 5 WINDOW 1", "say which streams"),
         ("SELECT FROM Trade WHERE price > 5 WINDOW 1", "name the columns"),
         ("CREATE STREAM Trade {price real, symbol char(4)}", "a stream is written"),

@@ -53,7 +53,7 @@ def test_create_stream_as() -> None:
     created = one("create stream Fast as select a from R where a > 5 window 3")
     assert isinstance(created, tree.CreateStreamAs)
     assert created.name.text == "Fast"
-    assert shape(created.select.where) == "(> a 5)"
+    assert shape(created.query.where) == "(> a 5)"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_register_query() -> None:
     registered = one('REGISTER QUERY "Late ones" AS SELECT * FROM R WINDOW 1')
     assert isinstance(registered, tree.RegisterQuery)
     assert registered.name.text == "Late ones"
-    assert registered.select.items is None
+    assert registered.query.items is None
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_grouping() -> None:
 def test_options() -> None:
     s = select("SELECT a FROM R WINDOW RANGE 5 m WITH (Strict)")
     assert [option.text for option in s.options] == ["Strict"]
-    assert select("SELECT a FROM R with WINDOW 1").sources[0].alias is not None
+    assert select("SELECT a FROM R AS with WINDOW 1").sources[0].alias is not None
 
 
 def test_clauses_may_be_left_out() -> None:

@@ -12,8 +12,8 @@ from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.host.complete import result_schema
 from seustream.engine.host.driver import HostDriver
+from seustream.engine.stream.answers import result_schema
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Batch, Device, Results
 from tests.engine.host.reference import Query, Result, Row, Stream, arrivals, join

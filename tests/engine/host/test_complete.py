@@ -17,10 +17,11 @@ import pytest
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.encoding import Codec, Encoding
 from seustream.compiler.plan.pipeline import PLANS, compile_text
-from seustream.engine.host.complete import project, residual, result_schema, without_repeats
+from seustream.engine.host.complete import project, residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.rows import RowStore
 from seustream.engine.host.software import Side
+from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.device import Window, WindowKind
 from tests.engine.host.reference import (

@@ -1,0 +1,126 @@
+"""From a written query to nodes of the graph.
+
+A SELECT that joins windows is one `Query`. Everything beyond is an `Operation` over streams that
+queries of its own define; these *hidden* streams are named after it, with a # and a number.
+
+before  SELECT a FROM R UNION ALL SELECT b FROM S               as q
+after   q#1: SELECT a FROM R, q#2: SELECT b FROM S, q: UnionAll(q#1, q#2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field, replace
+
+from seustream.compiler.catalogue import Column, Stream
+from seustream.compiler.errors import Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT, Kind, Type, meet
+from seustream.compiler.plan import logical
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.select import SelectBinder
+
+
+@dataclass
+class Relations:
+    """Binds one written query; `hidden` are the streams it makes for itself, each with the query or
+    operation that defines it, in the order in which they are made. `taken` are the streams that
+    exist, folded."""
+
+    select: SelectBinder
+    taken: Container[str]
+    hidden: list[tuple[Stream, logical.Relation]] = field(default_factory=list)
+
+    def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
+        """The node that answers a query of this name."""
+        match query:
+            case tree.Select():
+                return self.select.query(name, query, span)
+            case tree.UnionAll():
+                return self._union_all(name, query, span)
+
+    def _union_all(self, name: str, query: tree.UnionAll, span: Span) -> logical.Operation:
+        written = list(_branches(query))
+        branches = [self.select.query(name, branch, branch.span) for branch in written]
+        first = branches[0]
+        types = [item.expression.type for item in first.items]
+        for branch, at in zip(branches[1:], written[1:], strict=True):
+            if len(branch.items) != len(first.items):
+                self.select.problems.add(
+                    "union-columns",
+                    f"this SELECT gives {_counted(branch)}, the first {len(first.items)}",
+                    at.span,
+                    "the parts of UNION ALL have the same columns in the same order",
+                )
+                types = []
+                break
+            for number, (known, item) in enumerate(zip(types, branch.items, strict=True)):
+                met = meet([known, item.expression.type])
+                if met is None:
+                    self.select.problems.add(
+                        "type-mismatch",
+                        f"column {number + 1} is {item.expression.type} here and {known} before",
+                        at.span if at.items is None else at.items[number].span,
+                        "convert one with CAST(... AS ...)",
+                    )
+                else:
+                    types[number] = met
+        if not types:
+            types = [item.expression.type for item in first.items]
+            branches = branches[:1]
+        inputs = tuple(self.hide(_converted(branch, types)) for branch in branches)
+        items = tuple(
+            logical.Item(item.name, column_of(inputs[0], number))
+            for number, item in enumerate(first.items)
+        )
+        text = self.select.text(query.span)
+        strict = any(branch.strict for branch in branches)
+        return logical.UnionAll(
+            name=name, inputs=inputs, items=items, text=text, span=span, strict=strict
+        )
+
+    def hide(self, relation: logical.Relation) -> Stream:
+        """A hidden stream of a relation's results. Its columns go by number, c1 the first; the last
+        one is ts_oldest."""
+        number = 1
+        made = {stream.name.lower() for stream, _ in self.hidden}
+        while (name := f"{relation.name}#{number}").lower() in made or name.lower() in self.taken:
+            number += 1
+        columns = [
+            Column(f"c{place}", item.expression.type)
+            for place, item in enumerate(relation.items, start=1)
+        ]
+        oldest = Column(logical.RESULT_TIMES[0], BIGINT, nullable=False)
+        stream = Stream(name, (*columns, oldest), relation.text)
+        self.hidden.append((stream, replace(relation, name=name, defines=name, keeps_oldest=True)))
+        return stream
+
+
+def column_of(stream: Stream, number: int, source: int = 0) -> x.Column:
+    """A column of an operation's input."""
+    column = stream.columns[number]
+    return x.Column(source, column.name, column.type, column.nullable, stream.name)
+
+
+def _counted(query: logical.Query) -> str:
+    number = len(query.items)
+    return f"{number} column{'s' * (number > 1)}"
+
+
+def _branches(query: tree.Query) -> Iterator[tree.Select]:
+    if isinstance(query, tree.UnionAll):
+        yield from _branches(query.first)
+        yield query.second
+    else:
+        yield query
+
+
+def _converted(query: logical.Query, types: list[Type]) -> logical.Query:
+    """The query with result columns of these types."""
+    items = tuple(
+        item
+        if item.expression.type == to or Kind.ERROR in (item.expression.type.kind, to.kind)
+        else logical.Item(item.name, x.Cast(item.expression, to))
+        for item, to in zip(query.items, types, strict=True)
+    )
+    return replace(query, items=items)

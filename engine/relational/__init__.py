@@ -1,0 +1,24 @@
+"""Relational operators over whole streams: what a SELECT has beyond a join of windows.
+
+A module holds an operator each, behind the operator contract (`seustream.engine.stream.operator`);
+`OPERATORS` has them by the node of the graph they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from seustream.compiler.plan import logical
+from seustream.engine.relational.union import UnionAll
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.operator import Operator
+
+OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]] = {
+    logical.UnionAll: UnionAll,
+}
+
+
+def operator_of(operation: logical.Operation, faults: QueryFaults) -> Operator:
+    """The operator that runs an operation."""
+    return OPERATORS[type(operation)](operation, faults)

@@ -1,0 +1,34 @@
+"""The form of results: a query's own columns, then the times of its oldest and newest component."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from seustream.compiler.plan.logical import RESULT_TIMES, Relation
+from seustream.engine.stream.schema import arrow_type
+
+
+def result_schema(node: Relation) -> pa.Schema:
+    """The columns of a query's results: its SELECT list, then the two times."""
+    fields = [pa.field(item.name, arrow_type(item.expression.type)) for item in node.items]
+    times = [pa.field(name, pa.int64(), nullable=False) for name in RESULT_TIMES]
+    return pa.schema([*fields, *times])
+
+
+def answer(node: Relation, columns: Sequence[Any]) -> pa.Table:
+    """Results from their columns, in the form in which those who read them want them."""
+    return as_rows(node, pa.table(list(columns), schema=result_schema(node)))
+
+
+def as_rows(node: Relation, results: pa.Table) -> pa.Table:
+    """Results as those who read them want them: those of a definition are rows of the stream it
+    defines, at the time of their newest component."""
+    if node.defines is None:
+        return results
+    *columns, oldest, newest = results.columns
+    kept = [*columns, oldest] if node.keeps_oldest else columns
+    names = results.column_names[: len(kept)]
+    return pa.table([newest, *kept], names=["ts", *names])
