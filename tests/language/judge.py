@@ -463,7 +463,7 @@ SPELLINGS: dict[str, Callable[[x.Call, list[str]], str]] = {
     "right": lambda e, a: f"right({a[0]}, {_few(a[1])})",
     "starts_with": _same("starts_with"), "ends_with": _same("ends_with"),
     "contains": _same("contains"), "split_part": _part,
-    "repeat": _repeated,
+    "repeat": _repeated, "translate": _same("translate"),
     "regexp_matches": _matched, "md5": _same("md5"), "extract": _field, "date_trunc": _unit,
     "epoch_ms": lambda e, a: f"ms({a[0]})",
 }  # fmt: skip

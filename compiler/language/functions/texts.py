@@ -53,6 +53,15 @@ def _replace(text: str, old: str, new: str = "") -> str | None:
     return text.replace(old, new)
 
 
+def _translated(text: str, letters: str, others: str) -> str:
+    """The letter that comes first decides, should one be given twice."""
+    table = {
+        ord(letter): others[place] if place < len(others) else None
+        for place, letter in reversed(list(enumerate(letters)))
+    }
+    return text.translate(table)
+
+
 def _joined(separator: str | None, *texts: str | None) -> str | None:
     if separator is None:
         return None
@@ -209,6 +218,12 @@ TEXTS: tuple[Function, ...] = (
         "replace", (TEXT, TEXT, TEXT), VARCHAR, row=_replace, columns=_replaced, optional=1,
         doc="The text with every occurrence of a part replaced.",
         example="replace('aXbX', 'X', '-')", fault=_LONG,
+    ),
+    Function(
+        "translate", (TEXT, TEXT, TEXT), VARCHAR, row=_translated,
+        doc="The text with each character of the second one replaced by the character at the same "
+        "place of the third, and left out where the third has none.",
+        example="translate('2.5', '.', ',')",
     ),
     Function(
         "position", (TEXT, TEXT), BIGINT, row=lambda part, text: text.find(part) + 1,
