@@ -324,7 +324,8 @@ def _infix(
     return f"{left} {name} {_within(sides[1], strength + 1)}", strength
 
 
-_NEGATED = ("like", "ilike", "is_distinct")
+_PATTERNS = ("like", "ilike", "glob")
+_NEGATED = (*_PATTERNS, "is_distinct")
 
 
 def _call(e: Call, negated: bool = False) -> tuple[str, int]:
@@ -343,7 +344,7 @@ def _call(e: Call, negated: bool = False) -> tuple[str, int]:
         return _infix("XOR", e.arguments, _XOR, chains=True)
     if name == "is_distinct":
         return _infix(f"IS {'NOT ' * negated}DISTINCT FROM", e.arguments, _COMPARE, chains=False)
-    if name in ("like", "ilike"):
+    if name in _PATTERNS:
         text, strength = _infix(
             "NOT " * negated + name.upper(), e.arguments[:2], _COMPARE, chains=False
         )

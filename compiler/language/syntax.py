@@ -155,7 +155,7 @@ class IsDistinct(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Like(Expression):
-    """`function` is like or ilike."""
+    """`function` is like, ilike or glob."""
 
     function: str
     operand: Expression

@@ -233,6 +233,11 @@ class Writer:
                     rng.choice(("%", "_%", "a%", "%b%", "%!%%", "abc", "")), t.VARCHAR
                 )
             return f"({arguments[0]} {rng.choice(('', 'NOT '))}{name.upper()} {pattern}{escape})"
+        if name == "glob":
+            pattern = literal(
+                rng.choice(("*", "?*", "a*", "[!a-m]*", "*[b]*", "abc", "")), t.VARCHAR
+            )
+            return f"({arguments[0]} {rng.choice(('', 'NOT '))}GLOB {pattern})"
         if name == "extract" and arguments[0].startswith("'") and arguments[0][1:-1].isalpha():
             return f"extract({arguments[0][1:-1]} FROM {arguments[1]})"
         return f"{name}({', '.join(arguments)})"

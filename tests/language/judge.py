@@ -426,6 +426,14 @@ def _pattern(name: str) -> Callable[[x.Call, list[str]], str]:
     return spell
 
 
+def _globbed(e: x.Call, a: list[str]) -> str:
+    if not (isinstance(e.arguments[1], x.Literal) and str(e.arguments[1].value).isascii()):
+        raise NotAsked("bytes of a pattern")
+    if "?" in str(e.arguments[1].value):
+        raise NotAsked("one byte")
+    return f"({a[0]} GLOB {a[1]})"
+
+
 def _matched(e: x.Call, a: list[str]) -> str:
     if not isinstance(e.arguments[1], x.Literal):
         raise NotAsked("any text as a pattern")
@@ -448,6 +456,7 @@ SPELLINGS: dict[str, Callable[[x.Call, list[str]], str]] = {
     "mod": _remainder, "negate": _negated, "abs": _without_sign,
     "||": lambda e, a: f"({a[0]} || {a[1]})", "xor": lambda e, a: f"({a[0]} <> {a[1]})",
     "is_distinct": _distinct, "like": _pattern("LIKE"), "ilike": _pattern("ILIKE"),
+    "glob": _globbed,
     "coalesce": _same("coalesce"), "nullif": _same("nullif"),
     "greatest": _extreme("greatest"), "least": _extreme("least"),
     "ceil": _to_whole("ceil"), "floor": _to_whole("floor"), "trunc": _to_whole("trunc"),

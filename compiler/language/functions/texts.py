@@ -114,6 +114,65 @@ def _check_regex(text: Any, pattern: Any, group: Any = 0) -> str | None:
     return f"'{pattern}' is no regular expression" if known and not _regex(pattern) else None
 
 
+@functools.lru_cache(maxsize=256)
+def _glob_regex(pattern: str) -> str | None:
+    """A GLOB pattern as a regular expression; None where a bracket is not closed or a backslash
+    stands at the end."""
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        letter = pattern[at]
+        at += 1
+        if letter == "[":
+            found = _GLOB_CLASS.match(pattern, at)
+            if found is None:
+                return None
+            parts.append(_letters(found[2], bool(found[1])))
+            at = found.end()
+        elif letter == "\\":
+            if at == len(pattern):
+                return None
+            parts.append(re.escape(pattern[at]))
+            at += 1
+        else:
+            parts.append({"*": ".*", "?": "."}.get(letter) or re.escape(letter))
+    return "".join(parts)
+
+
+_GLOB_CLASS = re.compile(r"(!?)((?:.-.|.)(?:.-.|[^\]])*)\]", re.DOTALL)
+_GLOB_RANGE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
+
+
+def _letters(text: str, negated: bool) -> str:
+    """The letters between brackets; a range from a letter to one before it holds none."""
+    ranges = [(low or one, high or one) for low, high, one in _GLOB_RANGE.findall(text)]
+    parts = [f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges if low <= high]
+    if not parts:
+        return "." if negated else r"[^\s\S]"
+    return f"[{'^' * negated}{''.join(parts)}]"
+
+
+def _globs(text: str, pattern: str) -> bool | None:
+    regex = _glob_regex(pattern)
+    return None if regex is None else re.fullmatch(regex, text, re.DOTALL) is not None
+
+
+def _globs_columns(pc: Any, text: Any, pattern: Any) -> Any:
+    regex = _glob_regex(constant(pattern))
+    if regex is None:
+        raise ValueError("no such pattern")
+    return pc.match_substring_regex(text, rf"(?s)\A(?:{regex})\z")
+
+
+def _check_glob(text: Any, pattern: Any) -> str | None:
+    known = isinstance(pattern, str)
+    return (
+        "the pattern has a [ or \\ without its end"
+        if known and _glob_regex(pattern) is None
+        else None
+    )
+
+
 def _md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
@@ -291,6 +350,12 @@ TEXTS: tuple[Function, ...] = (
         doc="What a group of a regular expression matches first, group 1 if not said, 0 for the "
         "whole; the empty text where nothing matches.",
         example="regexp_extract('a-12', '([a-z])-([0-9]+)', 2)", fault=_BAD, check=_check_regex,
+    ),
+    Function(
+        "glob", (TEXT, TEXT), BOOLEAN, row=_globs, columns=_globs_columns,
+        doc="Whether a text has the form of a pattern of file names: * is any text, ? any "
+        "character, [a-c] and [!a-c] one of some characters or another, \\ takes the next as it is.",
+        example="'abc' GLOB 'a[a-c]*'", hidden=True, fault="bad pattern", check=_check_glob,
     ),
     Function(
         "md5", (TEXT,), VARCHAR, row=_md5,
