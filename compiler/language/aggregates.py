@@ -360,6 +360,30 @@ def _median(state: State) -> Result:
     return FAULT if math.isinf(low) and math.isinf(high) else low + high
 
 
+# --- the most frequent -------------------------------------------------------
+
+
+def _tallied(sign: int) -> Callable[[dict[Any, int], Any], dict[Any, int]]:
+    def step(state: dict[Any, int], value: Any) -> dict[Any, int]:
+        value = value + 0.0 if isinstance(value, float) else value  # there is one zero
+        count = state.get(value, 0) + sign
+        state[value] = count
+        if not count:
+            del state[value]
+        return state
+
+    return step
+
+
+def _tallies_added(a: dict[Any, int], b: dict[Any, int]) -> dict[Any, int]:
+    return {value: a.get(value, 0) + b.get(value, 0) for value in (*a, *b)}
+
+
+def _most_frequent(state: dict[Any, int]) -> Any:
+    most = max(state.values(), default=0)
+    return min((value for value, count in state.items() if count == most), default=None)
+
+
 # --- how many distinct --------------------------------------------------------
 
 _BUCKETS_LOG = 12
@@ -453,6 +477,11 @@ _ENTRIES: tuple[Aggregate, ...] = (
         "median", (_REAL,), DOUBLE, list, _sorted_in, _median,
         "The value in the middle, or the mean of the two there.", "median(x)",
         merge=lambda a, b: sorted(a + b), remove=_sorted_out,
+    ),
+    Aggregate(
+        "mode", (ANY,), _first_type, dict, _tallied(1), _most_frequent,
+        "The most frequent value; of several, the least.", "mode(x)",
+        merge=_tallies_added, remove=_tallied(-1),
     ),
     Aggregate(
         "approx_count_distinct", (ANY,), BIGINT, dict, _sketched, _estimated,

@@ -153,6 +153,7 @@ NAIVE: dict[str, Callable[[list[Any]], Any]] = {
     "last": lambda values: values[-1],
     "array_agg": list,
     "median": naive_median,
+    "mode": lambda values: min(values, key=lambda value: (-values.count(value), value)),
 }
 KEYED: dict[str, Callable[[list[Row]], Any]] = {
     "min_by": lambda rows: min(rows, key=lambda row: row[1])[0],
@@ -212,7 +213,7 @@ def test_what_can_be_removed() -> None:
     """The aggregate index asks; the others it recomputes."""
     assert {name for name, entry in AGGREGATES.items() if entry.remove is not None} == {
         "count", "sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "bool_and",
-        "bool_or", "median",
+        "bool_or", "median", "mode",
     }  # fmt: skip
     assert all(entry.merge is not None for entry in AGGREGATES.values())
 
