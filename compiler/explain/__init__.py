@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from seustream.compiler.explain.facts import machine, overview, plan, routes, source, split
+from seustream.compiler.explain.facts import graph, machine, overview, plan, routes, source, split
 from seustream.compiler.explain.facts.names import Scope
 from seustream.compiler.explain.marks import printable
 from seustream.compiler.explain.picture import machine as machine_picture
@@ -58,6 +58,12 @@ _VIEWS: dict[str | None, _View] = {
         source_text.tree,
         lambda scope: tree_picture.tree(source.tree(scope)),
     ),
+    "graph": _View(
+        lambda c: True,
+        graph.graph,
+        source_text.graph,
+        lambda scope: tree_picture.tree(graph.graph(scope), "Graph"),
+    ),
     "predicate": _View(lambda c: True, source.predicates, source_text.predicates),
     "dnf": _View(lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, plan_text.dnf),
     "subqueries": _View(
@@ -84,7 +90,9 @@ _VIEWS: dict[str | None, _View] = {
     "split": _View(_programs, split.split, overview_text.split, _machine),
     None: _View(lambda c: bool(c.image), overview.overview, overview_text.overview, _machine),
 }
-assert tuple(_VIEWS) == (*STAGES, None)
+SHOWN = tuple(name for name in _VIEWS if name is not None)
+"""The stages that can be shown: those of the pipeline, and the graph after the tree."""
+assert tuple(name for name in SHOWN if name != "graph") == STAGES
 
 
 def explain(c: Compilation, stage: str | None, format: str, query: str | None = None) -> str:
@@ -92,7 +100,7 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
     leaves out what does not concern that query. Raises `ValueError` for what there is not, with
     what there is."""
     if stage not in _VIEWS:
-        raise ValueError(f"no stage {stage!r}; stages: {', '.join(STAGES)}")
+        raise ValueError(f"no stage {stage!r}; stages: {', '.join(SHOWN)}")
     if format not in FORMATS:
         raise ValueError(f"no format {format!r}; formats: {', '.join(FORMATS)}")
     view = _VIEWS[stage]

@@ -77,6 +77,11 @@ class Operation:
     strict: bool = False
     keeps_oldest: bool = False
 
+    @property
+    def detail(self) -> str:
+        """The parameters of the operation, for EXPLAIN."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionAll(Operation):

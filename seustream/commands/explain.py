@@ -10,7 +10,7 @@ from seustream import sites_explain as sites
 from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.compiler.errors import suggest
-from seustream.compiler.explain import explain
+from seustream.compiler.explain import SHOWN, explain
 from seustream.compiler.pattern import ir
 from seustream.compiler.plan.logical import Query
 from seustream.compiler.plan.pipeline import STAGES, Compilation
@@ -23,14 +23,16 @@ from seustream.files import write_all
 from seustream.patterns import samples
 
 HELP = "show how queries are compiled and what runs where"
-SITES, PREDICATE = "sites", "predicate"
+SITES = "sites"
+_LAST = {SITES: "predicate", "graph": "tree"}
+"""The stage of the pipeline after which these are known."""
 FORMATS = ("text", "json", "svg")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument(
-        "--stage", metavar="|".join((*STAGES, *patterns.STAGES, SITES)), help="one stage only"
+        "--stage", metavar="|".join((*SHOWN, *patterns.STAGES, SITES)), help="one stage only"
     )
     parser.add_argument(
         "--record",
@@ -55,13 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
     if is_apas(arguments):
         return explain_apas(arguments)
     stage = arguments.stage
-    known = (*STAGES, *patterns.STAGES, SITES)
+    known = (*SHOWN, *patterns.STAGES, SITES)
     if stage is not None and stage not in known:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, known, "stages"))
     if arguments.record is not None and stage != SITES:
         raise UserError(["--record is for --stage sites"])
     of_pattern = stage in patterns.STAGES
-    last = STAGES[-1] if of_pattern else PREDICATE if stage == SITES else stage or STAGES[-1]
+    last = STAGES[-1] if of_pattern else _LAST.get(stage, stage or STAGES[-1])
     c = compile_file(arguments, last, bounded=True)
     names = {q.name.lower() for q in _every(c)}
     if arguments.input and not names:
@@ -178,7 +180,7 @@ def _queries(c: Compilation, stage: str | None, arguments: argparse.Namespace) -
     if query is not None and stage == "tokens":
         raise UserError(["stage tokens comes before queries are known"], hint="leave out --query")
     if query is not None:
-        names = {q.name.lower(): q.name for q in c.program.queries}
+        names = {q.name.lower(): q.name for q in c.program.relations}
         if query.lower() not in names:
             known = [*names.values(), *(p.name for p in c.program.patterns)]
             raise UserError([f"there is no query {query!r}"], hint=suggest(query, known, "queries"))

@@ -22,14 +22,21 @@ class Scope:
 
     def __init__(self, c: Compilation, query: str | None = None) -> None:
         self.c = c
-        names = [q.name for q in c.program.queries]
+        names = [q.name for q in c.program.relations]
         if query is not None and query.lower() not in [name.lower() for name in names]:
             known = ", ".join(names) or "none"
             raise ValueError(f"no query {query!r}; queries: {known}")
         self.only = None if query is None else query.lower()
 
+    @property
+    def name(self) -> str | None:
+        """The one query this is about, as it is written."""
+        return next((r.name for r in self.c.program.relations if r.name.lower() == self.only), None)
+
     def wants(self, query: Query) -> bool:
-        return self.only in (None, query.name.lower())
+        """Also for the parts of an operation, which are named after it with a #."""
+        name = query.name.lower()
+        return self.only is None or name == self.only or name.startswith(f"{self.only}#")
 
     @cached_property
     def queries(self) -> list[Query]:

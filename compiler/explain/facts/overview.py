@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seustream.compiler.explain.facts.graph import graph
 from seustream.compiler.explain.facts.machine import AreaFacts, areas
 from seustream.compiler.explain.facts.names import Scope
 from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
 from seustream.compiler.explain.facts.routes import Routes, routes
-from seustream.compiler.explain.facts.source import Predicate, predicates
+from seustream.compiler.explain.facts.source import Node, Predicate, predicates
 from seustream.compiler.explain.facts.split import QuerySplit, Split, queries, split
 
 
@@ -34,6 +35,7 @@ class Overview:
     plan: str
     configuration: str
     counts: Counts
+    graph: tuple[Node, ...]
     predicates: tuple[Predicate, ...]
     subqueries: tuple[SubqueryFacts, ...]
     requests: RequestTable
@@ -46,7 +48,7 @@ def overview(scope: Scope) -> Overview:
     c = scope.c
     return Overview(
         c.source.name,
-        scope.queries[0].name if scope.only is not None else None,
+        scope.name,
         c.options.plan,
         c.options.config.name,
         Counts(
@@ -60,6 +62,7 @@ def overview(scope: Scope) -> Overview:
             instructions=sum(map(len, c.programs)),
             image_bytes=len(c.image),
         ),
+        graph(scope),
         predicates(scope),
         subqueries(scope),
         requests(scope),

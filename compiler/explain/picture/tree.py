@@ -1,4 +1,4 @@
-"""The syntax tree as a picture: statements below each other, growing to the right."""
+"""Trees as pictures: those of statements or of results, below each other, growing to the right."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _BOX = 26.0
 _GAP = 44.0
 
 
-def tree(statements: Sequence[Node]) -> str:
+def tree(statements: Sequence[Node], title: str = "Syntax tree") -> str:
     widths: list[float] = []
     for statement in statements:
         _measure(statement, 0, widths)
     lefts = [_MARGIN]
     for width in widths:
         lefts.append(lefts[-1] + width + _GAP)
-    body = [draw.text(_MARGIN, 32, "Syntax tree", "title")]
+    body = [draw.text(_MARGIN, 32, title, "title")]
     below = 70.0
     for number, statement in enumerate(statements):
         _, parts, below = _draw(statement, 0, below, lefts, widths, f"node-{number}")
         body += parts
         below += _LINE / 3
     width = max(lefts[-1] - _GAP + _MARGIN, 240.0)
-    return draw.document(width, below, "Syntax tree", body)
+    return draw.document(width, below, title, body)
 
 
 def _measure(node: Node, depth: int, widths: list[float]) -> None:

@@ -11,6 +11,7 @@ from seustream.compiler.explain.facts.split import QuerySplit, Split, Use
 from seustream.compiler.explain.marks import WIDTH, bar, clip, hanging, plural, section, table
 from seustream.compiler.explain.text.machine import area_summary, cross_products, graph
 from seustream.compiler.explain.text.plan import attributes, legend
+from seustream.compiler.explain.text.source import graph as graph_tree
 from seustream.compiler.explain.text.source import predicates
 from seustream.compiler.plan.keys import Keys
 
@@ -79,6 +80,8 @@ def uses(found: Sequence[Use]) -> list[str]:
 
 def overview(found: Overview) -> list[str]:
     lines = [*_head(found), ""]
+    if any(below.children for node in found.graph for below in node.children):
+        lines += section("Graph", [f"  {line}" for line in graph_tree(found.graph)])
     lines += section("Conditions", predicates(found.predicates))
     lines += section("Subqueries", _subqueries(found.subqueries, found.requests))
     lines += section("Routes", graph(found.routes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seustream.compiler.explain.facts.source import Node, Predicate, Token
-from seustream.compiler.explain.marks import branches, table
+from seustream.compiler.explain.marks import WIDTH, branches, clip, table
 
 
 def tokens(found: Sequence[Token]) -> list[str]:
@@ -37,6 +37,17 @@ def _rows(node: Node, depth: int) -> Iterator[tuple[int, Node]]:
     yield depth, node
     for child in node.children:
         yield from _rows(child, depth + 1)
+
+
+def graph(found: Sequence[Node]) -> list[str]:
+    """One result after the other, each above what it is made of; windows in brackets."""
+    rows = [row for result in found for row in _rows(result, 0)]
+    leads = branches([depth for depth, _ in rows])
+    lines = []
+    for lead, (_, node) in zip(leads, rows, strict=True):
+        words = (node.kind, node.text, node.role and f"[{node.role}]")
+        lines.append(clip(lead + " ".join(filter(None, words)), WIDTH - 2))
+    return lines or ["no queries"]
 
 
 def predicates(found: Sequence[Predicate]) -> list[str]:

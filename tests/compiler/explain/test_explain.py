@@ -7,15 +7,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from seustream.compiler.explain import FORMATS, explain
+from seustream.compiler.explain import FORMATS, SHOWN, explain
 from seustream.compiler.explain.marks import WIDTH
 from seustream.compiler.plan.pipeline import STAGES, compile_text
 from tests.compiler.explain.programs import CASES, compiled
 
-PICTURES = ("tree", "routes", "areas", "split", None)
+PICTURES = ("tree", "graph", "routes", "areas", "split", None)
 
 
-@pytest.mark.parametrize("stage", [*STAGES, None])
+@pytest.mark.parametrize("stage", [*SHOWN, None])
 @pytest.mark.parametrize(("name", "plan"), CASES)
 def test_every_stage_has_text_and_json(name: str, plan: str, stage: str | None) -> None:
     c = compiled(name, plan)
@@ -37,7 +37,7 @@ def test_pictures_are_well_formed(name: str, plan: str, stage: str | None) -> No
 def test_every_query_is_explained_alone(name: str, plan: str) -> None:
     c = compiled(name, plan)
     for query in c.program.queries:
-        for stage in (*STAGES, None):
+        for stage in (*SHOWN, None):
             for form in FORMATS:
                 if form != "svg" or stage in PICTURES:
                     assert explain(c, stage, form, query.name.upper())
@@ -84,7 +84,7 @@ def test_an_unknown_format_is_refused_with_all_formats() -> None:
 
 
 def test_a_stage_without_a_picture_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(ValueError, match="pictures: tree, routes, areas, split, and the overview"):
+    with pytest.raises(ValueError, match="pictures: tree, graph, routes, areas, split, and the overview"):
         explain(compiled("empty"), "listing", "svg")
 
 

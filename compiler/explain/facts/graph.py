@@ -1,0 +1,92 @@
+"""The graph of a query set: each result with what it is made of, down to the streams.
+
+before  REGISTER QUERY q AS SELECT a FROM R UNION ALL SELECT J.b FROM J WINDOW 5
+after   q: union all
+        ├─ q#1: select
+        │  └─ stream R
+        └─ q#2: select ─ J: join R.a = S.d ─ stream R, stream S
+
+A node that several others read is drawn once, and named after that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.errors import Span
+from seustream.compiler.explain.facts.names import Scope, window_text
+from seustream.compiler.explain.facts.source import Node
+from seustream.compiler.language import expressions as x
+from seustream.compiler.pattern import ir
+from seustream.compiler.plan import logical
+from seustream.compiler.plan.levels import Node as GraphNode
+from seustream.compiler.plan.levels import definitions, nodes
+
+
+def graph(scope: Scope) -> tuple[Node, ...]:
+    """The results that are asked for, or the one the scope is about."""
+    program = scope.c.program
+    asked = {name.lower() for name in ([scope.only] if scope.only else program.names)}
+    shown: set[str] = set()
+    return tuple(
+        _node(scope, node, "", shown)
+        for node in nodes(program)
+        if not isinstance(node, Compiled) and node.name.lower() in asked
+    )
+
+
+def _node(scope: Scope, node: GraphNode, role: str, shown: set[str]) -> Node:
+    """A node with all it reads, unless it has been shown."""
+    kind, text = _words(node)
+    name = node.name if isinstance(node, Compiled) else node.defines or node.name
+    made = Node(*_place(scope, node), role, f"{name}: {kind}", text, ())
+    if name in shown:
+        return replace(made, text="as above")
+    shown.add(name)
+    defined, children = definitions(scope.c.program), []
+    for stream, over in _inputs(node):
+        definition = defined.get(stream)
+        if definition is None:
+            children.append(Node(made.line, made.column, over, "stream", stream, ()))
+        else:
+            children.append(_node(scope, definition, over, shown))
+    return replace(made, children=tuple(children))
+
+
+def _inputs(node: GraphNode) -> list[tuple[str, str]]:
+    """The streams a node reads, with the window over each."""
+    if isinstance(node, logical.Query):
+        return [
+            (
+                s.stream.name,
+                window_text(s.window) if len(node.sources) > 1 or node.aggregated else "",
+            )
+            for s in node.sources
+        ]
+    if isinstance(node, logical.Operation):
+        return [(stream.name, "") for stream in node.inputs]
+    if isinstance(node, ir.Query):
+        return [(node.stream.name, "")]
+    return [(name, "") for name in node.network.sources]
+
+
+def _words(node: GraphNode) -> tuple[str, str]:
+    """What a node does: the kind of it, and the rest."""
+    if isinstance(node, logical.Query):
+        kind = "join" if len(node.sources) > 1 else "select"
+        text = "" if node.where == x.TRUE else f"where {x.show(node.where)}"
+        if node.aggregated:
+            by = ", ".join(map(x.show, node.group_by))
+            return f"{kind} and group", " ".join(filter(None, (f"by {by}" if by else "", text)))
+        return kind, text
+    if isinstance(node, logical.Operation):
+        kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(node).__name__).lower()
+        return kind, node.detail
+    return ("pattern" if isinstance(node, ir.Query) else "APAS"), ""
+
+
+def _place(scope: Scope, node: GraphNode) -> tuple[int, int]:
+    span = Span(0, 0) if isinstance(node, Compiled) else node.span
+    return scope.c.source.position(span.start)
