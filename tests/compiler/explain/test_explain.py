@@ -84,7 +84,9 @@ def test_an_unknown_format_is_refused_with_all_formats() -> None:
 
 
 def test_a_stage_without_a_picture_is_refused_with_those_that_have_one() -> None:
-    with pytest.raises(ValueError, match="pictures: tree, graph, routes, areas, split, and the overview"):
+    with pytest.raises(
+        ValueError, match="pictures: tree, graph, routes, areas, split, and the overview"
+    ):
         explain(compiled("empty"), "listing", "svg")
 
 
