@@ -23,9 +23,10 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError
+from seustream.compiler.explain import SHOWN
 from seustream.compiler.language.types import INT, MILLISECONDS, VARCHAR, Kind
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.compiler.plan.pipeline import STAGES, Options, compile_text
+from seustream.compiler.plan.pipeline import Options, compile_text
 from seustream.compiler.wjasip.assembler import assemble, disassemble
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
@@ -307,7 +308,7 @@ def test_commands_and_options_are_all_there() -> None:
         for option, choices in expected.items():
             assert not choices or described[option] == choices, f"{name} {option}"
     (row,) = (row for row in table(sections["seustream explain"], "option") if "STAGE" in row[0])
-    assert codes(row[1]) == [*STAGES, *pattern_explain.STAGES, SITES]
+    assert codes(row[1]) == [*SHOWN, *pattern_explain.STAGES, SITES]
 
 
 def test_joins_across_sites_are_all_there() -> None:
