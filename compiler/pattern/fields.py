@@ -1,6 +1,6 @@
 """The columns of a pattern's result, and the stream they make.
 
-A whole event is a column for its time and each of its attributes, `a.ts`, `a.price`; what goes
+A whole event is a column for its time and each of its attributes, `a_ts`, `a_price`; what goes
 over a group is a list.
 """
 
@@ -27,10 +27,10 @@ def fields(query: ir.Query) -> Iterator[tuple[str, x.Expression, int | None]]:
         own = {column.name.lower() for column in query.stream.columns}
         if ir.TIME not in own:
             value = ir.Value(element, pick, ir.TIME, BIGINT, name)
-            yield _free(f"{output.name}.{ir.TIME}", taken), value, output.each
+            yield _free(f"{output.name}_{ir.TIME}", taken), value, output.each
         for column in query.stream.columns:
             value = ir.Value(element, pick, column.name.lower(), column.type, name)
-            yield _free(f"{output.name}.{column.name}", taken), value, output.each
+            yield _free(f"{output.name}_{column.name}", taken), value, output.each
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -43,18 +43,16 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def stream_of(name: str, query: ir.Query, problems: Problems) -> Stream:
-    """The stream of a pattern's results. Its rows have one value a column, under names that can
-    be written: `a_price` for `a.price`."""
+    """The stream of a pattern's results. Its rows have one value a column."""
     columns = []
-    for label, e, each in fields(query):
+    for column, e, each in fields(query):
         if each is not None or e.type.kind is Kind.LIST:
             problems.add(
                 "P015",
-                f"P015 stream {name} would have a list in column {label}",
+                f"P015 stream {name} would have a list in column {column}",
                 query.span,
                 "return count, first or last of the group",
             )
-        column = label.replace(".", "_")
         if column.lower() in ("ts", "timestamp"):
             problems.add(
                 "duplicate-name",

@@ -186,15 +186,7 @@ class Analysis:
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
         query = relations.relation(s.name.text, s.query, s.query.span)
-        columns = tuple(Column(_own_name(item), item.expression.type) for item in query.items)
-        names = [column.name.lower() for column in columns]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self.problems.add(
-                "duplicate-name",
-                f"stream {s.name.text} would have two columns {name}",
-                s.query.span,
-                "name one with AS",
-            )
+        columns = tuple(Column(item.name, item.expression.type) for item in query.items)
         for column in columns:
             if column.name.lower() in TIMESTAMP_NAMES:
                 self.problems.add(
@@ -365,11 +357,3 @@ class Analysis:
         self.patterns[name.lower()] = bind(s, name, context)
         if header is not None and header.verb == "explain":
             self.requests.append(logical.Request("explain", name, s.span))
-
-
-def _own_name(item: logical.Item) -> str:
-    """A result column's name as a column of a derived stream: `a` for `R.a`."""
-    e = item.expression
-    if isinstance(e, x.Column) and item.name.lower() == f"{e.alias}.{e.name}".lower():
-        return e.name
-    return item.name

@@ -16,6 +16,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.naming import Name, result_names
 from seustream.compiler.xsql.scope import Scope
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.config import MAX_STREAMS
@@ -150,10 +151,10 @@ class SelectBinder:
 
     def _items(self, select: tree.Select, scope: Scope) -> tuple[logical.Item, ...]:
         binder, sources = self._binder(scope), scope.sources
-        items: list[tuple[logical.Item, Span]] = []
+        found: list[tuple[Name, x.Expression, Span]] = []
         if select.items is None:
             for index in range(len(sources)):
-                items += [(item, select.span) for item in _all_of(sources, index)]
+                found += [(*column, select.span) for column in _all_of(sources, index)]
         for written in select.items or ():
             e = written.expression
             if isinstance(e, syntax.Reference) and e.everything:
@@ -166,26 +167,30 @@ class SelectBinder:
                     )
                 position = scope.source(e.parts[0], self.problems)
                 if position is not None:
-                    items += [(item, written.span) for item in _all_of(sources, position)]
+                    found += [(*column, written.span) for column in _all_of(sources, position)]
                 continue
+            value = binder.value(e)
             if written.alias is not None:
-                name = written.alias.text
-            elif isinstance(e, syntax.Reference):
-                name = str(e)
+                name = Name.fixed(written.alias.text)
+            elif isinstance(e, syntax.Reference) and isinstance(value, x.Column):
+                name = Name.of_column(value.alias, e.path[-1])
             else:
-                name = " ".join(self.text(e.span).split())
-            items.append((logical.Item(name, binder.value(e)), written.span))
-        names: set[str] = {name.lower() for name in logical.RESULT_TIMES}
-        for item, span in items:
-            if item.name.lower() in names:
+                name = Name.fixed(" ".join(self.text(e.span).split()))
+            found.append((name, value, written.span))
+        taken: set[str] = {name.lower() for name in logical.RESULT_TIMES}
+        items = []
+        names = result_names([name for name, _, _ in found])
+        for called, (_, value, span) in zip(names, found, strict=True):
+            if called.lower() in taken:
                 self.problems.add(
                     "duplicate-name",
-                    f"two result columns are called {item.name}",
+                    f"two result columns are called {called}",
                     span,
                     "name one with AS",
                 )
-            names.add(item.name.lower())
-        return tuple(item for item, _ in items)
+            taken.add(called.lower())
+            items.append(logical.Item(called, value))
+        return tuple(items)
 
     def _check_grouping(
         self,
@@ -224,11 +229,13 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column 
     return None
 
 
-def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[logical.Item]:
+def _all_of(
+    sources: tuple[logical.Source, ...], index: int
+) -> list[tuple[Name, x.Expression]]:
     source = sources[index]
     return [
-        logical.Item(
-            f"{source.alias}.{column.name}",
+        (
+            Name.of_column(source.alias, column.name),
             x.Column(index, column.name, column.type, column.nullable, source.alias),
         )
         for column in source.stream.columns

@@ -1,6 +1,6 @@
 """RETURN: matches as rows, one by one or in columns.
 
-A whole event is a column for its time and each of its attributes, `a.ts`, `a.price`; what goes
+A whole event is a column for its time and each of its attributes, `a_ts`, `a_price`; what goes
 over a group is a list.
 """
 

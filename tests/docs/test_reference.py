@@ -81,7 +81,7 @@ def test_xsql_examples_compile() -> None:
     names = ["careful", "near", "q1", "q2", "q3", "q4", "q5", "q6", "q7"]
     assert sorted(compiled.program.names) == names
     near = next(query for query in compiled.program.queries if query.name == "near")
-    assert [item.name for item in near.items] == ["R.a", "twice", "upper(note)"]
+    assert [item.name for item in near.items] == ["a", "twice", "upper(note)"]
 
 
 EXPRESSIONS = [(row[0], row[1]) for row in table(page("xsql"), "expression")]

@@ -48,7 +48,7 @@ def test_run(backend: str, tmp_path: Path) -> None:
     inputs = ("--input", "R=r.csv", "--input", "S=s.csv")
     code, out, error = command(tmp_path, "run", "q.xsql", *inputs, "--backend", backend, "-o", "-")
     assert code == 0, error
-    assert [line.split(",")[0] for line in out.split()] == ["R.a", "2"]
+    assert [line.split(",")[0] for line in out.split()] == ["a", "2"]
 
 
 @pytest.mark.parametrize("name", ["compile", "explain"])

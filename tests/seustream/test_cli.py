@@ -16,7 +16,7 @@ STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar
 JOIN = "SELECT * FROM R, S WHERE R.a = S.d WINDOW RANGE 10;\n"
 R = "ts,a,b\n1,1,10\n2,2,20\n30,1,30\n"
 S = "ts,d,name\n1,1,one\n5,2,two\n6,1,uno\n"
-RESULT = "R.a,R.b,S.d,S.name,ts_oldest,ts_newest\n1,10,1,one,1,1\n2,20,2,two,2,5\n1,10,1,uno,1,6\n"
+RESULT = "a,b,d,name,ts_oldest,ts_newest\n1,10,1,one,1,1\n2,20,2,two,2,5\n1,10,1,uno,1,6\n"
 INPUTS = ("--input", "R=r.csv", "--input", "S=s.csv")
 
 

@@ -102,7 +102,7 @@ def test_an_end_in_the_base_stream_is_used(capfd: pytest.CaptureFixture[str]) ->
     )
     assert run(text, "--input", "i=i.csv") == 0
     rows = results()["q0"]
-    assert rows[0] == "m.te,m.pos_x,m.pos_y,ts_oldest,ts_newest"
+    assert rows[0] == "te,pos_x,pos_y,ts_oldest,ts_newest"
     assert rows[1:] == ["4,10,2.5,1,1", "9,20,2.5,2,2", "8,7,2.5,6,6"]
     assert "stream i: not taken by APAS: " in capfd.readouterr().err
 

@@ -41,7 +41,7 @@ def run(text: str, *options: str) -> int:
 def test_a_pattern_over_a_file() -> None:
     text = TICKS + "PATTERN A; B+ bs; C WITHIN 1 s RETURN A, bs.x, count(bs) AS n, c.ts;"
     assert run(text, "--input", "t=t.csv") == 0
-    assert Path("out/q0.csv").read_text() == 'a.ts,a.type,a.x,x,n,ts\n1,A,1,"[2, 3]",2,4\n'
+    assert Path("out/q0.csv").read_text() == 'a_ts,a_type,a_x,x,n,ts\n1,A,1,"[2, 3]",2,4\n'
 
 
 @pytest.mark.parametrize("engine", ["columns", "optiseq", "nfa"])

@@ -15,7 +15,7 @@ from seustream.progress import Notes
 
 STREAMS = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, e int);\n"
 QUERY = STREAMS + "SELECT R.b, S.e FROM R, S WHERE R.a = S.d WINDOW RANGE 20;\n"
-RESULT = "R.b,S.e,ts_oldest,ts_newest\n10,20,1,2\n11,21,4,8\n"
+RESULT = "b,e,ts_oldest,ts_newest\n10,20,1,2\n11,21,4,8\n"
 RUN = ["run", "q.xsql", "--config", "tiny", "--input", "R=r.csv", "--input", "S=s.csv", "-o", "-"]
 VERILATED = [*RUN, "--backend", "verilated"]
 

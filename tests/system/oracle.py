@@ -61,10 +61,11 @@ def sql(query: Query) -> str:
     oldest = f"least({', '.join(f'{a}.ts' for a in aliases)})"
     latest = f"greatest({', '.join(f'{a}.ord' for a in aliases)})"
     if query.items is None:
+        named = [(s.alias, name) for s in query.sources for name, _ in s.stream.columns]
+        every = [name.lower() for _, name in named]
         items = [
-            f'{s.alias}.{name} AS "{s.alias}.{name}"'
-            for s in query.sources
-            for name, _ in s.stream.columns
+            f"{alias}.{name} AS {name if every.count(name.lower()) == 1 else f'{alias}_{name}'}"
+            for alias, name in named
         ]
     else:
         items = [f"{text.duck} AS {name}" for name, text in query.items]

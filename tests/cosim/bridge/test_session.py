@@ -626,7 +626,7 @@ def test_results_of_a_query_swapped_out_hold_up_no_other(
         feed_epoch(client, 1, epochs[1])
         client.flush()
         assert client.latest("small")["end"] > 3
-        listed = {"large": {"columns": {"R.b": "int32", **TIMES}, "first": 0, "end": end}}
+        listed = {"large": {"columns": {"b": "int32", **TIMES}, "first": 0, "end": end}}
         assert client.act("queries")["swapped_out"] == listed
         with flight.connect(url) as connection:
             paths = {tuple(info.descriptor.path) for info in connection.list_flights()}

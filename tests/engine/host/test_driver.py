@@ -193,7 +193,7 @@ def test_what_another_condition_excludes_needs_no_value() -> None:
     two = "SELECT R.b FROM R, S WHERE CAST(R.b AS int) > 5 AND R.a = S.a WINDOW UNBOUNDED;"
     three = two.replace("R.a = S.a", "(R.a = S.a OR R.a = S.a + 0)")
     found = run(driver_of(compiled([r, s], one, two, three)), [r, s])
-    assert [rows.column("R.b").to_pylist() for rows in found.values()] == [["6"]] * 3
+    assert [rows.column("b").to_pylist() for rows in found.values()] == [["6"]] * 3
     place = r"no int in CAST\(R\.b AS int\) at 3:"
     others = [
         (one.replace("R.a = 1", "R.a = 2"), "row 2 of R at ts 2", []),
@@ -201,7 +201,7 @@ def test_what_another_condition_excludes_needs_no_value() -> None:
     ]
     for text, row, rows_left in others:
         driver = driver_of(compiled([r, s], text))
-        assert run(driver, [r, s])["q0"].column("R.b").to_pylist() == rows_left
+        assert run(driver, [r, s])["q0"].column("b").to_pylist() == rows_left
         ((where, (count, first)),) = driver.report.faults["q0"].items()
         assert re.match(place, where)
         assert (count, first) == (1, row)

@@ -71,7 +71,7 @@ def test_a_join_a_group_and_a_join_again(seed: int) -> None:
             str((c, d, a, newest)) for c, d, a, _, newest in joined
         )
         grouped = connection.execute(
-            """SELECT * EXCLUDE (n) FROM (SELECT x."J.c", (SELECT max(y."J.d") FROM j y WHERE y."J.c" = x."J.c" AND y.n <= x.n
+            """SELECT * EXCLUDE (n) FROM (SELECT x.c, (SELECT max(y.d) FROM j y WHERE y.c = x.c AND y.n <= x.n
                AND y.ts_newest >= x.ts_newest - 9) AS top, x.ts_newest, x.n FROM j x)
                WHERE top > 4 ORDER BY n"""
         ).fetchall()
@@ -79,7 +79,7 @@ def test_a_join_a_group_and_a_join_again(seed: int) -> None:
         # A row of G meets the S seen before it, and S comes first of one time; only a G of the
         # same time is still there when an S arrives, and no S of that time comes after it.
         last = connection.execute(
-            """SELECT "G.c", "G.top", S.d FROM g, S WHERE "G.top" < S.d
+            """SELECT g.c, g.top, S.d FROM g, S WHERE g.top < S.d
                AND S.ts BETWEEN g.ts_newest - 4 AND g.ts_newest"""
         ).fetchall()
         assert sorted(map(str, last)) == sorted(str(row[:3]) for row in rows_of(found["last"]))

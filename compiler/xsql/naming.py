@@ -1,0 +1,37 @@
+"""Names of result columns.
+
+    before  SELECT R.a, S.a, S.b, S.b + 1 AS more
+    after   R_a, S_a, b, more
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seustream.compiler.plan.logical import RESULT_TIMES
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a column is called: `short` where no other column is, else `long`."""
+
+    short: str
+    long: str
+
+    @classmethod
+    def fixed(cls, name: str) -> Name:
+        """A name somebody chose, which stays whatever the others are."""
+        return cls(name, name)
+
+    @classmethod
+    def of_column(cls, alias: str, column: str) -> Name:
+        """A stream's column: bare where that is unique, with the stream's alias otherwise."""
+        return cls(column, f"{alias}_{column}")
+
+
+def result_names(names: Sequence[Name]) -> list[str]:
+    """The name of each column of a result; names differ if they differ in more than case."""
+    count = Counter([*RESULT_TIMES, *(name.short.lower() for name in names)])
+    return [name.short if count[name.short.lower()] == 1 else name.long for name in names]
