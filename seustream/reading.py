@@ -14,7 +14,7 @@ import warnings
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from types import NoneType
@@ -38,6 +38,7 @@ from seustream.tables import (
     from_cells,
     from_column,
     from_text,
+    time_type,
 )
 
 Warn = Callable[[str], None]
@@ -46,8 +47,21 @@ _Columns = list["pa.ChunkedArray[Any]"]
 _ROWS_AT_ONCE = 1 << 12
 
 
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """A file's tuples, and the type its times have there."""
+
+    rows: pa.Table
+    time: pa.DataType
+
+
 def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
-    """The file's tuples in the file's order, with the columns of `stream_schema(stream)`.
+    """The file's tuples in the file's order, with the columns of `stream_schema(stream)`."""
+    return read_timed(path, stream, warn).rows
+
+
+def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
+    """The file's tuples, and the type of their time.
 
     The suffix tells the format. Raises `InputError` with everything found wrong; `warn` is
     told of columns the stream does not have (by default it is a Python warning).
@@ -74,19 +88,20 @@ def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return pa.table(columns, schema=stream_schema(stream))
+    return Tuples(pa.table(columns, schema=stream_schema(stream)), source.time)
 
 
 def _python_warning(message: str) -> None:
     warnings.warn(message, stacklevel=2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Source:
     path: Path
     stream: Stream
     fields: tuple[Field, ...]
     warn: Warn
+    time: pa.DataType = field(default_factory=pa.int64)
 
     def no_faults(self) -> list[Faults]:
         return [Faults() for _ in self.fields]
@@ -188,6 +203,8 @@ def _read_csv(source: _Source) -> _Columns:
 
 
 def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[Faults]) -> _Columns:
+    if text.num_rows:
+        source.time = time_type(pa.string(), text.column(0)[0].as_py())
     return [
         from_text(column, of, faults)
         for column, of, faults in zip(text.columns, source.fields, cells, strict=True)
@@ -442,6 +459,8 @@ class _Objects:
         for place, values in enumerate(zip(*self._rows, strict=True)):
             of = self.source.fields[place]
             cells = _cells(values, of)
+            if of.is_time and not self._row and isinstance(cells[0], str):
+                self.source.time = time_type(pa.string(), cells[0])
             self._chunks[place].append(from_cells(cells, of, self._row, self.cells[place]))
         self._row += len(self._rows)
         self._rows.clear()
@@ -498,6 +517,7 @@ def _read_parquet(source: _Source) -> _Columns:
             table = file.read(columns=chosen)
     except pa.ArrowException as error:
         raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+    source.time = time_type(table.column(chosen[0]).type)
     columns, messages, cells = [], [], source.no_faults()
     for name, of, faults in zip(chosen, source.fields, cells, strict=True):
         column = from_column(table.column(name), of, faults)

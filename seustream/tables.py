@@ -92,6 +92,17 @@ def shown(text: str) -> str:
     return repr(text) if len(text) <= 60 else repr(text[:57]) + "…"
 
 
+def time_type(kind: pa.DataType, first: str | None = None) -> pa.DataType:
+    """The type a stream's times have outside: timestamps, or integers. Of text, the first cell
+    tells; it has a zone if it says so."""
+    if pa.types.is_timestamp(kind):
+        return kind
+    found = None if first is None else _CELL_TIMESTAMP.fullmatch(first.strip(" \t"))
+    if found is None:
+        return pa.int64()
+    return pa.timestamp("ms", "UTC" if re.search("[Zz+-]", found[0][10:]) else None)
+
+
 # Text cells
 
 

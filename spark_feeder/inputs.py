@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -23,7 +24,7 @@ from pyspark.sql import types as t
 from seustream.compiler.catalogue import Stream
 from seustream.engine.stream.schema import stream_schema
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.types import spark_schema
+from seustream.spark_feeder.types import spark_schema, time_type
 
 FILES = {"csv": "csv", "json": "jsonl", "jsonl": "jsonl", "parquet": "parquet"}
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -129,11 +130,7 @@ def _text_schema(stream: Stream) -> t.StructType:
 
 def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
     """A frame with exactly the stream's columns: `ts` in milliseconds, then its own."""
-    if select is not None:
-        try:
-            frame = frame.selectExpr(*_items(select))
-        except AnalysisException as error:
-            raise FeedError(f"stream {stream.name}: {_first_line(error)}") from None
+    frame = _selected(frame, stream, select)
     by_name = {name.lower(): name for name in frame.columns}
     wanted = [field.name for field in stream_schema(stream)]
     missing = [name for name in wanted if name.lower() not in by_name]
@@ -147,6 +144,21 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
     for field in spark_schema(stream_schema(stream)).fields[1:]:
         columns.append(frame[_quoted(by_name[field.name.lower()])].alias(field.name))
     return frame.select(*columns)
+
+
+def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.DataType:
+    """The type of the frame's `ts`, before `rows_of` makes milliseconds of it."""
+    fields = _selected(frame, stream, select).schema
+    return time_type(next(field.dataType for field in fields if field.name.lower() == "ts"))
+
+
+def _selected(frame: DataFrame, stream: Stream, select: str | None) -> DataFrame:
+    if select is None:
+        return frame
+    try:
+        return frame.selectExpr(*_items(select))
+    except AnalysisException as error:
+        raise FeedError(f"stream {stream.name}: {_first_line(error)}") from None
 
 
 def _ts(frame: DataFrame, name: str, stream: Stream) -> Column:

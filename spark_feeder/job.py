@@ -34,12 +34,13 @@ from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
 from seustream.engine.graph import answer_schemas, streams_read
 from seustream.engine.stream.schema import stream_schema
+from seustream.engine.times import Times
 from seustream.spark_feeder.errors import FeedError, cause
-from seustream.spark_feeder.inputs import rows_of
+from seustream.spark_feeder.inputs import rows_of, time_of
 from seustream.spark_feeder.prefilter import Prefilter, needed
 from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, Counts, observed
 from seustream.spark_feeder.source import NAME, Connection, Seustream
-from seustream.spark_feeder.types import spark_schema
+from seustream.spark_feeder.types import spark_schema, timed
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
 """Where a query's results go: its name and rows in, a writer that only has to be started out."""
@@ -294,7 +295,7 @@ def run(
     bridges = (bridge,) if isinstance(bridge, str) else tuple(bridge)
     connection = Connection(bridges, token_file, tls_ca)
     key_of = _keys(compilation, len(bridges))
-    frames = _frames(compilation, sources, select or {})
+    frames, given = _frames(compilation, sources, select or {})
     if prefilter:
         needed(compilation)
     for number in range(len(bridges)):
@@ -308,6 +309,7 @@ def run(
     columns = answer_schemas(compilation.program)
     columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
     _check_times(spark, columns)
+    times = Times(compilation.program, given)
 
     def options(writer: Any, **more: str | None) -> Any:
         given = {"bridge": ",".join(bridges), "tokenFile": token_file, "tlsCa": tls_ca, **more}
@@ -323,7 +325,8 @@ def run(
 
     def read(what: str) -> DataFrame:
         reader = options(spark.readStream.format(NAME), query=what)
-        return observed(reader.schema(spark_schema(columns[what])).load())
+        rows = observed(reader.schema(spark_schema(columns[what])).load())
+        return timed(rows, times.schema(what, columns[what]))
 
     def put(stream: str, rows: DataFrame, writer: str, epoch: int) -> None:
         to = options(rows.write.format(NAME), stream=stream, key=key_of.get(stream))
@@ -387,10 +390,11 @@ def _spark_of(sources: Mapping[str, DataFrame]) -> SparkSession:
 
 def _frames(
     compilation: Compilation, sources: Mapping[str, DataFrame], select: Mapping[str, str]
-) -> dict[str, DataFrame]:
-    """Each stream's rows; every stream some query reads must have a source."""
+) -> tuple[dict[str, DataFrame], dict[str, pa.DataType]]:
+    """Each stream's rows, and the type their times had; every stream some query reads must have a
+    source."""
     streams = {s.name.lower(): s for s in compilation.streams if s.defined_by is None}
-    frames = {}
+    frames, given = {}, {}
     for name, frame in sources.items():
         if name.lower() not in streams:
             known = ", ".join(stream.name for stream in streams.values())
@@ -398,10 +402,11 @@ def _frames(
         stream = streams[name.lower()]
         chosen = {n.lower(): text for n, text in select.items()}.get(name.lower())
         frames[stream.name] = rows_of(frame, stream, chosen)
+        given[stream.name] = time_of(frame, stream, chosen)
     used = streams_read(compilation.program)
     if missing := [s.name for s in streams.values() if s.name in used - set(frames)]:
         raise FeedError(f"no source for stream {', '.join(missing)}")
-    return frames
+    return frames, given
 
 
 def _keys(compilation: Compilation, bridges: int) -> dict[str, str]:

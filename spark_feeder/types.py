@@ -7,8 +7,10 @@ the same in Arrow for both.
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -46,6 +48,45 @@ def for_bridge(rows: pa.RecordBatch) -> pa.RecordBatch:
         columns.append(_cast(column, kind))
         fields.append(pa.field(field.name, kind))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def time_type(kind: DataType) -> pa.DataType:
+    """The type of a stream's times, of a frame's column `ts`. A text's is not known before its rows
+    are, and counts as integers."""
+    match kind:
+        case TimestampType():
+            return pa.timestamp("us", "UTC")
+        case TimestampNTZType():
+            return pa.timestamp("us")
+        case _:
+            return pa.int64()
+
+
+def timed(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Milliseconds as times, in the columns of which the schema has times."""
+    return frame.select(*[_timed(frame, field) for field in schema])
+
+
+def _timed(frame: DataFrame, field: pa.Field) -> Column:
+    column = frame["`" + field.name.replace("`", "``") + "`"]
+    lists = pa.types.is_list(field.type)
+    kind = field.type.value_type if lists else field.type
+    have = frame.schema[field.name].dataType.simpleString()
+    if not pa.types.is_timestamp(kind) or "bigint" not in have:
+        return column
+    to = _instant if kind.tz else _wall_clock
+    return (f.transform(column, to) if lists else to(column)).alias(field.name)
+
+
+def _instant(milliseconds: Column) -> Column:
+    return f.timestamp_millis(milliseconds)
+
+
+def _wall_clock(milliseconds: Column) -> Column:
+    """Without a zone, whatever the session's zone is."""
+    seconds = (milliseconds.cast("decimal(20, 0)") / 1000).cast("decimal(18, 6)")
+    zero = f.lit("1970-01-01").cast("timestamp_ntz")
+    return zero + f.make_dt_interval(secs=seconds)
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

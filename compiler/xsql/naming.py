@@ -1,7 +1,7 @@
 """Names of result columns.
 
-    before  SELECT R.a, S.a, S.b, S.b + 1 AS more
-    after   R_a, S_a, b, more
+before  SELECT R.a, S.a, S.b, S.b + 1 AS more
+after   R_a, S_a, b, more
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,17 +27,19 @@ from seustream.commands.common import (
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.plan.levels import level, levels
+from seustream.compiler.plan.logical import Program
 from seustream.compiler.plan.pipeline import STAGES, Compilation, planned
 from seustream.devices import BACKENDS, check_backend, device
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.engine.pattern.nfa import Numbering
 from seustream.engine.pattern.planner import ENGINES
 from seustream.engine.sites.errors import SitesError
+from seustream.engine.times import Times
 from seustream.errors import UserError
 from seustream.hdl.device import Device, UnitCycles
 from seustream.patterns import trace_file
 from seustream.progress import Progress
-from seustream.reading import read
+from seustream.reading import Tuples, read, read_timed
 from seustream.writing import OutputSet
 
 HELP = "run queries over files"
@@ -140,12 +143,12 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
-    joined = sites.Joined()
+    joined, program = sites.Joined(), c.program
     if remote:
         joined = _across(c, remote, dict(inputs), arguments)
         c = planned(c, joined.rest)
     if not any(level(query, levels(c.program)) == 0 for query in c.program.queries):
-        return _run(c, None, inputs, joined, arguments)
+        return _run(c, None, program, inputs, joined, arguments)
     with device(
         arguments.backend,
         c.options.config,
@@ -153,7 +156,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.token_file,
         arguments.tls_ca,
     ) as made:
-        return _run(c, made, inputs, joined, arguments)
+        return _run(c, made, program, inputs, joined, arguments)
 
 
 def _across(
@@ -181,10 +184,12 @@ def _across(
 def _run(
     c: Compilation,
     device: Device | None,
+    program: Program,
     inputs: list[tuple[Stream, Path]],
     joined: sites.Joined,
     arguments: argparse.Namespace,
 ) -> int:
+    """Runs what has not been joined across sites; `program` is all that was asked for."""
     late: list[tuple[str, pa.Table]] = []
     keep = late.append if arguments.late is not None else lambda found: None
     run = GraphRun(
@@ -198,23 +203,27 @@ def _run(
     )
     answer_requests(c)
     begun, units = _cycles(device), _units(device)
-    read = streams_read(c.program)
-    tables = {stream.name: rows for stream, rows in _rows(inputs) if stream.name in read}
+    used = streams_read(c.program)
+    found = {stream.name: tuples for stream, tuples in _tuples_of(inputs)}
+    tables = {name: tuples.rows for name, tuples in found.items() if name in used}
     tables |= joined.fetched
+    times = Times(program, {name: tuples.time for name, tuples in found.items()})
     schemas = {name: rows.schema for name, rows in joined.results.items()}
+    schemas |= answer_schemas(c.program)
     total = sum(rows.num_rows for rows in tables.values())
     with (
         OutputSet(
-            arguments.output, arguments.format, schemas | answer_schemas(c.program)
+            arguments.output,
+            arguments.format,
+            {name: times.schema(name, schema) for name, schema in schemas.items()},
         ) as outputs,
         Progress("run", total, "tuples") as progress,
     ):
         run.on_progress = progress.add
-        for name, results in joined.results.items():
-            outputs.write(name, results)
-        for name, results in drive(run, tables):
-            outputs.write(name, results)
+        for name, results in chain(joined.results.items(), drive(run, tables)):
+            outputs.write(name, times.results(name, results))
         if late:
+            late = [(stream, times.rows(stream, rows)) for stream, rows in late]
             _write_late(arguments.late, arguments.format, late)
     if not arguments.quiet:
         print(_summary(c, run, joined, arguments), file=sys.stderr)
@@ -227,11 +236,11 @@ def _run(
     return 0
 
 
-def _rows(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, pa.Table]]:
+def _tuples_of(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, Tuples]]:
     for stream, path in inputs:
         yield (
             stream,
-            read(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr)),
+            read_timed(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr)),
         )
 
 

@@ -27,7 +27,7 @@ from seustream.compiler.language.types import (
     Type,
 )
 from seustream.errors import InputError, UserError
-from seustream.reading import read
+from seustream.reading import read, read_timed
 
 ROADS = Stream(
     "Roads",
@@ -459,6 +459,35 @@ def test_json_columns() -> None:
     )
     assert table.to_pylist() == [{"ts": 1, "a": 1, "b": None}, {"ts": 2, "a": None, "b": "b"}]
     assert warnings == ["r.jsonl: columns 'x', 'y' are not in stream R and ignored"]
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        ("1767225600000", pa.int64()),
+        ("2026-01-01", pa.timestamp("ms")),
+        ("2026-01-01 00:00:00.5", pa.timestamp("ms")),
+        ("2026-01-01T00:00:00Z", pa.timestamp("ms", "UTC")),
+        ("2026-01-01T00:00-05:30", pa.timestamp("ms", "UTC")),
+    ],
+)
+def test_the_first_cell_tells_the_type_of_the_time(first: str, kind: pa.DataType) -> None:
+    """Rows have milliseconds all the same, and later cells may be spelled otherwise."""
+    for path in (
+        put("r.csv", f"a,ts,b\n1,{first},x\n2,5,\n"),
+        put("r.jsonl", f'{{"a": 1, "ts": "{first}", "b": "x"}}\n{{"ts": 5}}\n'),
+    ):
+        found = read_timed(path, R, silent)
+        assert found.time == kind
+        assert found.rows.column("ts").type == pa.int64()
+
+
+def test_a_parquet_time_has_its_columns_type() -> None:
+    kind = pa.timestamp("ns", "Asia/Tokyo")
+    pq.write_table(
+        pa.table({"a": [1], "b": ["x"], "ts": pa.array([5_000_000], kind)}), "r.parquet"
+    )
+    assert read_timed(Path("r.parquet"), R, silent).time == kind
 
 
 def test_json_missing_columns() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
+from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema, time_type, timed
 
 BRIDGE = pa.schema(
     [
@@ -45,3 +46,43 @@ def test_sparks_types() -> None:
     assert kinds["at"] == t.TimestampNTZType()
     assert isinstance(kinds["time"], t.TimeType)
     assert not spark_schema(BRIDGE)["ts"].nullable
+
+
+def test_times_come_back_as_the_frames_had_them(spark: SparkSession) -> None:
+    """An instant, a time without a zone, and lists of either, whatever the session's zone is."""
+    ms, at = 1141214400005, datetime.datetime(2006, 3, 1, 12, 0, 0, 5000)
+    wanted = pa.schema(
+        [
+            ("zoned", pa.timestamp("us", "UTC")),
+            ("naive.x", pa.timestamp("us")),
+            ("lists", pa.list_(pa.timestamp("us"))),
+            ("past", pa.timestamp("us")),
+            ("ms", pa.int64()),
+            ("own", pa.timestamp("us")),
+        ]
+    )
+    rows = spark.createDataFrame(
+        [(ms, ms, [ms, None], -1, ms, at), (None,) * 6],
+        "zoned bigint, `naive.x` bigint, lists array<bigint>, past bigint, ms bigint, own timestamp_ntz",
+    )
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        found = timed(rows, wanted).toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+    instants = found.column("zoned").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    assert instants.to_pylist() == [1000 * ms, None]
+    past = datetime.datetime(1969, 12, 31, 23, 59, 59, 999000)
+    first, second = found.select(found.column_names[1:]).to_pylist()
+    assert first == {"naive.x": at, "lists": [at, None], "past": past, "ms": ms, "own": at}
+    assert set(second.values()) == {None}
+    kinds = {field.name: time_type(field.dataType) for field in timed(rows, wanted).schema}
+    assert kinds == {
+        "zoned": pa.timestamp("us", "UTC"),
+        "naive.x": pa.timestamp("us"),
+        "past": pa.timestamp("us"),
+        "own": pa.timestamp("us"),
+        "lists": pa.int64(),
+        "ms": pa.int64(),
+    }

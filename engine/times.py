@@ -1,0 +1,116 @@
+"""Times of results as the input had them.
+
+The engine counts milliseconds; a stream whose file or frame has timestamps gets them back.
+
+    before  ts_newest  int64             1767600030000
+    after   ts_newest  timestamp[ms]     2026-01-05 08:00:30
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import pyarrow as pa
+
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.fields import fields
+from seustream.compiler.plan.levels import Node, definitions, reads
+from seustream.compiler.plan.logical import RESULT_TIMES, Program, Query
+
+TICKS = pa.int64()
+
+
+class Times:
+    """The types of a program's times; `given` are those of base streams, integers unless said."""
+
+    def __init__(self, program: Program, given: Mapping[str, pa.DataType]) -> None:
+        self.streams = {stream.name: TICKS for stream in program.base}
+        self.streams |= {name: _of(kind) for name, kind in given.items()}
+        defined = definitions(program)
+        for stream in program.streams:  # a stream is defined after those it reads
+            if stream.name in defined:
+                self.streams[stream.name] = self._read_by(defined[stream.name])
+        asked: list[Node] = [*program.asked, *program.asked_patterns]
+        self._columns = {node.name: self._columns_of(node) for node in asked}
+
+    def schema(self, query: str, schema: pa.Schema) -> pa.Schema:
+        """The columns of a query's results."""
+        return _retyped(schema, self._columns.get(query, {}))
+
+    def results(self, query: str, rows: pa.Table) -> pa.Table:
+        """A query's results."""
+        return _cast(rows, self._columns.get(query, {}))
+
+    def rows(self, stream: str, rows: pa.Table) -> pa.Table:
+        """Rows of a stream."""
+        return _cast(rows, {"ts": self.streams.get(stream, TICKS)})
+
+    def _read_by(self, node: Node) -> pa.DataType:
+        return _common(self.streams.get(name, TICKS) for name in reads(node))
+
+    def _columns_of(self, node: Node) -> dict[str, pa.DataType]:
+        """The columns that are nothing but a time."""
+        if isinstance(node, ir.Query):
+            kind = self._read_by(node)
+            times = [(name, e) for name, e, _ in fields(node) if isinstance(e, ir.Value)]
+            own = {column.name.lower() for column in node.stream.columns}
+            return {name: kind for name, e in times if e.attribute == ir.TIME not in own}
+        found = {name: self._read_by(node) for name in RESULT_TIMES}
+        for item in node.items if isinstance(node, Query) else ():
+            e = item.expression
+            if isinstance(e, x.Column) and e.name == TIME_COLUMN.name:
+                stream = node.sources[e.source].stream.name
+                found[item.name] = self.streams.get(stream, TICKS)
+        return found
+
+
+def _of(kind: pa.DataType) -> pa.DataType:
+    """A time's type in results. Seconds are too coarse for what APAS computes."""
+    if not pa.types.is_timestamp(kind):
+        return TICKS
+    return pa.timestamp("ms", kind.tz) if kind.unit == "s" else kind
+
+
+def _common(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """One type for times of several streams: integers where one has integers; milliseconds, which
+    hold every time there is, where units differ; UTC where zones do."""
+    found = list(dict.fromkeys(kinds))
+    if len(found) == 1:
+        return found[0]
+    if TICKS in found or not found:
+        return TICKS
+    zones = {kind.tz for kind in found}
+    units = {kind.unit for kind in found}
+    zone = zones.pop() if len(zones) == 1 else "UTC"
+    return pa.timestamp(units.pop() if len(units) == 1 else "ms", zone)
+
+
+def _retyped(schema: pa.Schema, kinds: Mapping[str, pa.DataType]) -> pa.Schema:
+    return pa.schema([_field(field, kinds.get(field.name, TICKS)) for field in schema])
+
+
+def _field(field: pa.Field[Any], kind: pa.DataType) -> pa.Field[Any]:
+    if kind == TICKS:
+        return field
+    return field.with_type(pa.list_(kind) if pa.types.is_list(field.type) else kind)
+
+
+def _cast(rows: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    wanted = _retyped(rows.schema, kinds)
+    if wanted.equals(rows.schema):
+        return rows
+    columns = [
+        column if column.type == field.type else _timed(column, field.type)
+        for column, field in zip(rows.columns, wanted, strict=True)
+    ]
+    return pa.table(columns, schema=wanted)
+
+
+def _timed(column: pa.ChunkedArray[Any], kind: pa.DataType) -> pa.ChunkedArray[Any]:
+    """Milliseconds since 1970 as times."""
+    ms = pa.timestamp("ms")
+    first = pa.list_(ms) if pa.types.is_list(kind) else ms
+    return cast("pa.ChunkedArray[Any]", column.cast(first).cast(kind))

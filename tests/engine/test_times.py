@@ -1,0 +1,98 @@
+"""Times of results in the type the input's time had."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun, answer_schemas, drive
+from seustream.engine.times import Times
+
+TEXT = """CREATE STREAM R (a int, kind varchar(1));
+CREATE STREAM S (a int);
+CREATE STREAM J AS SELECT R.a, R.kind, S.ts AS moment FROM R, S WHERE R.a = S.a WINDOW RANGE 1 min;
+REGISTER QUERY pair AS SELECT R.ts, S.TimeStamp AS t, R.ts + 1 AS later FROM R, S WHERE R.a = S.a WINDOW RANGE 1 min;
+REGISTER QUERY alone AS SELECT a, ts FROM R WINDOW NOW;
+REGISTER QUERY sums AS SELECT count(*) AS n FROM S WINDOW UNBOUNDED;
+REGISTER QUERY over AS SELECT a, moment FROM J WINDOW NOW;
+REGISTER QUERY rise AS PATTERN X x; Y+ y FROM R TYPE BY kind WHERE y[i].a > x.a WITHIN 5 s RETURN x, y.ts AS times, y.a;
+"""
+BEGIN = 1767225600000
+SECONDS, UTC_MS, NAIVE_US = pa.timestamp("s"), pa.timestamp("ms", "UTC"), pa.timestamp("us")
+
+
+def types(**given: pa.DataType) -> dict[str, dict[str, str]]:
+    """The timestamps among the columns of each query."""
+    program = compile_text(TEXT).program
+    times = Times(program, given)
+    found = {name: times.schema(name, s) for name, s in answer_schemas(program).items()}
+    return {
+        name: {f.name: str(f.type) for f in schema if "timestamp" in str(f.type)}
+        for name, schema in found.items()
+    }
+
+
+def test_integers_stay_integers() -> None:
+    assert not any(types(R=pa.int64(), S=pa.int32()).values())
+    assert not any(types().values())
+
+
+def test_a_column_that_is_a_time_has_its_streams_type() -> None:
+    """What is computed of a time is a number; a query over both streams has integers."""
+    zoned = "timestamp[ms, tz=UTC]"
+    assert types(R=UTC_MS) == {
+        "pair": {"ts": zoned},
+        "alone": {"ts": zoned, "ts_oldest": zoned, "ts_newest": zoned},
+        "sums": {},
+        "over": {},
+        "rise": {"x_ts": zoned, "times": f"list<item: {zoned}>"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("r", "s", "both"),
+    [
+        (UTC_MS, UTC_MS, "timestamp[ms, tz=UTC]"),
+        (UTC_MS, pa.timestamp("ms", "Asia/Tokyo"), "timestamp[ms, tz=UTC]"),
+        (NAIVE_US, NAIVE_US, "timestamp[us]"),
+        (NAIVE_US, UTC_MS, "timestamp[ms, tz=UTC]"),
+        (SECONDS, SECONDS, "timestamp[ms]"),
+        (NAIVE_US, SECONDS, "timestamp[ms]"),
+    ],
+)
+def test_two_streams(r: pa.DataType, s: pa.DataType, both: str) -> None:
+    found = types(R=r, S=s)
+    assert {found["pair"][name] for name in ("ts_oldest", "ts_newest")} == {both}
+    assert {found["over"][name] for name in ("ts_oldest", "ts_newest")} == {both}
+
+
+def test_values() -> None:
+    """Milliseconds of a run come out as the moments they are."""
+    compiled = compile_text(TEXT)
+    r = {"ts": [BEGIN, BEGIN + 1, BEGIN + 1500], "a": [1, 2, 3], "kind": ["X", "Y", "Y"]}
+    tables = {"R": pa.table(r), "S": pa.table({"ts": [BEGIN + 250], "a": [1]})}
+    run = GraphRun(compiled, GoldenDevice(compiled.options.config))
+    times = Times(compiled.program, {"R": UTC_MS, "S": pa.timestamp("ns", "Asia/Tokyo")})
+    found = {}
+    for name, rows in drive(run, tables):
+        kept = times.results(name, rows)
+        assert kept.schema == times.schema(name, rows.schema)
+        found[name] = kept.to_pylist()
+
+    def at(milliseconds: int) -> datetime:
+        return datetime.fromtimestamp((BEGIN + milliseconds) / 1000, UTC)
+
+    (pair,) = found["pair"]
+    assert pair == {
+        "ts": at(0),
+        "t": at(250),
+        "later": BEGIN + 1,
+        "ts_oldest": at(0),
+        "ts_newest": at(250),
+    }
+    assert [row["times"] for row in found["rise"]] == [[at(1), at(1500)]]
+    assert times.rows("S", tables["S"]).column("ts").type == pa.timestamp("ns", "Asia/Tokyo")
