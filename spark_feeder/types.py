@@ -68,14 +68,15 @@ def timed(frame: DataFrame, schema: pa.Schema) -> DataFrame:
 
 
 def _timed(frame: DataFrame, field: pa.Field) -> Column:
-    column = frame["`" + field.name.replace("`", "``") + "`"]
+    column: Column = frame["`" + field.name.replace("`", "``") + "`"]
     lists = pa.types.is_list(field.type)
     kind = field.type.value_type if lists else field.type
     have = frame.schema[field.name].dataType.simpleString()
     if not pa.types.is_timestamp(kind) or "bigint" not in have:
         return column
     to = _instant if kind.tz else _wall_clock
-    return (f.transform(column, to) if lists else to(column)).alias(field.name)
+    times: Column = f.transform(column, to) if lists else to(column)
+    return times.alias(field.name)
 
 
 def _instant(milliseconds: Column) -> Column:
@@ -85,8 +86,8 @@ def _instant(milliseconds: Column) -> Column:
 def _wall_clock(milliseconds: Column) -> Column:
     """Without a zone, whatever the session's zone is."""
     seconds = (milliseconds.cast("decimal(20, 0)") / 1000).cast("decimal(18, 6)")
-    zero = f.lit("1970-01-01").cast("timestamp_ntz")
-    return zero + f.make_dt_interval(secs=seconds)
+    moment: Column = f.lit("1970-01-01").cast("timestamp_ntz") + f.make_dt_interval(secs=seconds)
+    return moment
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -484,9 +484,7 @@ def test_the_first_cell_tells_the_type_of_the_time(first: str, kind: pa.DataType
 
 def test_a_parquet_time_has_its_columns_type() -> None:
     kind = pa.timestamp("ns", "Asia/Tokyo")
-    pq.write_table(
-        pa.table({"a": [1], "b": ["x"], "ts": pa.array([5_000_000], kind)}), "r.parquet"
-    )
+    pq.write_table(pa.table({"a": [1], "b": ["x"], "ts": pa.array([5_000_000], kind)}), "r.parquet")
     assert read_timed(Path("r.parquet"), R, silent).time == kind
 
 
