@@ -18,7 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
 from seustream.compiler.plan.levels import Node, definitions, reads
-from seustream.compiler.plan.logical import RESULT_TIMES, Program, Query
+from seustream.compiler.plan.logical import RESULT_TIMES, Program, Query, Relation
 
 TICKS = pa.int64()
 
@@ -33,7 +33,7 @@ class Times:
         for stream in program.streams:  # a stream is defined after those it reads
             if stream.name in defined:
                 self.streams[stream.name] = self._read_by(defined[stream.name])
-        asked: list[Query | ir.Query] = [*program.asked, *program.asked_patterns]
+        asked: list[Relation | ir.Query] = [*program.asked_relations, *program.asked_patterns]
         self._columns = {node.name: self._columns_of(node) for node in asked}
 
     def schema(self, query: str, schema: pa.Schema) -> pa.Schema:
@@ -51,7 +51,7 @@ class Times:
     def _read_by(self, node: Node) -> pa.DataType:
         return _common(self.streams.get(name, TICKS) for name in reads(node))
 
-    def _columns_of(self, node: Query | ir.Query) -> dict[str, pa.DataType]:
+    def _columns_of(self, node: Relation | ir.Query) -> dict[str, pa.DataType]:
         """The columns that are nothing but a time."""
         if isinstance(node, ir.Query):
             kind = self._read_by(node)
@@ -59,11 +59,12 @@ class Times:
             own = {column.name.lower() for column in node.stream.columns}
             return {name: kind for name, e in times if e.attribute == ir.TIME not in own}
         found = {name: self._read_by(node) for name in RESULT_TIMES}
-        for item in node.items:
-            e = item.expression
-            if isinstance(e, x.Column) and e.name == TIME_COLUMN.name:
-                stream = node.sources[e.source].stream.name
-                found[item.name] = self.streams.get(stream, TICKS)
+        if isinstance(node, Query):
+            for item in node.items:
+                e = item.expression
+                if isinstance(e, x.Column) and e.name == TIME_COLUMN.name:
+                    stream = node.sources[e.source].stream.name
+                    found[item.name] = self.streams.get(stream, TICKS)
         return found
 
 

@@ -14,7 +14,6 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, Source, Span, suggest
-from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue, bind_type
 from seustream.compiler.pattern import ir

@@ -229,9 +229,7 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column 
     return None
 
 
-def _all_of(
-    sources: tuple[logical.Source, ...], index: int
-) -> list[tuple[Name, x.Expression]]:
+def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[tuple[Name, x.Expression]]:
     source = sources[index]
     return [
         (

@@ -19,6 +19,8 @@ REGISTER QUERY pair AS SELECT R.ts, S.TimeStamp AS t, R.ts + 1 AS later FROM R, 
 REGISTER QUERY alone AS SELECT a, ts FROM R WINDOW NOW;
 REGISTER QUERY sums AS SELECT count(*) AS n FROM S WINDOW UNBOUNDED;
 REGISTER QUERY over AS SELECT a, moment FROM J WINDOW NOW;
+REGISTER QUERY one AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a + 1 FROM R WINDOW NOW;
+REGISTER QUERY all_of AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a FROM S WINDOW NOW;
 REGISTER QUERY rise AS PATTERN X x; Y+ y FROM R TYPE BY kind WHERE y[i].a > x.a WITHIN 5 s RETURN x, y.ts AS times, y.a;
 """
 BEGIN = 1767225600000
@@ -49,6 +51,8 @@ def test_a_column_that_is_a_time_has_its_streams_type() -> None:
         "alone": {"ts": zoned, "ts_oldest": zoned, "ts_newest": zoned},
         "sums": {},
         "over": {},
+        "one": {"ts_oldest": zoned, "ts_newest": zoned},
+        "all_of": {},
         "rise": {"x_ts": zoned, "times": f"list<item: {zoned}>"},
     }
 
