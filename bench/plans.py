@@ -34,7 +34,7 @@ def measure() -> Measurement:
         for name, stream in streams.items():
             driver.push(name, stream)
         results = sum(found.num_rows for _, found in driver.finish())
-        status = driver.device.status()
+        status = driver.devices[0].status()
         circulated[plan], compared[plan] = status.circulated, status.pairs
         tags = len(compilation.routes.tags)
         rows.append((plan, tags, status.circulated, status.pairs, results))

@@ -8,14 +8,14 @@
 
 A query set is a graph: base streams enter at a gate each, which puts them in order and sets late rows
 apart; every other node is an operator (`seustream.engine.stream.operator`), and derived streams are the edges.
-The queries over base streams are one operator, the device join; those over derived streams are a
-software join a level; a pattern, an APAS query and a relational operation are an operator each.
+The queries a device has are one operator, a device join; all others are a software join a level; a
+pattern, an APAS query and a relational operation are an operator each.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -28,8 +28,9 @@ from seustream.compiler.plan.levels import Node, definitions, level, levels, nod
 from seustream.compiler.plan.logical import Operation, Program, Query
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.engine.host.driver import DEVICE_JOIN, Counts, HostDriver
-from seustream.engine.host.errors import EvaluationError, HostError, RowsRefused
-from seustream.engine.host.stages import SoftwareJoin
+from seustream.engine.host.errors import EvaluationError, RowsRefused
+from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
+from seustream.engine.host.state import united
 from seustream.engine.pattern import output
 from seustream.engine.pattern.stream import PatternNode
 from seustream.engine.relational import operator_of
@@ -38,7 +39,7 @@ from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.faults import Lines, QueryFaults, located, told
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.stream.snapshot import unpack
+from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.temporal.merge import Merger, OnLate
 from seustream.engine.temporal.stream import TemporalNode
 from seustream.hdl.device import Device
@@ -91,16 +92,18 @@ class RunState:
         saves what can be saved."""
         for name, gate in self.gates.items():
             yield name, gate.waiting
-        if (join := self.operators.get(DEVICE_JOIN)) is not None:
-            for name, rows in unpack(join, DEVICE_JOIN).tables.items():
-                what, _, stream = name.partition(" ")
-                if what in ("kept", "waiting"):
-                    yield stream, rows
+        joins = _base_joins(self.operators).values()
+        for name, rows in united(None, DEVICE_JOIN, list(joins)).tables.items():
+            what, _, stream = name.partition(" ")
+            if what in ("kept", "waiting"):
+                yield stream, rows
 
 
 class GraphRun:
-    """Runs the queries of one compilation; `device` is None where no query joins base streams.
+    """Runs the queries of one compilation.
 
+    devices      one, several or None. What is compiled for a device that is not there, the engine
+                 joins itself
     overflow     "software": rows that leave the device early are joined by the host;
                  "error": the run stops with a `WindowOverflow`
     slack        milliseconds a stream's timestamps may fall back before a tuple counts as late
@@ -114,7 +117,7 @@ class GraphRun:
     def __init__(
         self,
         compilation: Compilation,
-        device: Device | None,
+        devices: Device | Sequence[Device] | None = None,
         overflow: str = "software",
         slack: int = 0,
         on_late: OnLate | None = None,
@@ -123,24 +126,26 @@ class GraphRun:
         engine: str = "auto",
         strict: bool = False,
     ) -> None:
-        self.compilation, self.device, self.slack = compilation, device, slack
+        if overflow not in ("software", "error"):
+            raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
+        self.compilation, self.slack = compilation, slack
+        self.devices = as_tuple(devices)
         program = compilation.program
         self.streams = list(program.base)
         self.on_progress = on_progress
         self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {s.name: Merger([s.name], slack, on_late) for s in self.streams}
         self.ended: set[str] = set()
-        self.operators = _operators(compilation, device, overflow, slice_rows, engine, strict)
+        self.operators = _operators(compilation, self.devices, overflow, slice_rows, engine, strict)
         self.readers: dict[str, list[Operator]] = {name: [] for name in self._schemas}
         for operator in self.operators.values():
             for name in operator.inputs:
                 self.readers[name].append(operator)
-        at = levels(program)
         self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
         self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
         for name, node in definitions(program).items():
             self._defined[f"{node.name}#" if isinstance(node, Compiled) else node.name] = name
-            self._defines[_operator_of(node, at)].append(name)
+            self._defines[self._answers_at(node)].append(name)
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._results = dict.fromkeys(program.names, 0)
@@ -215,16 +220,29 @@ class GraphRun:
         for operator in self.readers[stream]:
             operator.push(stream, rows)
 
+    def _answers_at(self, node: Node) -> str:
+        """The name of the operator that answers a query."""
+        if not isinstance(node, Query):
+            return _own_name(node)
+        return next(
+            name
+            for name, operator in self.operators.items()
+            if isinstance(operator, HostDriver | SoftwareJoin)
+            and any(query.name == node.name for query in operator.queries)
+        )
+
     # --- what is known of it ----------------------------------------------------
 
     @property
     def waiting(self) -> dict[str, int]:
         """Rows of base streams that wait, for their own stream's order or for other streams."""
         found = Counter({name: sum(gate.waiting.values()) for name, gate in self.gates.items()})
+        # Operators that read a base stream wait at the same moment.
+        waiting = Counter[str]()
         for operator in self.operators.values():
-            if isinstance(operator, HostDriver):
-                found.update(operator.merger.waiting)
-        return dict(found)
+            if isinstance(operator, HostDriver | SoftwareJoin):
+                waiting |= Counter(operator.merger.waiting)
+        return {name: count + waiting[name] for name, count in found.items()}
 
     @property
     def promises(self) -> dict[str, int]:
@@ -243,7 +261,7 @@ class GraphRun:
         for operator in self.operators.values():
             report.faults |= told(operator.faults)
             if isinstance(operator, HostDriver):
-                report.join = operator.counts
+                report.join.add(operator.counts)
             elif isinstance(operator, PatternNode):
                 report.engines[operator.query.name] = operator.operator.engine
                 if bad := operator.operator.stats.bad_events:
@@ -274,8 +292,15 @@ class GraphRun:
         """Goes on where a run was, of one that has taken nothing yet: the same results in the same
         order. The queries may be others over the same streams: windows stay, a query whose text is
         the same keeps its groups, a derived stream of the same columns its windows."""
+        base = _base_joins(state.operators)
+        now = {name for name in self.operators if _base_kind(name) is not None}
+        moved = len(base) > 1 or base.keys() != now
         for name, operator in self.operators.items():
-            snapshot = _before(name, operator, state.operators)
+            if (kind := _base_kind(name)) is not None and moved:
+                everything = united(base.get(name), kind, list(base.values()))
+                snapshot = everything.pack() if base else None
+            else:
+                snapshot = _before(name, operator, state.operators)
             if snapshot is not None:
                 operator.restore(snapshot)
         for name, gate in state.gates.items():
@@ -291,18 +316,44 @@ class GraphRun:
             self._results[query] = state.results.get(query, 0)
 
 
-def _operator_of(node: Node, at: Mapping[str, int]) -> str:
-    """The name of the operator that answers a query."""
-    if isinstance(node, Query):
-        number = level(node, at)
-        return f"software join {number}" if number else DEVICE_JOIN
+def as_tuple(devices: Device | Sequence[Device] | None) -> tuple[Device, ...]:
+    """One device, several or none, as several."""
+    if devices is None:
+        return ()
+    return tuple(devices) if isinstance(devices, Sequence) else (devices,)
+
+
+def _device_join(number: int) -> str:
+    """The name of the operator on a device, by its number from 0."""
+    return f"{DEVICE_JOIN} {number + 1}" if number else DEVICE_JOIN
+
+
+def _software_join(number: int) -> str:
+    """The name of the operator that joins without a device, by its level."""
+    return f"{SOFTWARE_JOIN} {number}"
+
+
+def _base_kind(name: str) -> str | None:
+    """The kind of an operator that joins base streams, by its name; None for all others."""
+    if name.startswith(DEVICE_JOIN):
+        return DEVICE_JOIN
+    return SOFTWARE_JOIN if name == _software_join(0) else None
+
+
+def _own_name(node: Operation | ir.Query | Compiled) -> str:
+    """The name of the operator of an operation, a pattern or an APAS query."""
     if isinstance(node, Operation):
         return f"operation {node.name}"
     return f"{'pattern' if isinstance(node, ir.Query) else 'APAS'} {node.name}"
 
 
 def _operators(
-    c: Compilation, device: Device | None, overflow: str, slice_rows: int, engine: str, strict: bool
+    c: Compilation,
+    devices: Sequence[Device],
+    overflow: str,
+    slice_rows: int,
+    engine: str,
+    strict: bool,
 ) -> dict[str, Operator]:
     """All operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
@@ -311,33 +362,47 @@ def _operators(
     by_level: dict[int, list[Query]] = {}
     for query in program.queries:
         by_level.setdefault(level(query, at), []).append(query)
+    read = {source.stream.name for query in by_level.get(0, ()) for source in query.sources}
+    base = [stream.name for stream in program.base if stream.name in read]
+    placed: set[str] = set()
+    for number, (one, device) in enumerate(zip(c.devices, devices, strict=False)):
+        join = HostDriver(one, device, overflow, slice_rows, strict, base)
+        placed |= {query.name for query in join.queries}
+        found.append((0, _device_join(number), join))
     for number, queries in by_level.items():
-        if number:
-            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in queries}
-            join: Operator = SoftwareJoin(program.streams, queries, slice_rows, faults)
-        else:
-            if device is None:
-                raise HostError(f"query {queries[0].name} wants a device")
-            join = HostDriver(c, device, overflow, slice_rows, strict)
-        found.append((number, _operator_of(queries[0], at), join))
+        rest = [query for query in queries if query.name not in placed]
+        if rest:
+            faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
+            inputs = () if number else base
+            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs)
+            found.append((number, _software_join(number), software))
     for operation in program.operations:
         own = QueryFaults(strict or operation.strict, source=c.source)
-        name = _operator_of(operation, at)
-        found.append((level(operation, at), name, operator_of(operation, own)))
+        found.append((level(operation, at), _own_name(operation), operator_of(operation, own)))
     for pattern in program.patterns:
         node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
-        found.append((level(pattern, at), _operator_of(pattern, at), node))
+        found.append((level(pattern, at), _own_name(pattern), node))
     for compiled in program.apas.values():
         temporal = TemporalNode(compiled, known, QueryFaults(strict, source=compiled.source))
-        found.append((level(compiled, at), _operator_of(compiled, at), temporal))
+        found.append((level(compiled, at), _own_name(compiled), temporal))
     return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
+
+
+def _base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
+    """The states of the operators that join base streams."""
+    kinds = {name: _base_kind(name) for name in snapshots}
+    return {name: unpack(snapshots[name], kind) for name, kind in kinds.items() if kind is not None}
 
 
 def _before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
     """What an operator was. New queries may put levels before a software join, or take them away."""
-    if not isinstance(operator, SoftwareJoin):
+    if not isinstance(operator, SoftwareJoin) or _base_kind(name) is not None:
         return snapshots.get(name)
-    joins = [one for key, one in snapshots.items() if key.startswith("software join")]
+    joins = [
+        one
+        for key, one in snapshots.items()
+        if key.startswith(SOFTWARE_JOIN) and _base_kind(key) is None
+    ]
     return max(joins, key=operator.alike, default=None)
 
 

@@ -19,7 +19,11 @@ from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.progress import Notes
 
-BACKENDS = ("golden", "iss", "verilated")
+ENGINE = "engine"
+"""No device at all: the engine joins by itself."""
+BACKENDS = (ENGINE, "golden", "iss", "verilated")
+SIMULATED = ("golden", "iss", "verilated")
+"""Devices of which there may be several."""
 
 
 def is_remote(backend: str) -> bool:
@@ -35,6 +39,38 @@ def check_backend(backend: str, remote: bool = True) -> None:
         raise UserError(
             [f"there is no backend {backend!r}"], hint=suggest(backend, known, "backends")
         )
+
+
+def check_devices(backend: str, given: str | None) -> None:
+    """Refuses `--devices` where there are no several devices."""
+    if given is None or backend in SIMULATED:
+        return
+    if backend == ENGINE:
+        hint = f"--backend {SIMULATED[0]} --devices {given}"
+        raise UserError([f"--devices {given}: backend {ENGINE} joins without a device"], hint=hint)
+    if given != "1":
+        what = "a bridge lends one device" if is_remote(backend) else "a board is one device"
+        hint = "leave --devices out: the engine joins what the device has no room for"
+        if is_remote(backend):
+            hint += "; or serve several: seustream serve --devices"
+        raise UserError([f"--devices {given}: {what}"], hint=hint)
+
+
+@contextlib.contextmanager
+def devices(
+    backend: str,
+    config: DeviceConfig,
+    count: int,
+    waves: Path | None = None,
+    token_file: str | None = None,
+    tls_ca: str | None = None,
+) -> Iterator[tuple[Device, ...]]:
+    """So many devices, while they are needed."""
+    if waves is not None and count > 1:
+        raise UserError([f"--waves: {count} devices are used, and a file is of one"])
+    with contextlib.ExitStack() as stack:
+        made = [device(backend, config, waves, token_file, tls_ca) for _ in range(count)]
+        yield tuple(stack.enter_context(one) for one in made)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -75,6 +76,7 @@ class Any:
 
 Formula = Leaf | Every | Any
 ALWAYS = Every(())
+_ALL_ON_THE_DEVICE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +103,30 @@ class Division:
     parts: tuple[Part, ...]
 
 
-def divide(program: Program, layout: Layout) -> tuple[Division, ...]:
+def divide(
+    program: Program, layout: Layout, software: Mapping[str, str] = _ALL_ON_THE_DEVICE
+) -> tuple[Division, ...]:
+    """The division of each query; `software` says why by name of those the device does not get."""
     return tuple(
-        _divide(query, slots, layout)
+        _divide(query, slots, layout, software.get(query.name))
         for query, slots in zip(program.queries, layout.of_query, strict=True)
     )
 
 
-def _divide(query: Query, slots: tuple[int, ...], layout: Layout) -> Division:
-    if uses_device(query):
+def _divide(query: Query, slots: tuple[int, ...], layout: Layout, why: str | None) -> Division:
+    if not uses_device(query):
+        why = _no_join(query)
+    if why is None:
         divider = _Divider(query, slots, layout)
         parts = tuple(divider.part(conjunct) for conjunct in x.conjuncts(query.where))
         return Division(query, slots, True, "joins run in the device", parts)
-    if query.where == x.FALSE:
-        why = "its condition is never true"
-    elif len(query.sources) == 1:
-        why = "one stream, nothing to join"
-    else:
-        why = "it reads a derived stream"
     return Division(query, (), False, why, ())
+
+
+def _no_join(query: Query) -> str:
+    if query.where == x.FALSE:
+        return "its condition is never true"
+    return "one stream, nothing to join" if len(query.sources) == 1 else "it reads a derived stream"
 
 
 @dataclass

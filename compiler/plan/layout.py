@@ -7,7 +7,7 @@ after   slots (one join area each, in catalogue order; a self-join takes one for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from seustream.compiler.catalogue import TIME_COLUMN, Stream
@@ -48,13 +48,17 @@ def uses_device(query: Query) -> bool:
     return len(query.sources) > 1 and not derived and query.where != x.FALSE
 
 
-def lay_out(program: Program, attribute_width: int) -> Layout:
+def lay_out(
+    program: Program, attribute_width: int, software: Container[str] = frozenset()
+) -> Layout:
+    """The layout for the queries of a program but those in `software`, by name."""
+    on_device = {q.name for q in program.queries if uses_device(q) and q.name not in software}
     copies: dict[str, int] = {}
     wanted: list[list[tuple[str, int]]] = []
     for query in program.queries:
         seen: dict[str, int] = {}
         keys = []
-        for source in query.sources if uses_device(query) else ():
+        for source in query.sources if query.name in on_device else ():
             name = source.stream.name
             keys.append((name, seen.get(name, 0)))
             seen[name] = seen.get(name, 0) + 1
@@ -67,7 +71,11 @@ def lay_out(program: Program, attribute_width: int) -> Layout:
     )
     position = {(slot.stream.name, slot.copy): number for number, slot in enumerate(slots)}
     of_query = tuple(tuple(position[key] for key in keys) for keys in wanted)
-    return Layout(slots, of_query, _encodings(program, attribute_width))
+    return Layout(
+        slots,
+        of_query,
+        _encodings([q for q in program.queries if q.name in on_device], attribute_width),
+    )
 
 
 @dataclass
@@ -79,11 +87,9 @@ class _Class:
     ordered: bool = False
 
 
-def _encodings(program: Program, width: int) -> dict[tuple[str, str], Encoding]:
+def _encodings(queries: Iterable[Query], width: int) -> dict[tuple[str, str], Encoding]:
     classes: dict[tuple[str, str], _Class] = {}
-    for query in program.queries:
-        if not uses_device(query):
-            continue
+    for query in queries:
         for compare in comparisons(query.where):
             sides = [side for side in (compare.left, compare.right) if isinstance(side, x.Column)]
             if not sides:

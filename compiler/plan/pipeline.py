@@ -18,9 +18,10 @@ from seustream.compiler.plan.areas import allocate
 from seustream.compiler.plan.decompose import Subquery, decompose
 from seustream.compiler.plan.divide import Division, divide
 from seustream.compiler.plan.guards import guard
-from seustream.compiler.plan.layout import Layout, lay_out
+from seustream.compiler.plan.layout import Layout, lay_out, uses_device
 from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, within
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
+from seustream.compiler.plan.place import Placement, everything, place
 from seustream.compiler.plan.requests import Requests, request
 from seustream.compiler.plan.routes import RoutePlan
 from seustream.compiler.plan.simplify import simplify
@@ -34,6 +35,7 @@ from seustream.hdl.device import Tables
 from seustream.hdl.isa import Instruction
 
 Planner = Callable[[Requests, int, Estimate], RoutePlan]
+FITS = ("auto", "strict")
 PLANS: dict[str, Planner] = {"cost": cost.plan, "thesis": thesis.plan}
 
 
@@ -46,6 +48,8 @@ class Options:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)  # by name
     libraries: Libraries = field(default_factory=Libraries, compare=False)  # of APAS queries
     bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
+    fit: str = "auto"  # "strict": a query that no device holds is an error
+    devices: int | None = 1  # 0: the engine joins everything; None: as many as it takes
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Compilation:
     statements: list[Statement] = field(default_factory=list)
     written: logical.Program = field(default_factory=logical.Program)  # conditions as written
     program: logical.Program = field(default_factory=logical.Program)  # conditions simplified
+    placement: Placement = field(default_factory=Placement)
+    number: int = 0  # of the device that the members from here on are for
+    others: tuple[Compilation, ...] = ()  # the same queries, for each device after the first
     layout: Layout = field(default_factory=lambda: Layout((), (), {}))
     divisions: tuple[Division, ...] = ()
     normalised: tuple[Normalised, ...] = ()
@@ -75,6 +82,22 @@ class Compilation:
     @property
     def slot_names(self) -> tuple[str, ...]:
         return tuple(slot.name for slot in self.layout.slots)
+
+    @property
+    def devices(self) -> tuple[Compilation, ...]:
+        """The compilation for each device that gets queries."""
+        return (self, *self.others) if self.device_queries else ()
+
+    @property
+    def elsewhere(self) -> dict[str, str]:
+        """The queries this device does not get, and why."""
+        placed = {
+            name: f"device {number} has it"
+            for number, names in enumerate(self.placement.devices, start=1)
+            if number != self.number + 1
+            for name in names
+        }
+        return self.placement.software | placed
 
     @property
     def device_queries(self) -> tuple[Normalised, ...]:
@@ -111,11 +134,11 @@ def _predicate(c: Compilation) -> Compilation:
 
 
 def _layout(c: Compilation) -> Compilation:
-    return replace(c, layout=lay_out(c.program, c.options.config.attribute_width))
+    return replace(c, layout=lay_out(c.program, c.options.config.attribute_width, c.elsewhere))
 
 
 def _divide(c: Compilation) -> Compilation:
-    return replace(c, divisions=divide(c.program, c.layout))
+    return replace(c, divisions=divide(c.program, c.layout, c.elsewhere))
 
 
 def _normalise(c: Compilation) -> Compilation:
@@ -158,6 +181,15 @@ def _image(c: Compilation) -> Compilation:
     return replace(c, image=encode(c.tables, c.options.config))
 
 
+def _others(c: Compilation) -> Compilation:
+    """The passes again, for each device after the first."""
+    found = []
+    for number in range(1, len(c.placement.devices)) if c.number == 0 else ():
+        passes = [one_pass for _, one_pass in PASSES[_ORDER[_layout] : -1]]
+        found.append(_through(passes, replace(c, number=number)))
+    return replace(c, others=tuple(found))
+
+
 # stage, pass: a stage ends with the last pass that bears its name.
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("tokens", _tokens),
@@ -173,7 +205,9 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("areas", _guards),
     ("listing", _listing),
     ("split", _image),
+    ("split", _others),
 )
+_ORDER = {one_pass: number for number, (_, one_pass) in enumerate(PASSES)}
 STAGES: tuple[str, ...] = tuple(dict.fromkeys(stage for stage, _ in PASSES))
 
 
@@ -189,6 +223,8 @@ def compile_text(
     options = options or Options()
     if options.plan not in PLANS:
         raise ValueError(f"no plan {options.plan!r}; plans: {', '.join(PLANS)}")
+    if options.fit not in FITS:
+        raise ValueError(f"no fit {options.fit!r}; fits: {', '.join(FITS)}")
     state = Compilation(Source(text, name), options)
     return _run(state, range(STAGES.index(stop_after) + 1))
 
@@ -201,15 +237,50 @@ def planned(c: Compilation, names: Collection[str]) -> Compilation:
 
 
 def _run(state: Compilation, stages: Container[int]) -> Compilation:
+    """The passes of some stages. Most query sets fit: only one that turns out not to is placed."""
+    passes = [one for stage, one in PASSES if STAGES.index(stage) in stages]
+    before = [one for one in passes if _ORDER[one] < _ORDER[_layout]]
     try:
-        for stage, one_pass in PASSES:
-            if STAGES.index(stage) in stages:
-                state = one_pass(state)
+        state = _through(before, state)
+        try:
+            return _through(passes[len(before) :], _placed(state))
+        except LimitExceeded as over:
+            return _through(passes[len(before) :], _fitted(state, over))
     except LimitExceeded as limit:
         raise CompileError(state.source, [_limit_problem(state, limit)]) from None
     except RecursionError:
         raise CompileError(state.source, [_TOO_DEEP]) from None
+
+
+def _through(passes: Sequence[Pass], state: Compilation) -> Compilation:
+    for one_pass in passes:
+        state = one_pass(state)
     return state
+
+
+# --- placement ----------------------------------------------------------------
+
+
+def _joins(c: Compilation) -> list[logical.Query]:
+    return [query for query in c.program.queries if uses_device(query)]
+
+
+def _placed(c: Compilation) -> Compilation:
+    """All joins in the engine where no device is asked for, else all on the first device."""
+    if c.options.devices != 0:
+        return c
+    return replace(c, placement=everything(_joins(c), "no device is asked for"))
+
+
+def _fitted(c: Compilation, over: LimitExceeded) -> Compilation:
+    """Spreads queries that are over a limit, unless that is to be an error."""
+    options, joins = c.options, _joins(c)
+    placement = place(
+        joins, lambda some: _over(c, some), options.config, options.statistics, options.devices
+    )
+    if options.fit == "strict" and placement.software:
+        raise over
+    return replace(c, placement=placement)
 
 
 # --- limits -------------------------------------------------------------------
@@ -217,10 +288,9 @@ def _run(state: Compilation, stages: Container[int]) -> Compilation:
 
 def _plan(c: Compilation, queries: Sequence[logical.Query]) -> None:
     """Every pass from the layout on, for a subset of the queries."""
-    start = [one_pass for _, one_pass in PASSES].index(_layout)
-    state = replace(c, program=replace(c.program, queries=tuple(queries)))
-    for _, one_pass in PASSES[start:]:
-        state = one_pass(state)
+    passes = [one_pass for _, one_pass in PASSES[_ORDER[_layout] : _ORDER[_image]]]
+    state = replace(c, program=replace(c.program, queries=tuple(queries)), placement=Placement())
+    _through(passes, state)
 
 
 def _over(c: Compilation, queries: Sequence[logical.Query]) -> LimitExceeded | None:

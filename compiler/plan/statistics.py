@@ -15,7 +15,7 @@ _TYPICAL = {
     Condition.NE: 0.99,
 }
 _TYPICAL_ORDER = 1 / 3
-_TYPICAL_ROWS = 1000.0
+TYPICAL_ROWS = 1000.0
 
 
 class StatisticsError(ValueError):
@@ -74,7 +74,7 @@ class Estimate:
 
     def rows(self, slot: int) -> float:
         name = self.layout.slots[slot].stream.name.lower()
-        return self.statistics.rows.get(name, _TYPICAL_ROWS)
+        return self.statistics.rows.get(name, TYPICAL_ROWS)
 
     def selectivity(self, factor: JoinFactor) -> float:
         """The share of pairs a factor lets through."""

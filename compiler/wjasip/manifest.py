@@ -13,7 +13,7 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.plan.normalise import Normalised
-from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.compiler.plan.pipeline import FITS, PLANS, Compilation, Options, compile_text
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.hdl.config import ConfigError, DeviceConfig
 
@@ -40,6 +40,8 @@ def manifest(c: Compilation, image_name: str) -> str:
         "options": {
             "plan": c.options.plan,
             "max_terms": c.options.max_terms,
+            "fit": c.options.fit,
+            "devices": c.options.devices,
             "statistics": c.options.statistics.to_json(),
             "parameters": dict(c.options.parameters),
         },
@@ -60,13 +62,17 @@ def manifest(c: Compilation, image_name: str) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def compilation_of(text: str, image: bytes) -> Compilation:
-    """The compilation a manifest and its image came from; raises `ManifestRefused`."""
+def compilation_of(text: str, image: bytes, devices: int | None = None) -> Compilation:
+    """The compilation a manifest and its image came from, or that of its text for so many other
+    `devices`; raises `ManifestRefused`."""
     try:
         data = json.loads(text)
         if data["manifest"] != VERSION:
             raise ManifestRefused(f"manifest of version {data['manifest']!r}, want {VERSION}")
         plan, terms = data["options"]["plan"], data["options"]["max_terms"]
+        fit, wanted = data["options"].get("fit", "auto"), data["options"].get("devices", 1)
+        if fit not in FITS or not (wanted is None or type(wanted) is int):
+            raise ManifestRefused(f"fit {fit!r:.20}, {wanted!r:.20} devices: no such options")
         if plan not in PLANS or type(terms) is not int or not 0 < terms <= MOST_TERMS:
             raise ManifestRefused(f"plan {plan!r:.20}, {terms!r:.20} terms: no such options")
         options = Options(
@@ -75,6 +81,8 @@ def compilation_of(text: str, image: bytes) -> Compilation:
             terms,
             Statistics.from_json(json.dumps(data["options"]["statistics"])),
             _parameters(data["options"]["parameters"]),
+            fit=fit,
+            devices=wanted if devices is None else devices,
         )
         name, source = str(data["source"]["name"]), data["source"]["text"]
         digest = data["image"]["sha256"]
@@ -87,7 +95,7 @@ def compilation_of(text: str, image: bytes) -> Compilation:
         raise ManifestRefused(str(error)) from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ManifestRefused(f"no manifest: {type(error).__name__}: {error}") from None
-    if compilation.image != image:
+    if compilation.options.devices == wanted and compilation.image != image:
         raise ManifestRefused("the image is not what this version compiles from the manifest")
     return compilation
 

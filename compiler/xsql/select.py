@@ -19,7 +19,6 @@ from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.naming import Name, result_names
 from seustream.compiler.xsql.scope import Scope
 from seustream.compiler.xsql.windows import window
-from seustream.hdl.config import MAX_STREAMS
 from seustream.hdl.device import Window, WindowKind
 
 
@@ -107,14 +106,6 @@ class SelectBinder:
             aliases[alias.lower()] = alias
             stream = self.known_stream(item.stream) or Stream(alias, (), unknown=True)
             sources.append(logical.Source(alias, stream, extent, item.span, window_span))
-        if len(select.sources) > MAX_STREAMS:
-            extra = select.sources[MAX_STREAMS:]
-            self.problems.add(
-                "too-many-streams",
-                f"the query joins {len(select.sources)} streams, a device holds {MAX_STREAMS}",
-                Span(extra[0].span.start, extra[-1].span.end),
-                "split it into queries of four streams or fewer",
-            )
         return tuple(sources)
 
     # --- windows --------------------------------------------------------------

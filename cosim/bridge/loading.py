@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Sequence
 
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of
@@ -18,21 +19,24 @@ def identity(load: p.Load) -> str:
     return hashlib.sha256(p.write(load)).hexdigest()[:16]
 
 
-def compile_load(load: p.Load) -> Compilation:
-    """The compilation of a `Load`; what is wrong with it is `refused`."""
+def compile_load(load: p.Load, devices: int | None = None) -> Compilation:
+    """The compilation of a `Load`, for so many devices if they are given; what is wrong with it is
+    `refused`."""
     try:
         image = base64.b64decode(load.image, validate=True)
-        return compilation_of(load.manifest, image)
+        return compilation_of(load.manifest, image, devices)
     except binascii.Error:
         raise BridgeError("malformed", "Load.image: not base 64") from None
     except ManifestRefused as error:
         raise BridgeError("refused", str(error)) from None
 
 
-def check_config(compilation: Compilation, device: Device) -> None:
+def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
     """An image is for one configuration of a device."""
     config = compilation.options.config
-    if config != device.config:
+    for device in devices:
+        if config == device.config:
+            continue
         raise BridgeError(
             "refused",
             f"the image is for configuration {config.name}, the device is {device.config.name}",

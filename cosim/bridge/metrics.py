@@ -120,7 +120,7 @@ def samples(
 
 def _of_session(session: Session) -> Samples:
     with session.changed:
-        report, status = session.run.report, session.device_status
+        report = session.run.report
         found: Samples = [
             ("failed", (), int(session.failure is not None)),
             ("storage_failed", (), int(session.journal.failure is not None)),
@@ -143,10 +143,13 @@ def _of_session(session: Session) -> Samples:
         for query, lines in report.faults.items():
             found += [("faults_total", (query, place), n) for place, (n, _) in lines.items()]
         for what in ("taken", "pairs", "circulated", "delivered", "handed_over"):
-            found.append((f"device_{what}_total", (), getattr(status, what)))
-        slots = session.compilation.slot_names
-        for area, held in zip(slots, status.occupancy, strict=False):
-            found.append(("device_occupancy", (area,), held))
+            total = sum(getattr(status, what) for status in session.device_status)
+            found.append((f"device_{what}_total", (), total))
+        held: Counter[str] = Counter()
+        for one, status in zip(session.compilation.devices, session.device_status, strict=False):
+            for area, rows in zip(one.slot_names, status.occupancy, strict=False):
+                held[area] += rows
+        found += [("device_occupancy", (area,), rows) for area, rows in held.items()]
         if session.cycles is not None:
             found.append(("device_cycles_total", (), session.cycles))
     return found

@@ -6,7 +6,7 @@ again gives every result its old place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -29,12 +29,12 @@ Parts = Callable[[Record, str], list[pa.Table]]
 
 
 class Runner:
-    """A loaded query set on a device. `parts` reads what was staged; raises `BridgeError`
+    """A loaded query set, on devices or in the engine alone. `parts` reads what was staged; raises `BridgeError`
     (refused) for a query set that cannot run here."""
 
-    def __init__(self, device: Device, load: p.Load, parts: Parts) -> None:
-        self.device, self.load, self.parts = device, load, parts
-        self.compilation = compile_load(load)
+    def __init__(self, devices: Sequence[Device], load: p.Load, parts: Parts) -> None:
+        self.devices, self.load, self.parts = devices, load, parts
+        self.compilation = compile_load(load, len(devices))
         self._late: list[Answer] = []
         self.run = self._run(self.compilation)
 
@@ -99,14 +99,14 @@ class Runner:
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""
         state = self.state()
-        after = Runner(self.device, load, self.parts)
+        after = Runner(self.devices, load, self.parts)
         after.run.resume(state)
         return after
 
     def check_swap(self, load: p.Load) -> None:
         """Raises `BridgeError` (refused) for a load that cannot take the place of this one."""
-        compilation = compile_load(load)
-        check_config(compilation, self.device)
+        compilation = compile_load(load, len(self.devices))
+        check_config(compilation, self.devices)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
         # Here, not when it is carried out: then it is in the journal, and no session comes past it.
@@ -119,13 +119,13 @@ class Runner:
     # --- inside ---------------------------------------------------------------
 
     def _run(self, compilation: Compilation) -> GraphRun:
-        check_config(compilation, self.device)
+        check_config(compilation, self.devices)
         run = self.load.run
         _check_queries(compilation, run)
         try:
             return GraphRun(
                 compilation,
-                self.device,
+                self.devices,
                 run.overflow,
                 run.slack,
                 self._take_late,

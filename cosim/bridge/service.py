@@ -17,7 +17,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,10 @@ from seustream.cosim.bridge.loading import identity
 from seustream.cosim.bridge.security import Calls, Gate
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.supervised import Supervised
-from seustream.engine.graph import accepted
+from seustream.engine.graph import accepted, as_tuple
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.stream.schema import stream_schema
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 
 MOST_CALLS = 2000.0
@@ -49,13 +50,14 @@ IDLE = 300.0
 
 
 class Bridge:
-    """One device and what it does. `folder` holds the journal; a session that is in it goes on.
+    """One device, several or none, and what they do. `config` is what clients compile for where
+    there is none: then the engine joins by itself. `folder` holds the journal; a session that is in it goes on.
     `supervised` are queries on live sources, which end with the bridge; `disk` is where the folder
     is, usually this machine's."""
 
     def __init__(
         self,
-        device: Device,
+        devices: Device | Sequence[Device] | None,
         folder: Path,
         backend: str = "device",
         limits: Limits = USUAL,
@@ -64,8 +66,11 @@ class Bridge:
         supervised: Supervised | None = None,
         disk: Disk | None = None,
         strict: bool = False,
+        config: DeviceConfig = CONFIGURATIONS["default"],
     ) -> None:
-        self.device, self.backend, self.limits = device, backend, limits
+        self.devices = as_tuple(devices)
+        self.config = self.devices[0].config if self.devices else config
+        self.backend, self.limits = backend, limits
         self._supervised = supervised
         self._strict = strict
         self.journal = Journal(folder, disk)
@@ -78,7 +83,7 @@ class Bridge:
         self._leased = False
         self._session: Session | None = None
         if Session.exists(self.journal):
-            self._session = Session(device, self.journal, limits, clock=clock)
+            self._session = Session(self.devices, self.journal, limits, clock=clock)
 
     @property
     def has_session(self) -> bool:
@@ -154,7 +159,7 @@ class Bridge:
         return {
             "protocol": p.VERSION,
             "backend": self.backend,
-            "config": self.device.config.to_json(),
+            "config": self.config.to_json(),
             "session": session.identity if session else None,
             "failure": session.failure if session else None,
             "storage": self.journal.failure,
@@ -164,7 +169,7 @@ class Bridge:
         }
 
     def samples(self) -> metrics.Samples:
-        name = self.device.config.name
+        name = self.config.name
         found = metrics.samples(self.counts, self.exchanges, self._session, self.backend, name)
         return found + (self._supervised.samples() if self._supervised else [])
 
@@ -190,7 +195,7 @@ class Bridge:
                     "in-use", "another query set is loaded", "swap to it, or close the session"
                 )
             self._check_lease()
-            self._session = Session(self.device, self.journal, self.limits, load, self.clock)
+            self._session = Session(self.devices, self.journal, self.limits, load, self.clock)
             return {"session": self._session.identity, "already": False}
 
     def reset(self) -> dict[str, Any]:
@@ -204,11 +209,15 @@ class Bridge:
             if self._session is not None:
                 self._session.close()
                 self._session = None
-                self.device.reset()
+                self._reset_devices()
             elif self.journal.load is None:
                 return {"closed": False}
             self.journal.begin(None)
             return {"closed": True}
+
+    def _reset_devices(self) -> None:
+        for device in self.devices:
+            device.reset()
 
     def queries(self) -> dict[str, Any]:
         session = self.session
@@ -286,12 +295,15 @@ class Bridge:
             if self._session is not None:
                 what = "the device serves a query set"
                 raise BridgeError("in-use", what, "feed that one, or close the session")
+            if not self.devices:
+                hint = "load the queries here, or serve a device: --backend golden"
+                raise BridgeError("refused", "this bridge joins without a device", hint)
             self._check_lease()
             self._leased = True
         try:
-            lease.serve_device(self.device, reader, writer, self.limits.batch_rows)
+            lease.serve_device(self.devices[0], reader, writer, self.limits.batch_rows)
         finally:
-            self.device.reset()
+            self._reset_devices()
             self._leased = False
 
     def _check_lease(self) -> None:

@@ -1,4 +1,4 @@
-"""A session: one query set on the device, fed by epochs, read by offsets; exactly once.
+"""A session: one query set, on devices or in the engine alone, fed by epochs, read by offsets; exactly once.
 
     stage    rows of an epoch go to disk, part by part
     commit   one record in the journal makes the epoch part of the input; from then on it counts,
@@ -19,7 +19,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -57,13 +57,13 @@ class Session:
 
     def __init__(
         self,
-        device: Device,
+        devices: Sequence[Device],
         journal: Journal,
         limits: Limits,
         load: p.Load | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.device, self.journal, self.limits, self.clock = device, journal, limits, clock
+        self.devices, self.journal, self.limits, self.clock = devices, journal, limits, clock
         self.changed = threading.Condition(threading.RLock())
         self.epochs = Epochs(journal)
         self.positions: dict[str, dict[str, int]] = {}
@@ -73,12 +73,13 @@ class Session:
         self.waiting_rows = self.input_bytes = 0
         self.taken = self.applied = self.replayed = self.committed = 0
         self.failure: str | None = None
-        self.device_status, self.cycles = Status(), getattr(device, "cycles", None)
+        self.device_status: tuple[Status, ...] = ()
+        self.cycles = self._cycles()
         self._stopping = False
         self.replay_seconds = 0.0
         self._waited = self._snapshot_took = 0.0
         self._no_snapshot_before = float("-inf")
-        self.runner = Runner(device, load or _load_of(journal.load), self._rows)
+        self.runner = Runner(devices, load or _load_of(journal.load), self._rows)
         self._make_logs()
         if load is not None:
             journal.begin(asdict(load))
@@ -333,9 +334,15 @@ class Session:
                 self._make_logs()
         for query, results in self.runner.apply(record):
             self._deliver(query, results)
-        # The device is this thread's alone; others see what it counted.
-        self.device_status = self.device.status()
-        self.cycles = getattr(self.device, "cycles", None)
+        # The devices are this thread's alone; others see what they counted.
+        self.device_status = tuple(device.status() for device in self.devices)
+        self.cycles = self._cycles()
+
+    def _cycles(self) -> int | None:
+        """Clock cycles of the devices that have a clock; None where none has."""
+        counts = [getattr(device, "cycles", None) for device in self.devices]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known else None
 
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""

@@ -1,27 +1,25 @@
 """The device join: queries over base streams, a device doing the joins.
 
-An operator (`seustream.engine.stream.operator`) that answers all queries over base streams at once. Each slice
-of the merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot
-hold are joined in `software`; queries of one stream are evaluated as its rows are released.
+An operator (`seustream.engine.stream.operator`) that answers all queries one device has. Each slice of the
+merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot hold
+are joined in `software`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.divide import Division
-from seustream.compiler.plan.levels import level, levels
 from seustream.compiler.plan.normalise import Normalised
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.engine.host.answers import alone, blaming, completed
+from seustream.engine.host.answers import blaming, completed
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
@@ -35,7 +33,14 @@ from seustream.engine.stream.evaluate import holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import Merger, Slice, never_late, timestamps, whole
+from seustream.engine.temporal.merge import (
+    Merger,
+    Slice,
+    narrowed,
+    never_late,
+    timestamps,
+    whole,
+)
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
 from seustream.hdl.device import Batch, Device, Results, Retention
 
@@ -99,10 +104,23 @@ class Counts:
     repeats: int = 0
     residual: int = 0
 
+    def add(self, other: Counts) -> None:
+        """Adds what another device did."""
+        for stream, rows in other.in_software.items():
+            self.in_software[stream] = self.in_software.get(stream, 0) + rows
+        for stream, overflow in other.overflow.items():
+            known = self.overflow.get(stream)
+            if known is None or known.left_early < overflow.left_early:
+                self.overflow[stream] = overflow
+        self.repeats += other.repeats
+        self.residual += other.residual
+
 
 class HostDriver:
-    """Answers the queries of a compilation that read base streams alone, on one device.
+    """Answers the queries of a compilation that are on its device.
 
+    inputs     base streams to keep time with, also those that only queries elsewhere read: what is
+               at one moment is at the same moment in all operators that answer such queries
     overflow   "software": rows that leave the device early are joined by the host;
                "error": the run stops with a `WindowOverflow`
     strict     the first fault of any query is an error, not only of one WITH (strict)
@@ -116,20 +134,19 @@ class HostDriver:
         overflow: str = "software",
         slice_rows: int = 8192,
         strict: bool = False,
+        inputs: Sequence[str] = (),
     ) -> None:
-        if overflow not in ("software", "error"):
-            raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
         self.compilation, self.device = compilation, device
         self.overflow, self.slice_rows = overflow, slice_rows
-        at = levels(compilation.program)
-        self.queries = tuple(q for q in compilation.program.queries if level(q, at) == 0)
+        self.queries = tuple(one.division.query for one in compilation.device_queries)
         read = {source.stream.name for query in self.queries for source in query.sources}
         self.streams = [s for s in compilation.streams if s.name in read]
-        self.inputs = tuple(stream.name for stream in self.streams)
-        self.seen = dict.fromkeys(self.inputs, 0)  # tuples of each stream in slices before
+        own = tuple(stream.name for stream in self.streams)
+        self.inputs = tuple(inputs) or own
+        self.seen = dict.fromkeys(own, 0)  # tuples of each stream in slices before
         self.merger = Merger(self.inputs, on_late=never_late)
         self.slots = compilation.layout.slots
-        copies = {name: sum(s.stream.name == name for s in self.slots) for name in self.inputs}
+        copies = {name: sum(s.stream.name == name for s in self.slots) for name in own}
         keep = {
             name: Retention.over(
                 window
@@ -137,7 +154,7 @@ class HostDriver:
                 for slot, window in zip(self.slots, row, strict=True)
                 if slot.stream.name == name
             )
-            for name in self.inputs
+            for name in own
         }
         self.stores = Stores(self.streams, copies, keep)
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
@@ -145,9 +162,8 @@ class HostDriver:
         self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
         self.first_tick: int | None = None
         self.counts = Counts()
-        if self.slots:
-            device.load(compilation.image)
-            device.reset()  # sequence numbers start again from 0
+        device.load(compilation.image)
+        device.reset()  # sequence numbers start again from 0
 
     # --- the operator contract ------------------------------------------------
 
@@ -156,14 +172,15 @@ class HostDriver:
         return self.merger.watermark
 
     def push(self, input: str, rows: pa.Table) -> None:
-        self.merger.push(input, rows)
+        if input in self.seen:
+            self.merger.push(input, rows)
 
     def advance(self, input: str, watermark: int) -> None:
         self.merger.advance(input, watermark)
 
     def outputs(self) -> Iterator[Answer]:
         for part in self.merger.release(self.slice_rows):
-            yield from self._process(part)
+            yield from self._process(narrowed(part, self.inputs, tuple(self.seen)))
 
     def snapshot(self) -> bytes:
         streams, tables = streams_of(self.merger, self.streams, self.stores, self.seen)
@@ -184,10 +201,10 @@ class HostDriver:
         """Streams that the queries do not read any more are left out; a query whose text is the
         same keeps its groups."""
         state = unpack(snapshot, DEVICE_JOIN)
-        self.first_tick = state.plain["first_tick"]
+        self.first_tick = state.plain.get("first_tick")
         known = state.plain["streams"]
-        self.refill({name: state.tables[f"kept {name}"] for name in self.inputs if name in known})
-        counts = state.plain["counts"]
+        self.refill({name: state.tables[f"kept {name}"] for name in self.seen if name in known})
+        counts = state.plain.get("counts", asdict(Counts()))
         counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
         self.counts = Counts(**counts)
         restore_groups(self.groupings, state)
@@ -197,22 +214,18 @@ class HostDriver:
     def refill(self, rows: dict[str, pa.Table]) -> None:
         """Fills the windows with rows that were processed before, in their order: what they
         joined among themselves is known already."""
-        for part in whole(self.inputs, rows, self.slice_rows):
-            if self.slots:
-                self._enter(part)
-                self.stores.trim(self.slice_rows)
+        for part in whole(tuple(self.seen), rows, self.slice_rows):
+            self._enter(part)
+            self.stores.trim(self.slice_rows)
 
     # --- one slice ------------------------------------------------------------
 
     def _process(self, part: Slice) -> Iterator[Answer]:
         """Stores and encodes a slice, lets the device join it, completes the results."""
         for stream, rows in zip(self.streams, part.rows, strict=True):
-            if rows.num_rows:
-                yield from self._single_stream_queries(stream, rows)
-                self.seen[stream.name] += rows.num_rows
-        if self.slots:
-            yield from self._complete(*self._enter(part))
-            self.stores.trim(self.slice_rows)
+            self.seen[stream.name] += rows.num_rows
+        yield from self._complete(*self._enter(part))
+        self.stores.trim(self.slice_rows)
 
     def _enter(self, part: Slice) -> tuple[Results, list[Ints]]:
         """A slice into row stores and device: what the device finds, each slot's new places."""
@@ -225,15 +238,6 @@ class HostDriver:
         if len(results.handed_over):
             self._hand_over(results)
         return results, arrived
-
-    def _single_stream_queries(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
-        for query in self.queries:
-            if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
-                grouping = self.groupings.get(query.name)
-                faults = self.faults[query.name]
-                answer = alone(query, grouping, rows, self.seen[stream.name], faults)
-                if answer.num_rows:
-                    yield query.name, as_rows(query, answer)
 
     def _first_tick(self, part: Slice) -> None:
         """Codes of timestamps count from the first tuple that enters the device."""

@@ -9,7 +9,7 @@ a window (time for RANGE, the stream's count for ROWS) goes past where the membe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ from seustream.hdl.device import Window, WindowKind
 Ints = npt.NDArray[np.int64]
 
 _LAST = np.iinfo(np.int64).max
+_NO_ROWS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +140,14 @@ class Grouping:
         ends = self.ends or [np.empty(0, np.int64)] * len(clocks)
         columns = [*self.table.columns, self.oldest]
         for source, end in zip(clocks, ends, strict=True):
-            counted = source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
-            columns.append(end - stores[source.stream.name].first if counted else end)
+            first = stores[source.stream.name].first if self._counted(source) else 0
+            columns.append(end - first)
         names = [f"end{number}" for number in range(len(ends))]
         return pa.table(columns, names=[*self.table.schema.names, "oldest", *names])
 
-    def restore(self, members: pa.Table) -> None:
+    def restore(self, members: pa.Table, earlier: Mapping[str, int] = _NO_ROWS) -> None:
         """Goes on with the members of a query with the same text; of another type than they now
-        are, they are left out."""
+        are, they are left out. Of some streams there may be `earlier` rows than were counted."""
         keys = self.table.schema.names
         own = members.select(keys)
         if own.schema != self.table.schema or len(members.columns) != len(keys) + 1 + len(
@@ -158,7 +159,14 @@ class Grouping:
             np.asarray(column.combine_chunks(), dtype=np.int64)
             for column in members.columns[len(keys) :]
         )
-        self.ends = ends
+        self.ends = [
+            end + earlier.get(source.stream.name, 0) if self._counted(source) else end
+            for source, end in zip(self._clocks(), ends, strict=True)
+        ]
+
+    def _counted(self, source: Source) -> bool:
+        """Whether the end of a window is counted in rows that the stores keep."""
+        return source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
 
     def _clocks(self) -> list[Source]:
         """The sources whose windows have a clock, in the order of their ends."""

@@ -1,7 +1,7 @@
-"""The software join: queries that read derived streams.
+"""The software join: queries that no device has.
 
-An operator (`seustream.engine.stream.operator`) that answers all queries of one level of the graph at once, so
-that they share the windows of what they read. There is no device: every row is the host's.
+An operator (`seustream.engine.stream.operator`) that answers all such queries of one level of the graph at
+once, so that they share the windows of what they read. Every row is the host's.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
+from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.logical import Query
 from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.grouping import Grouping
@@ -25,14 +26,18 @@ from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import Merger, Slice, never_late, whole
+from seustream.engine.temporal.merge import Merger, Slice, narrowed, never_late, whole
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
 
+SOFTWARE_JOIN = "software join"
+"""The kind of its snapshot; its name in a graph ends with its level."""
+
 
 class SoftwareJoin:
-    """Answers queries over some of `streams`."""
+    """Answers queries over some of `streams`. `inputs` are streams to keep time with, also those
+    that only queries elsewhere read: see `HostDriver`."""
 
     def __init__(
         self,
@@ -40,17 +45,19 @@ class SoftwareJoin:
         queries: Sequence[Query],
         slice_rows: int,
         faults: Mapping[str, QueryFaults],
+        inputs: Sequence[str] = (),
     ) -> None:
         read = {source.stream.name for query in queries for source in query.sources}
         self.streams = [stream for stream in streams if stream.name in read]
-        self.inputs = tuple(stream.name for stream in self.streams)
+        own = tuple(stream.name for stream in self.streams)
+        self.inputs = tuple(inputs) or own
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
         self.faults = faults
         self.merger = Merger(self.inputs, on_late=never_late)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
-        self.joins = [query for query in queries if len(query.sources) > 1]
-        copies = dict.fromkeys(self.inputs, 0)
+        self.joins = [q for q in queries if len(q.sources) > 1 and q.where != x.FALSE]
+        copies = dict.fromkeys(own, 0)
         for query in self.joins:
             for name, count in Counter(s.stream.name for s in query.sources).items():
                 copies[name] = max(copies[name], count)
@@ -61,23 +68,25 @@ class SoftwareJoin:
                 for source in query.sources
                 if source.stream.name == name
             )
-            for name in self.inputs
+            for name in own
         }
         self.stores = Stores(self.streams, copies, keep)
-        self.seen = dict.fromkeys(self.inputs, 0)
+        self.seen = dict.fromkeys(own, 0)
 
     @property
     def watermark(self) -> int:
         return self.merger.watermark
 
     def push(self, input: str, rows: pa.Table) -> None:
-        self.merger.push(input, rows)
+        if input in self.seen:
+            self.merger.push(input, rows)
 
     def advance(self, input: str, watermark: int) -> None:
         self.merger.advance(input, watermark)
 
     def outputs(self) -> Iterator[Answer]:
-        for part in self.merger.release(self.slice_rows):
+        for released in self.merger.release(self.slice_rows):
+            part = narrowed(released, self.inputs, tuple(self.seen))
             for stream, rows in zip(self.streams, part.rows, strict=True):
                 if rows.num_rows:
                     yield from self._alone(stream, rows)
@@ -102,17 +111,17 @@ class SoftwareJoin:
             groups[name] = grouping.query.text
             tables[f"group {name}"] = grouping.members(self.stores)
         plain = {"streams": streams, "groups": groups, "faults": told(self.faults)}
-        return Snapshot("software join", plain, tables).pack()
+        return Snapshot(SOFTWARE_JOIN, plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Streams with the columns they had; one that is defined anew begins anew."""
-        state = unpack(snapshot, "software join")
+        state = unpack(snapshot, SOFTWARE_JOIN)
         kept = {}
         for stream in self.streams:
             rows = state.tables.get(f"kept {stream.name}")
             if rows is not None and rows.schema.equals(stream_schema(stream)):
                 kept[stream.name] = rows
-        for part in whole(self.inputs, kept, self.slice_rows):
+        for part in whole(tuple(self.seen), kept, self.slice_rows):
             if self.joins:
                 self._store(part)
                 self.stores.trim(self.slice_rows)
@@ -123,9 +132,9 @@ class SoftwareJoin:
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
         """How much a state has in common with this operator, for a query set that changed: each
         level reads a derived stream that none before it can read."""
-        names = unpack(snapshot, "software join").plain["streams"].keys()
+        names = unpack(snapshot, SOFTWARE_JOIN).plain["streams"].keys()
         derived = {stream.name for stream in self.streams if stream.defined_by is not None}
-        mine = set(self.inputs)
+        mine = set(self.seen)
         return len(derived & names), len(mine & names), -len(names - mine)
 
     def _store(self, part: Slice) -> dict[str, Ints]:

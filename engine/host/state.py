@@ -50,8 +50,35 @@ def restore_streams(
             merger.stop(stream.name)
 
 
+def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snapshot:
+    """What several joins over base streams knew together, for one of them whose queries may have
+    been another's: the windows that reach back furthest, the groups and faults of all. `earlier` says
+    by group and stream how many rows stand there before those the group counts from."""
+    plain: dict[str, Any] = dict(own.plain) if own is not None else {}
+    tables: dict[str, pa.Table] = {}
+    known = [*others, *((own,) if own is not None else ())]
+    for member in ("streams", "groups", "faults"):
+        plain[member] = {name: value for one in known for name, value in one.plain[member].items()}
+    for one in known:
+        for name, rows in one.tables.items():
+            if name not in tables or rows.num_rows >= tables[name].num_rows:
+                tables[name] = rows
+    plain["earlier"] = {
+        group: {stream: _kept(tables, stream) - _kept(one.tables, stream) for stream in one_streams}
+        for one in known
+        for one_streams in (one.plain["streams"],)
+        for group in one.plain["groups"]
+    }
+    return Snapshot(kind, plain, tables)
+
+
+def _kept(tables: Mapping[str, pa.Table], stream: str) -> int:
+    return int(tables[f"kept {stream}"].num_rows)
+
+
 def restore_groups(groupings: Mapping[str, Grouping], state: Snapshot) -> None:
     """Members of the groups of queries whose text is the same."""
     for name, grouping in groupings.items():
         if state.plain["groups"].get(name) == grouping.query.text:
-            grouping.restore(state.tables[f"group {name}"])
+            earlier = state.plain.get("earlier", {}).get(name, {})
+            grouping.restore(state.tables[f"group {name}"], earlier)

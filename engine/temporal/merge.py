@@ -200,6 +200,16 @@ def whole(names: Sequence[str], rows: Mapping[str, pa.Table], most: int) -> Iter
     yield from merger.release(most)
 
 
+def narrowed(part: Slice, names: Sequence[str], own: Sequence[str]) -> Slice:
+    """A slice of the streams `names` as one of some of them; the others have no rows in it."""
+    if len(own) == len(names):
+        return part
+    places = [names.index(name) for name in own]
+    number = np.full(len(names), -1, np.int64)
+    number[places] = np.arange(len(own))
+    return Slice(number[part.stream], tuple(part.rows[place] for place in places))
+
+
 def timestamps(rows: pa.Table) -> Ints:
     return np.asarray(rows.column("ts").combine_chunks(), dtype=np.int64)
 

@@ -15,6 +15,7 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import Node
 from seustream.compiler.errors import CompileError
+from seustream.devices import ENGINE
 from seustream.engine.stream.faults import QueryFaults, told
 from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.errors import UserError
@@ -37,7 +38,7 @@ def run_apas(arguments: argparse.Namespace) -> int:
         raise UserError(
             ["--slack: APAS inputs are taken in the order of (ts, te)"], hint="sort the files"
         )
-    if arguments.waves is not None or arguments.backend != "golden":
+    if arguments.waves is not None or arguments.backend != ENGINE:
         raise UserError(
             ["--backend, --waves: an APAS query runs in the engine, no device has a part in it"],
             hint="leave them out",

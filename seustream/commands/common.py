@@ -11,7 +11,15 @@ from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.explain import explain
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
-from seustream.compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
+from seustream.compiler.plan.pipeline import (
+    FITS,
+    PLANS,
+    STAGES,
+    Compilation,
+    Options,
+    compile_text,
+)
+from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.engine.pattern.explain import as_text
 from seustream.engine.stream.faults import Lines
@@ -42,6 +50,18 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         help="terms a condition may expand to before part of it moves to the host (default: %(default)s)",
     )
     parser.add_argument(
+        "--fit",
+        choices=FITS,
+        default="auto",
+        help="queries no device has room for: the engine joins them, or they are an error"
+        " (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--devices",
+        metavar="auto|N",
+        help="spread queries over so many devices (default: 1), or as many as they need",
+    )
+    parser.add_argument(
         "--statistics",
         type=Path,
         metavar="FILE",
@@ -55,6 +75,17 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         help="the value of :NAME in a pattern, a number or a text; once for each",
     )
     add_library_argument(parser)
+
+
+def device_count(given: str | None) -> int | None:
+    """How many devices `--devices` asks for; None: as many as it takes."""
+    if given is None:
+        return 1
+    if given == "auto":
+        return None
+    if not given.isascii() or not given.isdecimal() or int(given) > MOST_DEVICES:
+        raise UserError([f"--devices {given}: want auto, or a number up to {MOST_DEVICES}"])
+    return int(given)
 
 
 def add_strict_argument(parser: argparse.ArgumentParser) -> None:
@@ -111,9 +142,13 @@ def _value(text: str) -> ParameterValue:
 
 
 def compile_file(
-    arguments: argparse.Namespace, stop_after: str = STAGES[-1], bounded: bool = False
+    arguments: argparse.Namespace,
+    stop_after: str = STAGES[-1],
+    bounded: bool = False,
+    devices: int | None = None,
 ) -> Compilation:
-    """The compilation the arguments ask for; `bounded` if its input will be files."""
+    """The compilation the arguments ask for, or that for so many `devices`; `bounded` if its input
+    will be files."""
     if arguments.file.suffix == ".apas":
         raise UserError(
             [f"{arguments.file}: an APAS query has no image"],
@@ -135,6 +170,8 @@ def compile_file(
         parameters(arguments.param),
         load_libraries(arguments.library),
         bounded,
+        arguments.fit,
+        device_count(arguments.devices) if devices is None else devices,
     )
     text = read_text(arguments.file)
     c = compile_text(text, str(arguments.file), options, stop_after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -26,10 +26,10 @@ from seustream.commands.common import (
 )
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
-from seustream.compiler.plan.levels import level, levels
+from seustream.compiler.plan.layout import uses_device
 from seustream.compiler.plan.logical import Program
 from seustream.compiler.plan.pipeline import STAGES, Compilation, planned
-from seustream.devices import BACKENDS, check_backend, device
+from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.engine.pattern.nfa import Numbering
 from seustream.engine.pattern.planner import ENGINES
@@ -59,9 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sites.add_arguments(parser)
     parser.add_argument(
         "--backend",
-        default="golden",
+        default=ENGINE,
         metavar="|".join((*BACKENDS, *SHAPES, "grpc://…")),
-        help="the device, or the bridge that serves it (default: %(default)s)",
+        help="what joins: the engine by itself, a device, or the bridge that serves one"
+        " (default: %(default)s)",
     )
     parser.add_argument(
         "--token-file", metavar="F", help="the token of the bridge, or of the sites"
@@ -120,7 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
     if is_apas(arguments):
         return run_apas(arguments)
     remote = sites.given_sites(arguments)
-    c = compile_file(arguments, "predicate" if remote else STAGES[-1], bounded=True)
+    check_backend(arguments.backend)
+    check_devices(arguments.backend, arguments.devices)
+    count = 0 if arguments.backend == ENGINE else None
+    c = compile_file(arguments, "predicate" if remote else STAGES[-1], True, count)
     require_queries(c)
     if arguments.engine not in ENGINES:
         raise UserError(
@@ -129,7 +133,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.slack < 0:
         raise UserError([f"--slack {arguments.slack}: want 0 or more"])
-    check_backend(arguments.backend)
     if arguments.waves is not None and arguments.backend != "verilated":
         raise UserError(
             [f"--waves: backend {arguments.backend} has no signals"],
@@ -147,11 +150,10 @@ def run(arguments: argparse.Namespace) -> int:
     if remote:
         joined = _across(c, remote, dict(inputs), arguments)
         c = planned(c, joined.rest)
-    if not any(level(query, levels(c.program)) == 0 for query in c.program.queries):
-        return _run(c, None, program, inputs, joined, arguments)
-    with device(
+    with devices(
         arguments.backend,
         c.options.config,
+        len(c.devices),
         arguments.waves,
         arguments.token_file,
         arguments.tls_ca,
@@ -183,7 +185,7 @@ def _across(
 
 def _run(
     c: Compilation,
-    device: Device | None,
+    devices: Sequence[Device],
     program: Program,
     inputs: list[tuple[Stream, Path]],
     joined: sites.Joined,
@@ -194,7 +196,7 @@ def _run(
     keep = late.append if arguments.late is not None else lambda found: None
     run = GraphRun(
         c,
-        device,
+        devices,
         arguments.overflow,
         arguments.slack,
         on_late=lambda stream, rows: keep((stream, rows)),
@@ -202,7 +204,7 @@ def _run(
         strict=arguments.strict,
     )
     answer_requests(c)
-    begun, units = _cycles(device), _units(device)
+    clocks = [(device, _cycles(device), _units(device)) for device in devices]
     used = streams_read(c.program)
     found = {stream.name: tuples for stream, tuples in _tuples_of(inputs)}
     tables = {name: tuples.rows for name, tuples in found.items() if name in used}
@@ -229,10 +231,11 @@ def _run(
         print(_summary(c, run, joined, arguments), file=sys.stderr)
         for line in joined.lines:
             print(line, file=sys.stderr)
-        if device is not None and begun is not None:
-            print(_time(device, begun, arguments), file=sys.stderr)
-        if units:
-            print(_spent(units, _units(device)), file=sys.stderr)
+        for device, begun, units in clocks:
+            if begun is not None:
+                print(_time(device, begun, arguments), file=sys.stderr)
+            if units:
+                print(_spent(units, _units(device)), file=sys.stderr)
     return 0
 
 
@@ -266,7 +269,7 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
     return 0
 
 
-def _cycles(device: Device | None) -> int | None:
+def _cycles(device: Device) -> int | None:
     """Clock cycles so far, of a device that has a clock."""
     return getattr(device, "cycles", None)
 
@@ -281,7 +284,7 @@ def _time(device: Device, begun: int, arguments: argparse.Namespace) -> str:
 _SHOWN = 3  # of the busiest units, and of those that wait most
 
 
-def _units(device: Device | None) -> dict[str, UnitCycles]:
+def _units(device: Device) -> dict[str, UnitCycles]:
     """Where the cycles went so far, of a device that says so."""
     found: dict[str, UnitCycles] = getattr(device, "units", dict)()
     return found
@@ -391,15 +394,8 @@ def _summary(
     report = run.report
     lines = [_files(_results(c, report.results, joined), arguments), ""]
     taken = sum(report.taken.values())
-    if run.device is None:
-        lines.append(f"{taken:,} tuples in")
-    else:
-        status = run.device.status()
-        lines.append(
-            f"{taken:,} tuples in on backend {arguments.backend};"
-            f" {status.pairs:,} pairs compared, {status.circulated:,} joined tuples circulated,"
-            f" {report.join.repeats:,} repeats and {report.join.residual:,} residual misses dropped"
-        )
+    lines.append(f"{taken:,} tuples in{_joined_by(run, arguments.backend)}")
+    lines += _left_to_the_engine(c)
     if report.engines:
         engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
         lines.append(f"patterns: {engines}")
@@ -431,6 +427,38 @@ def _summary(
             f" {_tuples(overflow.left_early)} joined in software"
         )
     return "\n".join(lines)
+
+
+def _joined_by(run: GraphRun, backend: str) -> str:
+    """Where base streams were joined, and what that took."""
+    if not run.devices:
+        joins = any(uses_device(query) for query in run.compilation.program.queries)
+        return "; joined by the engine" if joins else ""
+    found, join = [device.status() for device in run.devices], run.report.join
+    several = f"{len(found)} devices, " if len(found) > 1 else ""
+    return (
+        f" on {several}backend {backend}; {sum(one.pairs for one in found):,} pairs compared,"
+        f" {sum(one.circulated for one in found):,} joined tuples circulated,"
+        f" {join.repeats:,} repeats and {join.residual:,} residual misses dropped"
+    )
+
+
+_NAMED = 3  # queries a line names
+
+
+def _left_to_the_engine(c: Compilation) -> list[str]:
+    """The queries that no device had room for, by what they needed."""
+    if c.options.devices == 0:
+        return []
+    by_reason: dict[str, list[str]] = {}
+    for name, why in c.placement.software.items():
+        by_reason.setdefault(why, []).append(name)
+    return [
+        f"note: joined by the engine: {', '.join(names[:_NAMED])}"
+        + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+        + f" ({why})"
+        for why, names in by_reason.items()
+    ]
 
 
 def _tuples(count: int, kind: str = "") -> str:

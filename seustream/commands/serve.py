@@ -1,4 +1,4 @@
-"""`seustream serve`: a device on a socket, until SIGTERM or Ctrl-C."""
+"""`seustream serve`: the engine, or devices, on a socket, until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from seustream.boards import SHAPES
-from seustream.commands.common import add_strict_argument, load_config
+from seustream.commands.common import add_strict_argument, device_count, load_config
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.limits import Limits
@@ -22,14 +23,14 @@ from seustream.cosim.bridge.security import Address, AddressRefused, check_liste
 from seustream.cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
 from seustream.cosim.bridge.supervised import Supervised, source_address
 from seustream.cosim.sites.service import SiteService
-from seustream.devices import BACKENDS, check_backend, device
+from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.errors import UserError
-from seustream.hdl.config import CONFIGURATIONS
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
 
-HELP = "put a device on a socket, for Spark and other clients"
+HELP = "put the engine or a device on a socket, for Spark and other clients"
 
 _GRACE = 5.0
 """Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
@@ -39,9 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     usual = Limits()
     parser.add_argument(
         "--backend",
-        default="golden",
+        default=ENGINE,
         metavar="|".join((*BACKENDS, *SHAPES)),
-        help="the device (default: %(default)s)",
+        help="what joins: the engine by itself, or a device (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--devices",
+        metavar="N",
+        help="simulated devices of a backend, which query sets are spread over (default: 1)",
     )
     parser.add_argument(
         "--config",
@@ -117,6 +123,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     check_backend(arguments.backend, remote=False)
+    check_devices(arguments.backend, arguments.devices)
+    count = 0 if arguments.backend == ENGINE else device_count(arguments.devices)
+    if count is None:
+        hint = "query sets come later: say how many devices there are"
+        raise UserError(["--devices auto: want a number"], hint=hint)
     if arguments.library and arguments.sources is None:
         raise UserError(
             ["--library: functions are for queries on live sources"], hint="add --sources"
@@ -136,12 +147,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.site:
         return _serve_site(arguments, address, token, tls)
     with contextlib.ExitStack() as stack:
-        made = stack.enter_context(device(arguments.backend, config))
+        made = stack.enter_context(devices(arguments.backend, config, count))
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
         supervised = Supervised(limits, _note, libraries) if sources is not None else None
-        bridge = _bridge(made, folder, limits, arguments, supervised)
+        bridge = _bridge(made, config, folder, limits, arguments, supervised)
         stack.callback(bridge.close)
         try:
             service = Service(bridge, str(address), token, tls, arguments.idle_timeout)
@@ -264,7 +275,8 @@ def _note(event: str, detail: str) -> None:
 
 
 def _bridge(
-    made: Device,
+    made: Sequence[Device],
+    config: DeviceConfig,
     folder: Path,
     limits: Limits,
     arguments: argparse.Namespace,
@@ -280,6 +292,7 @@ def _bridge(
             most_calls=most_calls,
             supervised=supervised,
             strict=arguments.strict,
+            config=config,
         )
     except JournalDamaged as error:
         hint = f"seustream journal check {folder}: says what is there and what can be saved"

@@ -238,7 +238,7 @@ def test_apas_functions_are_all_there() -> None:
 def test_error_examples_are_of_their_kind(row: list[str]) -> None:
     (before,) = re.findall(r"follow `(.*?)`", page("errors"))
     with pytest.raises(CompileError) as raised:
-        compile_text(f"{before} {codes(row[2])[0]}")
+        compile_text(f"{before} {codes(row[2])[0]}", options=Options(fit="strict"))
     assert [problem.kind for problem in raised.value.problems] == [codes(row[0])[0]]
 
 

@@ -51,7 +51,7 @@ def test_run(backend: str, plan: str, config: str, capfd: pytest.CaptureFixture[
 def test_results_alone_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
     Path("q.xsql").write_text(STREAMS + JOIN + "SHOW STREAMS; EXPLAIN q0;")
     before = names()
-    assert main(["run", "q.xsql", *INPUTS, "-o", "-"]) == 0
+    assert main(["run", "q.xsql", *INPUTS, "-o", "-", "--backend", "golden"]) == 0
     out, err = capfd.readouterr()
     assert out == RESULT
     assert "stream R (a int, b int)" in err
@@ -85,12 +85,13 @@ def test_overflow_is_joined_in_software_or_refused(capfd: pytest.CaptureFixture[
     Path("r.csv").write_text("ts,a,b\n" + "".join(f"{i},{i},0\n" for i in range(40)))
     Path("s.csv").write_text("ts,d,name\n40,0,x\n")
     Path("q.xsql").write_text(STREAMS + JOIN.replace("RANGE 10", "UNBOUNDED"))
-    assert main(["run", "q.xsql", *INPUTS, "--config", "tiny", "-o", "out"]) == 0
+    golden = ["--backend", "golden", "--config", "tiny"]
+    assert main(["run", "q.xsql", *INPUTS, *golden, "-o", "out"]) == 0
     assert "needed 40 tuples, its buffer holds 12; 28 tuples joined in software" in (
         capfd.readouterr().err
     )
     assert Path("out/q0.csv").read_text().splitlines()[1:] == ["0,0,0,x,0,40"]
-    refused = ["run", "q.xsql", *INPUTS, "--config", "tiny", "-o", "no", "--overflow", "error"]
+    refused = ["run", "q.xsql", *INPUTS, *golden, "-o", "no", "--overflow", "error"]
     assert main(refused) == 2
     err = capfd.readouterr().err
     assert "the window of stream R (UNBOUNDED) needs" in err
@@ -105,7 +106,7 @@ def test_what_the_counters_cannot_tell_is_joined_in_software_or_refused(
     Path("s.csv").write_text("ts,d,name\n40000,7,x\n")
     Path("q.xsql").write_text(STREAMS + JOIN.replace("RANGE 10", "UNBOUNDED"))
     Path("narrow.json").write_text('{"name": "narrow", "timestamp_width": 16}')
-    narrow = ["run", "q.xsql", *INPUTS, "--config", "narrow.json"]
+    narrow = ["run", "q.xsql", *INPUTS, "--backend", "golden", "--config", "narrow.json"]
     assert main([*narrow, "-o", "out"]) == 0
     assert (
         "note: stream R: window UNBOUNDED needed a tuple 40,000 ticks old, 16-bit timestamps tell"

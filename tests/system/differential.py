@@ -77,7 +77,7 @@ def _same(counted: Status, golden: Status, compilation: Compilation) -> bool:
 
 def compile_case(case: Case, plan: str) -> Compilation:
     config = CONFIGS[case.config]
-    options = Options(config=config, plan=plan, max_terms=case.max_terms)
+    options = Options(config=config, plan=plan, max_terms=case.max_terms, fit="strict")
     return compile_text(case.text, f"seed {case.seed}", options)
 
 
@@ -86,7 +86,7 @@ def execute(
 ) -> tuple[dict[str, Counter[tuple[object, ...]]], Status]:
     """The results of every query as a multiset, and the device's counters."""
     driver, found = drive(case, compilation, device)
-    return found, replace(driver.device.status())
+    return found, replace(driver.devices[0].status())
 
 
 def drive(

@@ -55,7 +55,7 @@ def features(seed: int) -> Counter[str]:
         found["too large"] += 1
         return found
     driver, results = drive(case, compilation, "golden")
-    status, report = driver.device.status(), driver.report
+    status, report = driver.devices[0].status(), driver.report
     found["results"] = sum(counts.total() for counts in results.values())
     found["repeats dropped"] = report.join.repeats
     found["residual misses"] = report.join.residual

@@ -132,6 +132,7 @@ class Process:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "seustream", "serve", "--config", "tiny"]
+        command += ["--backend", "golden"]
         command += ["--listen", self.url, "--journal", str(self.folder), *self.options]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
         self.process = subprocess.Popen(

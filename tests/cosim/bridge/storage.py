@@ -50,8 +50,8 @@ LATER = 2
 
 
 @functools.lru_cache
-def _compiled(load: p.Load) -> object:
-    return compile_load(load)
+def _compiled(load: p.Load, devices: int) -> object:
+    return compile_load(load, devices)
 
 
 @contextlib.contextmanager

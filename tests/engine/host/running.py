@@ -50,7 +50,7 @@ def compiled(
     text = "\n".join(stream.create for stream in streams) + "\n"
     for number, query in enumerate(queries):
         text += f"REGISTER QUERY q{number} AS {query}\n"
-    return compile_text(text, options=Options(config=CONFIGURATIONS[config], plan=plan))
+    return compile_text(text, options=Options(CONFIGURATIONS[config], plan, fit="strict"))
 
 
 def fits(streams: Sequence[Stream], query: str, config: str, plan: str) -> bool:

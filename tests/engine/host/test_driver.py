@@ -122,7 +122,7 @@ def test_a_null_that_settles_the_condition_goes_nowhere() -> None:
     r, s = stream("R", [(1, None), (2, 7)]), stream("S", [(3, None), (4, 7)])
     driver = same_as_in_loops([r, s], equal(r, s))
     assert driver.report.join.in_software == {}
-    assert driver.device.status().ticks == 2
+    assert driver.devices[0].status().ticks == 2
 
 
 def test_null_elsewhere_is_no_reason() -> None:
@@ -174,7 +174,7 @@ def test_a_query_of_one_stream(window: str) -> None:
     found = run(driver, [r], random.Random(2))["q0"]
     assert found.column_names == ["b", "more", "ts", "ts_oldest", "ts_newest"]
     assert rows_of(found) == [("y", None, 1, 1, 1), (None, 8, 3, 3, 3), ("z", 10, 4, 4, 4)]
-    assert not driver.device.status().loaded
+    assert not driver.devices[0].status().loaded
 
 
 def test_one_stream_beside_a_join() -> None:
@@ -241,7 +241,7 @@ def test_a_condition_that_is_never_true(where: str) -> None:
     assert [len(rows) for rows in found.values()] == [0, 0, 2]
     driver = driver_of(compiled([r, s], never))
     assert run(driver, [r, s])["q0"].num_rows == 0
-    assert not driver.device.status().loaded
+    assert not driver.devices[0].status().loaded
 
 
 def test_a_condition_that_is_always_true() -> None:

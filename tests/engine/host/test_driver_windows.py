@@ -212,7 +212,7 @@ def test_the_hint_of_an_overflow_can_be_followed() -> None:
         run(driver_of(compiled([r, s], query, config="tiny"), overflow="error"), [r, s])
     depth = int(re.findall(r"depth (\d+)", caught.value.hint or "")[0])
     driver = driver_of(compiled([r, s], query, config="default"), overflow="error")
-    assert depth <= driver.device.config.depth
+    assert depth <= driver.devices[0].config.depth
     run(driver, [r, s])
 
 

@@ -19,7 +19,7 @@ from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.host.errors import EvaluationError
-from tests.engine.host.running import join_of
+from seustream.engine.host.stages import SoftwareJoin
 
 R = "CREATE STREAM R (a int, b double precision, c varchar(9));"
 S = "CREATE STREAM S (a int, d bigint);"
@@ -270,4 +270,6 @@ def test_members_are_let_go() -> None:
         a = [chance.randrange(9) for _ in ts]
         driver.push("R", pa.table({"ts": ts, "a": a, "b": [0.0] * 500, "c": ["x"] * 500}))
         list(driver.advance())
-        assert join_of(driver).groupings["q0"].live <= 52
+        join = driver.operators["software join 0"]
+        assert isinstance(join, SoftwareJoin)
+        assert join.groupings["q0"].live <= 52

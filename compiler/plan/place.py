@@ -1,0 +1,168 @@
+"""Placement: which queries each device gets, and which the engine joins.
+
+    device 1: q1, q4   device 2: q2   engine: q3 (attributes used: 5 needed, at most 4)
+
+A limit of the device is nobody's error. Queries are tried in the order of what they spare the engine,
+those that spare it most first; a query that goes over a limit is tried on the next device. Queries
+of one shape, which differ in constants alone, go over the same limit: after two of them the others
+are not tried on that device.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.limits import LimitExceeded
+from seustream.compiler.plan.logical import Query
+from seustream.compiler.plan.statistics import TYPICAL_ROWS, Statistics
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.isa import Condition
+
+MOST_DEVICES = 64
+"""Devices that `auto` uses at most."""
+_OF_A_SHAPE = 2
+_REFUSED = 48
+"""Refusals in all after which a device counts as full: each costs a plan."""
+_EQUAL = 0.01
+"""The share of a window the engine looks at where an equality leads to it."""
+
+Exceeds = Callable[[Sequence[Query]], LimitExceeded | None]
+"""The limit that some queries exceed together on one device, if they do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """By device, the names of its queries; and of those no device has, why."""
+
+    devices: tuple[frozenset[str], ...] = ()
+    software: dict[str, str] = field(default_factory=dict)
+
+
+def place(
+    queries: Sequence[Query],
+    exceeds: Exceeds,
+    config: DeviceConfig,
+    statistics: Statistics,
+    devices: int | None,
+) -> Placement:
+    """Queries on at most so many devices; None: on as many as it takes."""
+    waiting = sorted(queries, key=lambda query: -worth(query, statistics))  # stable
+    groups: list[frozenset[str]] = []
+    why: dict[str, str] = {}
+    while waiting and len(groups) < (MOST_DEVICES if devices is None else devices):
+        filling = _Filling(exceeds, config)
+        filling.add(waiting)
+        if not filling.taken:
+            why = filling.why
+            break
+        groups.append(frozenset(query.name for query in filling.taken))
+        waiting = [query for query in waiting if query.name not in groups[-1]]
+        why = filling.why
+    return Placement(
+        tuple(groups), {query.name: why.get(query.name, "no device") for query in waiting}
+    )
+
+
+@dataclass
+class _Filling:
+    """One device on its way to being full."""
+
+    exceeds: Exceeds
+    config: DeviceConfig
+    taken: list[Query] = field(default_factory=list)
+    why: dict[str, str] = field(default_factory=dict)
+    refused: Counter[object] = field(default_factory=Counter)
+    reasons: dict[object, str] = field(default_factory=dict)
+    last: str = ""
+
+    def add(self, queries: Sequence[Query]) -> None:
+        """Takes as many as fit, in their order, several at a time while they do."""
+        waiting = list(queries)
+        step = len(waiting)
+        while waiting:
+            if known := self._known(waiting[0]):
+                self.why[waiting.pop(0).name] = known
+                continue
+            some = waiting[:step]
+            over = self._over([*self.taken, *some])
+            if over is None:
+                self.taken += some
+                waiting = waiting[step:]
+                step *= 2
+            elif len(some) > 1:
+                step = len(some) // 2
+            else:
+                self._refuse(waiting.pop(0), over)
+
+    def _known(self, query: Query) -> str | None:
+        """Why the device does not take a query, where this needs no plan."""
+        shape = shape_of(query)
+        if self.refused[shape] >= _OF_A_SHAPE:
+            return self.reasons[shape]
+        if self.refused.total() >= _REFUSED:
+            return self.last
+        over = self._quickly([*self.taken, query])
+        return str(over) if over is not None else None
+
+    def _over(self, queries: Sequence[Query]) -> LimitExceeded | None:
+        return self._quickly(queries) or self.exceeds(queries)
+
+    def _quickly(self, queries: Sequence[Query]) -> LimitExceeded | None:
+        """The limits that can be told by counting."""
+        if len(queries) > self.config.queries:
+            return LimitExceeded("queries", len(queries), self.config.queries)
+        copies = Counter[str]()
+        for query in queries:
+            copies |= Counter(source.stream.name for source in query.sources)
+        if copies.total() > self.config.streams:
+            return LimitExceeded(
+                "streams", copies.total(), self.config.streams, ", ".join(sorted(copies))
+            )
+        return None
+
+    def _refuse(self, query: Query, over: LimitExceeded) -> None:
+        shape = shape_of(query)
+        self.refused[shape] += 1
+        self.reasons[shape] = self.why[query.name] = self.last = str(over)
+
+
+def worth(query: Query, statistics: Statistics) -> float:
+    """What a query costs the engine an arrival, in rows it looks at: a window whole, or a small part
+    of it where an equality leads there."""
+    equated = set[int]()
+    for conjunct in x.conjuncts(query.where):
+        match conjunct:
+            case x.Compare(Condition.EQ, left, right):
+                ends = (x.sources(left), x.sources(right))
+                if all(len(end) == 1 for end in ends) and ends[0] != ends[1]:
+                    equated |= ends[0] | ends[1]
+    return sum(
+        _rows(source.window, statistics.rows.get(source.stream.name.lower(), TYPICAL_ROWS))
+        * (_EQUAL if number in equated else 1.0)
+        for number, source in enumerate(query.sources)
+    )
+
+
+def _rows(window: Window, known: float) -> float:
+    return min(known, float(window.size)) if window.kind is WindowKind.ROWS else known
+
+
+def shape_of(query: Query) -> tuple[object, ...]:
+    """What queries that differ in constants alone have in common."""
+    sources = tuple((source.stream.name, source.window.kind) for source in query.sources)
+    return sources, _without_constants(query.where)
+
+
+def _without_constants(e: x.Expression) -> x.Expression:
+    if isinstance(e, x.Literal):
+        return x.Literal(None, e.type)
+    return x.rebuild(e, _without_constants)
+
+
+def everything(queries: Iterable[Query], why: str) -> Placement:
+    """All queries in the engine, for one reason."""
+    return Placement((), {query.name: why for query in queries})

@@ -1,0 +1,214 @@
+"""Query sets beyond every limit of a device: the same results wherever their queries run.
+
+DuckDB judges. Each case runs in the engine alone, on one device that has no room for most of it, and
+on several; and once more with a snapshot half-way, from which it goes on with another division of the
+queries, so that windows and groups move between devices and the engine.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun, answer_schemas, drive
+from seustream.hdl.config import CONFIGURATIONS
+from tests.system import oracle
+from tests.system.differential import Difference
+from tests.system.generate import Case, generate
+
+FIRST = 77_000
+NARROW = replace(
+    CONFIGURATIONS["tiny"],
+    name="narrow",
+    streams=3,
+    attributes=2,
+    factors=3,
+    scratch_registers=2,
+    selections=2,
+    probe_selections=2,
+    tags=9,
+    instructions=24,
+    queries=3,
+)
+DIVISIONS = (0, 1, 2, None)
+Found = dict[str, Counter[tuple[object, ...]]]
+
+
+def compiled(case: Case, devices: int | None) -> Compilation:
+    options = Options(NARROW, case.plan, case.max_terms, devices=devices)
+    return compile_text(case.text, f"seed {case.seed}", options)
+
+
+def made(compilation: Compilation, case: Case) -> GraphRun:
+    devices = [GoldenDevice(one.options.config) for one in compilation.devices]
+    return GraphRun(compilation, devices, slack=case.slack, slice_rows=case.slice_rows)
+
+
+def results(case: Case, compilations: Iterable[Compilation]) -> Found:
+    """The results of a run that goes on with the next division of the queries where it is cut."""
+    runs, parts = list(compilations), dict[str, list[pa.Table]]()
+    chance, sent = random.Random(case.seed), {stream.name: 0 for stream in case.streams}
+    run = made(runs.pop(0), case)
+
+    def take() -> None:
+        for name, rows in run.advance():
+            parts.setdefault(name, []).append(rows)
+
+    for turn in range(3 * len(case.streams)):
+        stream = case.streams[turn % len(case.streams)]
+        size = chance.randint(0, max(1, stream.arrivals.num_rows // 3))
+        run.push(stream.name, stream.arrivals.slice(sent[stream.name], size))
+        sent[stream.name] += size
+        take()
+        if runs and chance.random() < 0.5:
+            state = run.state()
+            run = made(runs.pop(0), case)
+            run.resume(state)
+    for stream in case.streams:
+        run.push(stream.name, stream.arrivals.slice(sent[stream.name]))
+        run.end(stream.name)
+    take()
+    return {
+        name: oracle.multiset(pa.concat_tables(tables), tables[0].schema)
+        for name, tables in parts.items()
+    }
+
+
+def check(seed: int) -> Counter[str]:
+    """Compares a case with DuckDB, however it is divided; says what it exercised."""
+    case = generate(seed)
+    compilations = {devices: compiled(case, devices) for devices in DIVISIONS}
+    oracle.load(case)
+    schemas = {q.name: answer_schemas(compilations[0].program)[q.name] for q in case.queries}
+    wanted = {q.name: oracle.expected(q, schemas[q.name]) for q in case.queries}
+    moving = random.Random(seed).sample(list(compilations.values()), len(compilations))
+    for what, some in {**{str(n): [c] for n, c in compilations.items()}, "moved": moving}.items():
+        found = results(case, some)
+        for name, rows in wanted.items():
+            if found.get(name, Counter()) != rows:
+                raise Difference(f"seed {seed}, devices {what}, query {name}\n{case.text}")
+    one, every = compilations[1], compilations[None]
+    return Counter(
+        results=sum(rows.total() for rows in wanted.values()),
+        left_over=len(one.placement.software),
+        placed=len(one.device_queries),
+        several=len(every.devices) > 1,
+    )
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + 60))
+def test_case(seed: int) -> None:
+    print(f"seed {seed}")
+    check(seed)
+
+
+def test_the_cases_exceed_the_device() -> None:
+    total = sum((check(seed) for seed in range(FIRST, FIRST + 12)), Counter[str]())
+    assert all(total[what] > 3 for what in ("results", "left_over", "placed", "several")), total
+
+
+# --- the cases of the issue ---------------------------------------------------
+
+STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);\n"
+
+
+def rows(seed: int, count: int = 300) -> dict[str, pa.Table]:
+    chance = np.random.default_rng(seed)
+
+    def table(*names: str) -> pa.Table:
+        columns = {name: chance.integers(0, 40, count).astype(np.int32) for name in names}
+        return pa.table({"ts": np.cumsum(chance.integers(0, 3, count)), **columns})
+
+    return {"R": table("a", "b"), "S": table("d", "e")}
+
+
+def run(text: str, tables: dict[str, pa.Table], devices: int | None) -> dict[str, pa.Table]:
+    c = compile_text(text, options=Options(devices=devices))
+    graph = GraphRun(c, [GoldenDevice(one.options.config) for one in c.devices])
+    parts: dict[str, list[pa.Table]] = {}
+    for name, found in drive(graph, tables):
+        parts.setdefault(name, []).append(found)
+    return {name: pa.concat_tables(found) for name, found in parts.items()}
+
+
+@pytest.mark.parametrize("devices", DIVISIONS)
+@pytest.mark.parametrize("count", [16, 20, 65, 100])
+def test_so_many_queries_with_thresholds(count: int, devices: int | None) -> None:
+    queries = "".join(
+        f"REGISTER QUERY q{n} AS SELECT R.a, S.e FROM R, S WHERE R.a = S.d AND R.b > {n % 40}"
+        " WINDOW RANGE 9;\n"
+        for n in range(count)
+    )
+    data = rows(count, 150)
+    found = run(STREAMS + queries, data, devices)
+    with duckdb.connect() as connection:
+        for name, table in data.items():
+            connection.register(name, table)
+        for n in range(count):
+            want = connection.execute(
+                "SELECT a, e, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S WHERE a = d AND"
+                f" b > {n % 40} AND abs(R.ts - S.ts) <= 9"
+            ).fetchall()
+            got = found[f"q{n}"].to_pylist() if f"q{n}" in found else []
+            assert sorted(tuple(row.values()) for row in got) == sorted(want), n
+
+
+def test_a_fit_that_is_strict_is_an_error_with_advice() -> None:
+    text = STREAMS + "".join(
+        f"REGISTER QUERY q{n} AS SELECT R.a FROM R, S WHERE R.a = S.d AND R.b > {n} WINDOW 9;"
+        for n in range(20)
+    )
+    with pytest.raises(CompileError, match="query q15 exceeds a limit") as caught:
+        compile_text(text, options=Options(fit="strict"))
+    assert "the set needs 2 devices" in str(caught.value.problems[0].hint)
+    assert len(compile_text(text, options=Options(fit="strict", devices=2)).devices) == 2
+
+
+@pytest.mark.parametrize("devices", DIVISIONS)
+def test_five_streams_over_three_joins_and_in_one(devices: int | None) -> None:
+    """Five streams in three queries of two, and all in one query, as DuckDB joins them."""
+    names = "ABCDE"
+    text = "".join(f"CREATE STREAM {n} (k int, v int);\n" for n in names)
+    for x, y in ("AB", "CD", "EA"):
+        text += f"REGISTER QUERY {x}{y} AS SELECT {x}.v, {y}.v FROM {x}, {y} WHERE {x}.k = {y}.k"
+        text += " WINDOW RANGE 20;\n"
+    joined = " AND ".join(f"A.k = {n}.k" for n in names[1:])
+    text += f"REGISTER QUERY five AS SELECT A.v, E.v FROM {', '.join(names)} WHERE {joined}"
+    text += " WINDOW UNBOUNDED;\n"
+    chance = np.random.default_rng(5)
+    data = {
+        n: pa.table(
+            {
+                "ts": np.cumsum(chance.integers(1, 9, 40)),
+                "k": chance.integers(0, 15, 40).astype(np.int32),
+                "v": chance.integers(0, 99, 40).astype(np.int32),
+            }
+        )
+        for n in names
+    }
+    found = run(text, data, devices)
+    with duckdb.connect() as connection:
+        for name, table in data.items():
+            connection.register(name, table)
+        for x, y in ("AB", "CD", "EA"):
+            want = connection.execute(
+                f"SELECT {x}.v, {y}.v FROM {x}, {y} WHERE {x}.k = {y}.k"
+                f" AND abs({x}.ts - {y}.ts) <= 20"
+            ).fetchall()
+            got = list(zip(*(c.to_pylist() for c in found[x + y].columns[:2]), strict=True))
+            assert sorted(got) == sorted(want)
+            assert want
+        want = connection.execute(f"SELECT A.v, E.v FROM {', '.join(names)} WHERE {joined}")
+        got = list(zip(*(c.to_pylist() for c in found["five"].columns[:2]), strict=True))
+        assert sorted(got) == sorted(want.fetchall())
+        assert len(got) > 20
