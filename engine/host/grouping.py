@@ -304,9 +304,11 @@ def of_stream(window: Window, time: Ints, place: Ints, rows: Rows) -> tuple[Arri
 
 def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arrivals, Members, Ints]:
     """Results of a join, and the sequence numbers of the members. Those whose newest component is
-    the same come with one arrival."""
+    the same tuple come with one arrival, in whatever roles it stands in them."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
-    position = np.stack([s.position[p] for s, p in zip(sides, places, strict=True)], axis=1)
+    # A tuple's copies stand side by side in the total order; the first stands for all.
+    firsts = [side.store.position[0] for side in sides]
+    position = np.stack([of[place] for of, place in zip(firsts, places, strict=True)], axis=1)
     newest = position.max(axis=1)
     order = np.lexsort((*(position[:, i] for i in reversed(range(len(sides)))), newest))
     sequences, newest = sequences[order], newest[order]

@@ -181,6 +181,34 @@ def _recomputed(r: list[Any], s: list[Any], windows: str) -> list[tuple[Any, ...
     return want
 
 
+@pytest.mark.parametrize("windows", ["RANGE 6", "RANGE 9, ROWS 4", "ROWS 3, RANGE 12", "ROWS 1"])
+@pytest.mark.parametrize("seed", range(4))
+def test_one_arrival_is_one_instant_in_a_self_join(windows: str, seed: int) -> None:
+    """A tuple that comes in both roles gives its group one row, over all it adds."""
+    print(f"seed {seed}")
+    r = random_r(np.random.default_rng(seed), 60)
+    text = f"""{R} SELECT x.c AS c, count(*) AS n, sum(y.b) AS s FROM R x, R y WHERE x.a = y.a
+               GROUP BY x.c WINDOW {windows};"""
+    data, both = r.to_pylist(), [w.split() for w in windows.split(", ")] * 2
+    want = []
+    for place, row in enumerate(data):
+        roles = []
+        for kind, size in both[:2]:
+            first = place + 1 - int(size) if kind == "ROWS" else 0
+            since = row["ts"] - int(size) if kind == "RANGE" else 0
+            roles.append([i for i in range(max(first, 0), place + 1) if data[i]["ts"] >= since])
+        pairs = [(i, j) for i in roles[0] for j in roles[1] if data[i]["a"] == data[j]["a"]]
+        pairs = [(i, j) for i, j in pairs if data[i]["a"] is not None]
+        for c in dict.fromkeys(data[i]["c"] for i, j in pairs if place in (i, j)):
+            mine = [(i, j) for i, j in pairs if data[i]["c"] == c]
+            known = [data[j]["b"] for _, j in mine if data[j]["b"] is not None]
+            oldest = min(data[min(pair)]["ts"] for pair in mine)
+            want.append((c, len(mine), sum(known) if known else None, oldest, row["ts"]))
+    for pushes, slice_rows in ((1, 8192), (5, 7)):
+        found = rows_of(answers(text, {"R": r}, pushes, slice_rows)["q0"])
+        assert sorted(found, key=str) == sorted(want, key=str)
+
+
 def test_expressions_over_groups() -> None:
     text = (
         R
