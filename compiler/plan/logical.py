@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Span
-from seustream.compiler.language.expressions import Expression
+from seustream.compiler.language.expressions import Column, Expression
+from seustream.compiler.language.types import BIGINT
 from seustream.compiler.pattern import ir
 from seustream.hdl.device import Window
 
@@ -87,6 +88,53 @@ class Operation:
 class UnionAll(Operation):
     """The rows of all inputs, which have the same columns, by time, then by input. A row is certain
     once the watermark of every input has passed it."""
+
+
+WINDOW_START = Column(-1, "window_start", BIGINT, False, "window")
+WINDOW_END = Column(-1, "window_end", BIGINT, False, "window")
+"""Leaves that say which window a group is of, half open, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after."""
+
+    size: int
+    slide: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """SESSION: the rows of a group that are less than `gap` apart, and `gap` after the last."""
+
+    gap: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One of the expressions of ORDER BY."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodGroups(Operation):
+    """The groups of each window of `every`: a row for each, which is certain once the watermark has
+    reached the last instant of the window, `window_end` - 1; that is its ts_newest.
+
+    `columns` are the leaves as written, whose values the one input has in this order; the other
+    expressions are over them, `WINDOW_START` and `WINDOW_END`. Of the rows of a window come the first
+    `limit` by `order_by`."""
+
+    columns: tuple[Column, ...]
+    every: Periodic | Sessions
+    group_by: tuple[Expression, ...]
+    having: Expression | None
+    order_by: tuple[OrderKey, ...] = ()
+    limit: int | None = None
 
 
 Relation = Query | Operation

@@ -295,6 +295,8 @@ class _Builder(ExpressionBuilder):
             clauses.get("windows", ()),
             clauses.get("options", ()),
             span_of(meta),
+            clauses.get("order_by", ()),
+            clauses.get("limit"),
         )
 
     def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionAll:
@@ -311,6 +313,25 @@ class _Builder(ExpressionBuilder):
 
     def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         return tree.FromItem(c[0], c[1], span_of(meta))
+
+    def windowed_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
+        function, stream, partition, time, *lengths, alias = c
+        call = s.Call(function, (time, *lengths), span_of(meta))
+        return tree.FromItem(stream, alias, span_of(meta), call, partition)
+
+    def partition(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
+        return tuple(c)
+
+    def order_by(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("order_by", tuple(c))
+
+    def order_key(self, meta: Meta, c: list[Any]) -> tree.OrderItem:
+        expression, direction, nulls = c
+        descending = direction is not None and direction.type == "DESC"
+        return tree.OrderItem(expression, descending, nulls and nulls.type == "FIRST")
+
+    def limit(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
+        return ("limit", (whole_number(c[0]), span_of(meta)))
 
     def where(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("where", c[0])

@@ -18,6 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.periods import grouped
 from seustream.compiler.xsql.select import SelectBinder
 
 
@@ -35,13 +36,16 @@ class Relations:
         """The node that answers a query of this name."""
         match query:
             case tree.Select():
-                return self.select.query(name, query, span)
+                select = self.select.bound(name, query, span)
+                if select.every is None:
+                    return select.query
+                return grouped(select, select.every, self.hide)
             case tree.UnionAll():
                 return self._union_all(name, query, span)
 
     def _union_all(self, name: str, query: tree.UnionAll, span: Span) -> logical.Operation:
         written = list(_branches(query))
-        branches = [self.select.query(name, branch, branch.span) for branch in written]
+        branches = [self.relation(name, branch, branch.span) for branch in written]
         first = branches[0]
         types = [item.expression.type for item in first.items]
         for branch, at in zip(branches[1:], written[1:], strict=True):
@@ -102,7 +106,7 @@ def column_of(stream: Stream, number: int, source: int = 0) -> x.Column:
     return x.Column(source, column.name, column.type, column.nullable, stream.name)
 
 
-def _counted(query: logical.Query) -> str:
+def _counted(query: logical.Relation) -> str:
     number = len(query.items)
     return f"{number} column{'s' * (number > 1)}"
 
@@ -115,7 +119,7 @@ def _branches(query: tree.Query) -> Iterator[tree.Select]:
         yield query
 
 
-def _converted(query: logical.Query, types: list[Type]) -> logical.Query:
+def _converted(query: logical.Relation, types: list[Type]) -> logical.Relation:
     """The query with result columns of these types."""
     items = tuple(
         item

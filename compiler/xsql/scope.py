@@ -10,7 +10,8 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
-from seustream.compiler.plan.logical import Source
+from seustream.compiler.plan.logical import WINDOW_END, WINDOW_START, Source
+from seustream.compiler.xsql.periods import is_window
 
 
 @dataclass
@@ -31,6 +32,9 @@ class Scope:
             return binder.fail("syntax", f"{e} is no value", e.span, "it stands in SELECT")
         *qualifier, name = e.parts
         if qualifier:
+            window = self.derived.get(f"window_{name.text.lower()}")
+            if qualifier[0].text.lower() == "window" and window in (WINDOW_START, WINDOW_END):
+                return window  # as Spark writes it: window.start
             index = self.source(qualifier[0], binder.problems)
             return FAILED if index is None else self._column(index, name, binder)
         having = [
@@ -53,11 +57,11 @@ class Scope:
         if any(source.stream.unknown for source in self.sources):
             return FAILED
         known = [c.name for source in self.sources for c in source.stream.columns]
+        hint = suggest(name.text, [*known, *self.derived], "columns")
+        if name.text.lower() in (WINDOW_START.name, WINDOW_END.name):
+            hint = "SELECT, HAVING and ORDER BY have it where GROUP BY has TUMBLE, HOP or SESSION"
         return binder.fail(
-            "unknown-column",
-            f"no stream of this query has a column {name.text}",
-            e.span,
-            suggest(name.text, [*known, *self.derived], "columns"),
+            "unknown-column", f"no stream of this query has a column {name.text}", e.span, hint
         )
 
     def source(self, name: s.Name, problems: Problems) -> int | None:
@@ -102,6 +106,10 @@ class Scope:
     # --- what X-SQL has no more of than other languages -----------------------
 
     def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+        if is_window(e):
+            return binder.fail(
+                "group-window", f"{e.name} is no value", e.at, "it stands in GROUP BY by itself"
+            )
         return None
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:

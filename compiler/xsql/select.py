@@ -7,7 +7,7 @@ after   a logical `Query` over the streams of FROM
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems, Source, Span, suggest
@@ -15,8 +15,9 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
-from seustream.compiler.xsql import tree
+from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.naming import Name, result_names
+from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import Scope
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.device import Window, WindowKind
@@ -33,7 +34,11 @@ class SelectBinder:
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
     def query(self, name: str, select: tree.Select, span: Span) -> logical.Query:
-        """A SELECT as the query of this name."""
+        """A SELECT that is one query."""
+        return self.bound(name, select, span).query
+
+    def bound(self, name: str, select: tree.Select, span: Span) -> BoundSelect:
+        """A SELECT as the query of this name, and what it has beyond one."""
         sources = self._sources(select)
         found = len(self.problems.found)
         where: x.Expression = x.TRUE
@@ -42,25 +47,34 @@ class SelectBinder:
         grouping = self._binder(
             Scope(sources, self.parameters, "GROUP BY", "group by columns, aggregate in SELECT")
         )
-        group_by = tuple(grouping.value(e) for e in select.group_by)
-        listed = Scope(sources, self.parameters, "SELECT", aggregates=True)
+        every = periods.every(select, sources, grouping, self.problems)
+        window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
+        group_by = self._group_by(select, replace(grouping.scope, derived=window))
+        listed = Scope(sources, self.parameters, "SELECT", aggregates=True, derived=window)
         items = self._items(select, listed)
+        derived = window | {item.name.lower(): item.expression for item in items}
+        over = Scope(sources, self.parameters, "HAVING", aggregates=True, derived=derived)
         having = None
         if select.having is not None:
-            derived = {item.name.lower(): item.expression for item in items}
-            over = Scope(sources, self.parameters, "HAVING", aggregates=True, derived=derived)
             having = self._binder(over).condition(select.having)
-        parts = [item.expression for item in items] + ([] if having is None else [having])
+        parts = [*zip((item.expression for item in items), _spans(select, items), strict=True)]
+        if having is not None and select.having is not None:
+            parts.append((having, select.having.span))
         aggregated = (
             bool(group_by)
             or having is not None
-            or any(isinstance(e, x.Aggregate) for part in parts for e in x.walk(part))
+            or every is not None
+            or any(isinstance(e, x.Aggregate) for part, _ in parts for e in x.walk(part))
         )
-        if aggregated and not select.windows and len(sources) == 1:
+        order_by = self._order_by(select, replace(over, within="ORDER BY"))
+        parts += [(k.expression, o.expression.span) for k, o in zip(order_by, select.order_by)]
+        if aggregated and every is None and not select.windows and len(sources) == 1:
             self._missing_window(select, "aggregates")
+        if every is None and (select.order_by or select.limit is not None):
+            self._unordered(select)
         if aggregated and len(self.problems.found) == found:
-            self._check_grouping(select, items, having, group_by)
-        return logical.Query(
+            self._check_grouping(parts, group_by)
+        query = logical.Query(
             name,
             sources,
             where,
@@ -71,6 +85,55 @@ class SelectBinder:
             self.text(select.span),
             span,
             strict=self._strict(select),
+        )
+        limit = None if select.limit is None else select.limit[0]
+        return BoundSelect(query, every, order_by, limit)
+
+    def _group_by(self, select: tree.Select, scope: Scope) -> tuple[x.Expression, ...]:
+        """What is grouped by, beside a window. A function of FROM that makes windows wants its
+        window_start and window_end there."""
+        binder = self._binder(scope)
+        found = [binder.value(e) for e in select.group_by if not periods.is_window(e)]
+        keys = tuple(e for e in found if e not in _WINDOW)
+        for item in select.sources:
+            if item.windows is None:
+                continue
+            if not all(leaf in found for leaf in _WINDOW):
+                self.problems.add(
+                    "group-window",
+                    f"{item.windows.name} in FROM makes the windows of groups",
+                    item.span,
+                    "add GROUP BY window_start, window_end",
+                )
+                continue
+            sessions = item.windows.name.lower() == "session"
+            if (item.partition or sessions) and {*map(binder.value, item.partition)} != {*keys}:
+                self.problems.add(
+                    "group-window",
+                    "sessions are those of the groups",
+                    item.partition[0].span if item.partition else item.span,
+                    "name the same columns in PARTITION BY and, beside the window's, in GROUP BY",
+                )
+        return keys
+
+    def _order_by(self, select: tree.Select, scope: Scope) -> tuple[logical.OrderKey, ...]:
+        binder = self._binder(scope)
+        return tuple(
+            logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
+            for e in select.order_by
+        )
+
+    def _unordered(self, select: tree.Select) -> None:
+        """Reports an ORDER BY or LIMIT over a stream that does not end."""
+        if select.order_by:
+            at = select.order_by[0].expression.span
+        elif select.limit is not None:
+            at = select.limit[1]
+        self.problems.add(
+            "group-window",
+            "results come as they become certain; only those of a window can be ordered or counted",
+            at,
+            "GROUP BY TUMBLE(ts, 1 minute), or HOP, or SESSION",
         )
 
     def _binder(self, scope: Scope) -> Binder:
@@ -184,20 +247,10 @@ class SelectBinder:
         return tuple(items)
 
     def _check_grouping(
-        self,
-        select: tree.Select,
-        items: tuple[logical.Item, ...],
-        having: x.Expression | None,
-        group_by: tuple[x.Expression, ...],
+        self, parts: list[tuple[x.Expression, Span]], group_by: tuple[x.Expression, ...]
     ) -> None:
-        spans = [item.span for item in select.items] if select.items else []
-        if len(spans) != len(items):
-            spans = [select.span] * len(items)
-        parts = [(item.expression, span) for item, span in zip(items, spans, strict=True)]
-        if having is not None and select.having is not None:
-            parts.append((having, select.having.span))
         for e, span in parts:
-            column = _ungrouped(e, group_by)
+            column = _ungrouped(e, (*group_by, *_WINDOW))
             if column is not None:
                 self.problems.add(
                     "not-grouped",
@@ -205,6 +258,15 @@ class SelectBinder:
                     span,
                     f"add it to GROUP BY, or take min({x.show(column)})",
                 )
+
+
+_WINDOW = (logical.WINDOW_START, logical.WINDOW_END)
+
+
+def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:
+    """Where the items stand; of those that * stands for, the whole SELECT."""
+    spans = [item.span for item in select.items] if select.items else []
+    return spans if len(spans) == len(items) else [select.span] * len(items)
 
 
 def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Expression, Name, TypeName
+from seustream.compiler.language.syntax import Call, Expression, Name, TypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,23 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class FromItem:
+    """`windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`, as the call
+    `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY."""
+
     stream: Name
     alias: Name | None
     span: Span
+    windows: Call | None = None
+    partition: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """`nulls_first` is None where nothing is said of NULLs."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,8 @@ class Select:
     windows: tuple[WindowClause, ...]
     options: tuple[Name, ...]
     span: Span
+    order_by: tuple[OrderItem, ...] = ()
+    limit: tuple[int, Span] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,201 @@
+"""Windows of groups: TUMBLE, HOP and SESSION, in the spellings of X-SQL, Flink and Spark.
+
+before  GROUP BY TUMBLE(ts, 1 minute)     FROM HOP(TABLE R, DESCRIPTOR(ts), INTERVAL '5' MINUTE, …)
+after   Periodic(60000, 60000, 0)
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Stream
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax
+from seustream.compiler.language.bind import Binder
+from seustream.compiler.language.types import Kind, read_interval
+from seustream.compiler.plan import logical
+from seustream.compiler.xsql import tree
+
+Every = logical.Periodic | logical.Sessions
+
+_HINTS = {
+    "tumble": "TUMBLE(ts, size) or TUMBLE(ts, size, offset)",
+    "hop": "HOP(ts, slide, size) or HOP(ts, slide, size, offset)",
+    "session": "SESSION(ts, gap)",
+    "window": "window(ts, size), window(ts, size, slide) or window(ts, size, slide, offset)",
+    "session_window": "session_window(ts, gap)",
+}
+"""By function, the ways to write it."""
+
+_LENGTHS = {"tumble": (1, 2), "hop": (2, 3), "session": (1, 1), "window": (1, 3),
+            "session_window": (1, 1)}  # fmt: skip
+"""How many lengths of time follow the first argument, at least and at most."""
+
+_LARGEST = 1 << 60
+"""Milliseconds of a length, such that no time of a window leaves 64 bits."""
+
+
+def is_window(e: syntax.Expression) -> bool:
+    """Says if an expression of GROUP BY is a window."""
+    return isinstance(e, syntax.Call) and e.name.lower() in _HINTS
+
+
+def every(
+    select: tree.Select, sources: Sequence[logical.Source], binder: Binder, problems: Problems
+) -> Every | None:
+    """The windows by which a SELECT groups, None if it does not."""
+    written = [e for e in select.group_by if isinstance(e, syntax.Call) and is_window(e)]
+    written += [item.windows for item in select.sources if item.windows is not None]
+    if not written:
+        return None
+    first, *more = written
+    if more:
+        problems.add(
+            "group-window",
+            "a query groups by one kind of window",
+            more[0].span,
+            "derive a stream from the first, and group that by the second",
+        )
+    if not is_window(first):
+        problems.add(
+            "group-window",
+            f"{first.name} makes no windows",
+            first.at,
+            "TUMBLE, HOP and SESSION do",
+        )
+        return _FAILED
+    return _Reader(sources, binder, problems).read(first) or _FAILED
+
+
+_FAILED = logical.Periodic(1, 1, 0)
+"""Stands for windows that were reported; silences what follows from them."""
+
+
+class _Reader:
+    """Reads one call that makes windows."""
+
+    def __init__(
+        self, sources: Sequence[logical.Source], binder: Binder, problems: Problems
+    ) -> None:
+        self.sources, self.binder, self.problems = sources, binder, problems
+
+    def read(self, call: syntax.Call) -> Every | None:
+        name = call.name.lower()
+        hint = f"write {_HINTS[name]}"
+        fewest, most = _LENGTHS[name]
+        if not fewest <= len(call.arguments) - 1 <= most:
+            self._problem(f"{call.name} wants a time and {_counted(fewest, most)}", call, hint)
+            return None
+        if not self._is_time(call.arguments[0]):
+            return None
+        lengths = [self._length(e, hint) for e in call.arguments[1:]]
+        known = [length for length in lengths if length is not None]
+        if len(known) < len(lengths):
+            return None
+        offset = 0
+        if name in ("session", "session_window"):
+            size = slide = known[0]
+        elif name == "tumble":
+            size = slide = known[0]
+            offset = sum(known[1:])
+        elif name == "hop":
+            slide, size, *rest = known
+            offset = sum(rest)
+        else:
+            size, slide, *rest = known if len(known) > 1 else known * 2
+            offset = sum(rest)
+        for length, e in ((size, call.arguments[1]), (slide, call.arguments[-1])):
+            if length <= 0:
+                self._problem("a window that lasts no time holds no rows", e, hint)
+                return None
+        if name in ("session", "session_window"):
+            return logical.Sessions(size)
+        return logical.Periodic(size, slide, offset % slide)
+
+    def _is_time(self, e: syntax.Expression) -> bool:
+        """Windows go by the one time that the watermark is of."""
+        joined = len(self.sources) > 1
+        if isinstance(e, syntax.Reference) and not e.everything:
+            name = e.parts[-1].text.lower()
+            if joined and len(e.parts) == 1 and name in ("ts", logical.RESULT_TIMES[1]):
+                return True
+            own = [source.alias.lower() for source in self.sources]
+            if not joined and name in TIMESTAMP_NAMES and e.path[0].lower() in (name, *own):
+                return True
+        if joined:
+            self._problem(
+                "the windows of a join go by the time of its newest component",
+                e,
+                "write ts_newest",
+            )
+        else:
+            self._problem("windows go by the stream's time", e, "write ts")
+        return False
+
+    def _length(self, e: syntax.Expression, hint: str) -> int | None:
+        """Milliseconds of a constant length."""
+        if isinstance(e, syntax.Operation) and e.operator == "-" and len(e.operands) == 1:
+            length = self._length(e.operands[0], hint)
+            return None if length is None else -length
+        found = len(self.problems.found)
+        bound = self.binder.value(e)
+        if len(self.problems.found) > found:
+            return None
+        value = bound.value if isinstance(bound, x.Literal) else None
+        if isinstance(value, str):
+            value = read_interval(value)
+        if isinstance(value, datetime.timedelta):
+            return value // datetime.timedelta(milliseconds=1)
+        if isinstance(value, int) and bound.type.kind is not Kind.BOOLEAN and abs(value) < _LARGEST:
+            return value
+        self._problem("a length of time is wanted here, such as 5 minutes", e, hint)
+        return None
+
+    def _problem(self, message: str, e: syntax.Expression, hint: str) -> None:
+        self.problems.add("group-window", message, e.span, hint)
+
+
+def _counted(fewest: int, most: int) -> str:
+    number = str(fewest) if fewest == most else f"{fewest} to {most}"
+    return f"{number} length{'s' * (most > 1)} of time"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSelect:
+    """A SELECT: a query over its sources, and what goes beyond one."""
+
+    query: logical.Query
+    every: Every | None
+    order_by: tuple[logical.OrderKey, ...]
+    limit: int | None
+
+
+def grouped(
+    select: BoundSelect, every: Every, hide: Callable[[logical.Relation], Stream]
+) -> logical.PeriodGroups:
+    """The groups of each window; the query becomes a stream of the columns that they read."""
+    query, order_by = select.query, select.order_by
+    parts = [*query.group_by, *(item.expression for item in query.items)]
+    parts += [key.expression for key in order_by]
+    parts += [] if query.having is None else [query.having]
+    read = {leaf for part in parts for leaf in x.columns(part) if leaf.source >= 0}
+    columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
+    items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
+    stream = hide(replace(query, items=items, group_by=(), having=None, aggregated=False))
+    return logical.PeriodGroups(
+        name=query.name,
+        inputs=(stream,),
+        items=query.items,
+        text=query.text,
+        span=query.span,
+        strict=query.strict,
+        columns=columns,
+        every=every,
+        group_by=query.group_by,
+        having=query.having,
+        order_by=order_by,
+        limit=select.limit,
+    )

@@ -1,0 +1,70 @@
+"""What groups give: their keys, their aggregates, and expressions over these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.engine.host.aggregates import Aggregates, codes
+from seustream.engine.host.grouping import arguments_of
+from seustream.engine.stream.schema import arrow_type
+
+Ints = npt.NDArray[np.int64]
+Rows = dict[tuple[int, str], pa.Array]
+
+
+class Measures:
+    """The keys and aggregates that expressions `parts` read. `read` are the expressions over rows of
+    which they are made: the keys, then the arguments of the aggregates."""
+
+    def __init__(self, keys: Sequence[x.Expression], parts: Iterable[x.Expression]) -> None:
+        self.keys = tuple(keys)
+        found = dict.fromkeys(e for part in parts for e in x.walk(part))
+        self.aggregates = [e for e in found if isinstance(e, x.Aggregate)]
+        arguments = [arguments_of(e) for e in self.aggregates]
+        own = list(dict.fromkeys(argument for some in arguments for argument in some))
+        self.read = (*self.keys, *own)
+        self._numbers = [tuple(map(own.index, some)) for some in arguments]
+
+    @property
+    def fields(self) -> list[tuple[str, pa.DataType]]:
+        """Names and types of columns that hold the values of `read`."""
+        return [(f"c{number}", arrow_type(e.type)) for number, e in enumerate(self.read)]
+
+    def over(self, e: x.Expression) -> x.Expression:
+        """The expression over the columns that `of_points` gives."""
+        if e in self.keys:
+            return x.Column(0, f"g{self.keys.index(e)}", e.type, True, x.show(e))
+        if isinstance(e, x.Aggregate):
+            return x.Column(0, f"a{self.aggregates.index(e)}", e.type, True, x.show(e))
+        return x.rebuild(e, self.over)
+
+    def groups(self, values: Sequence[pa.Array], count: int) -> Ints:
+        """A number for the group of each row, NULL being a key like others."""
+        code = np.zeros(count, np.int64)
+        for number, value in enumerate(values[: len(self.keys)]):
+            mine, distinct = codes(value)
+            code = code * max(distinct, 1) + mine
+            if number:
+                code = np.unique(code, return_inverse=True)[1]
+        return code
+
+    def of_points(
+        self, values: Sequence[pa.Array], first: Ints, spans: Aggregates, faults: Faults
+    ) -> Rows:
+        """Keys and aggregates at each point. `values` are those of `read`, in rows side by side by
+        group; `first` has a row of each point's group."""
+        some = pa.array(first)
+        rows: Rows = {}
+        for number in range(len(self.keys)):
+            rows[0, f"g{number}"] = values[number].take(some)
+        arguments = values[len(self.keys) :]
+        for number, (e, read) in enumerate(zip(self.aggregates, self._numbers, strict=True)):
+            taken = tuple(arguments[place] for place in read)
+            rows[0, f"a{number}"] = spans.of(e, taken, read, faults)
+        return rows
