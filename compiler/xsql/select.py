@@ -44,12 +44,12 @@ class SelectBinder:
         where: x.Expression = x.TRUE
         if select.where is not None:
             where = self._binder(Scope(sources, self.parameters)).condition(select.where)
-        grouping = self._binder(
-            Scope(sources, self.parameters, "GROUP BY", "group by columns, aggregate in SELECT")
+        grouping = Scope(
+            sources, self.parameters, "GROUP BY", "group by columns, aggregate in SELECT"
         )
-        every = periods.every(select, sources, grouping, self.problems)
+        every = periods.every(select, sources, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
-        group_by = self._group_by(select, replace(grouping.scope, derived=window))
+        group_by = self._group_by(select, replace(grouping, derived=window))
         listed = Scope(sources, self.parameters, "SELECT", aggregates=True, derived=window)
         items = self._items(select, listed)
         derived = window | {item.name.lower(): item.expression for item in items}
@@ -67,7 +67,10 @@ class SelectBinder:
             or any(isinstance(e, x.Aggregate) for part, _ in parts for e in x.walk(part))
         )
         order_by = self._order_by(select, replace(over, within="ORDER BY"))
-        parts += [(k.expression, o.expression.span) for k, o in zip(order_by, select.order_by)]
+        parts += [
+            (k.expression, o.expression.span)
+            for k, o in zip(order_by, select.order_by, strict=True)
+        ]
         if aggregated and every is None and not select.windows and len(sources) == 1:
             self._missing_window(select, "aggregates")
         if every is None and (select.order_by or select.limit is not None):

@@ -135,9 +135,7 @@ class PeriodGroups:
 
     # --- windows --------------------------------------------------------------
 
-    def _periods(
-        self, every: logical.Periodic, ts: Ints, now: int
-    ) -> tuple[_Closed | None, Bools]:
+    def _periods(self, every: logical.Periodic, ts: Ints, now: int) -> tuple[_Closed | None, Bools]:
         """Window k begins at k times the slide behind the offset."""
         size, slide, offset = every.size, every.slide, every.offset
         first, last = (ts - offset - size) // slide + 1, (ts - offset) // slide
@@ -156,9 +154,7 @@ class PeriodGroups:
         low, high = first[rows], np.minimum(last[rows], over)
         # Both only rise within a group: a row adds the windows behind those of the row before it.
         begin = low.copy()
-        begin[1:] = np.where(
-            group[1:] == group[:-1], np.maximum(low[1:], high[:-1] + 1), low[1:]
-        )
+        begin[1:] = np.where(group[1:] == group[:-1], np.maximum(low[1:], high[:-1] + 1), low[1:])
         count = np.maximum(high - begin + 1, 0)
         of = np.repeat(np.arange(len(rows)), count)
         window = begin[of] + np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)

@@ -101,4 +101,6 @@ def same(found: list[tuple[Any, ...]], want: list[tuple[Any, ...]]) -> None:
 
 
 def _sortable(row: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(f"{round(v, 6) + 0.0:+024.6f}" if isinstance(v, (int, float)) else str(v) for v in row)
+    return tuple(
+        f"{round(v, 6) + 0.0:+024.6f}" if isinstance(v, (int, float)) else str(v) for v in row
+    )
