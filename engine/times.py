@@ -18,7 +18,15 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
 from seustream.compiler.plan.levels import Node, definitions, reads
-from seustream.compiler.plan.logical import RESULT_TIMES, Program, Query, Relation
+from seustream.compiler.plan.logical import (
+    RESULT_TIMES,
+    WINDOW_END,
+    WINDOW_START,
+    PeriodGroups,
+    Program,
+    Query,
+    Relation,
+)
 
 TICKS = pa.int64()
 
@@ -65,6 +73,9 @@ class Times:
                 if isinstance(e, x.Column) and e.name == TIME_COLUMN.name:
                     stream = node.sources[e.source].stream.name
                     found[item.name] = self.streams.get(stream, TICKS)
+        elif isinstance(node, PeriodGroups):
+            bounds = [i.name for i in node.items if i.expression in (WINDOW_START, WINDOW_END)]
+            found |= dict.fromkeys(bounds, self._read_by(node))
         return found
 
 

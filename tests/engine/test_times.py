@@ -20,6 +20,7 @@ REGISTER QUERY alone AS SELECT a, ts FROM R WINDOW NOW;
 REGISTER QUERY sums AS SELECT count(*) AS n FROM S WINDOW UNBOUNDED;
 REGISTER QUERY over AS SELECT a, moment FROM J WINDOW NOW;
 REGISTER QUERY one AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a + 1 FROM R WINDOW NOW;
+REGISTER QUERY tumbling AS SELECT window_start AS since, window_end - 1 AS n FROM R GROUP BY TUMBLE(ts, 1 s);
 REGISTER QUERY all_of AS SELECT a FROM R WINDOW NOW UNION ALL SELECT a FROM S WINDOW NOW;
 REGISTER QUERY rise AS PATTERN X x; Y+ y FROM R TYPE BY kind WHERE y[i].a > x.a WITHIN 5 s RETURN x, y.ts AS times, y.a;
 """
@@ -52,6 +53,7 @@ def test_a_column_that_is_a_time_has_its_streams_type() -> None:
         "sums": {},
         "over": {},
         "one": {"ts_oldest": zoned, "ts_newest": zoned},
+        "tumbling": {"since": zoned, "ts_oldest": zoned, "ts_newest": zoned},
         "all_of": {},
         "rise": {"x_ts": zoned, "times": f"list<item: {zoned}>"},
     }
