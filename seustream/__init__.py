@@ -1,3 +1,44 @@
-"""SEUSTREAM's front door: `import seustream`, and the command line in `seustream.cli`."""
+"""SEUSTREAM's front door: `import seustream`, and the command line in `seustream.cli`.
+
+    import seustream as ss
+    out = ss.run("SELECT a FROM R WINDOW NOW", R=frame)     # rows that are all there
+    con = ss.connect()                                      # rows as they come
+
+The names are loaded when they are first used, so that commands start fast.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seustream.api import DataWarning, run
+    from seustream.errors import Error
+    from seustream.live import LiveQueries, connect
+    from seustream.results import Explanation, QueryResult
 
 __version__ = "0.1.0"
+__all__ = ["DataWarning", "Error", "Explanation", "LiveQueries", "QueryResult", "connect", "run"]
+
+_PLACES = {
+    "DataWarning": "api",
+    "Error": "errors",
+    "Explanation": "results",
+    "LiveQueries": "live",
+    "QueryResult": "results",
+    "connect": "live",
+    "run": "api",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'seustream' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"seustream.{_PLACES[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

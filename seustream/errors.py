@@ -6,7 +6,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-class UserError(Exception):
+class Error(Exception):
+    """Base of what `run` and `connect` raise. `hint` says what to do about it; `line` and `column`,
+    both from 1, where in the text it is, of a mistake in a text.
+
+    >>> import seustream as ss
+    >>> try:
+    ...     ss.run("SELECT custmer FROM orders WINDOW NOW", orders={"ts": [1], "customer": ["Ada"]})
+    ... except ss.Error as error:
+    ...     print(error.line, error.column, error.hint)
+    1 8 did you mean customer?
+    """
+
+    hint: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+class QueryError(Error):
+    """What is wrong with a query, or what went wrong while it ran."""
+
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.hint, self.line, self.column = hint, line, column
+
+
+class UserError(Error):
     """One or more messages, each complete in itself, and perhaps a hint on what to do."""
 
     def __init__(self, messages: str | Sequence[str], hint: str | None = None) -> None:

@@ -91,6 +91,13 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
     return Tuples(pa.table(columns, schema=stream_schema(stream)), source.time)
 
 
+def take_table(name: str, table: pa.Table, stream: Stream) -> Tuples:
+    """The tuples of a table; `name` is what errors call it."""
+    source = _Source(Path(name), stream, fields(stream), lambda text: None)
+    columns = _table_columns(source, table)
+    return Tuples(pa.table(columns, schema=stream_schema(stream)), source.time)
+
+
 def _python_warning(message: str) -> None:
     warnings.warn(message, stacklevel=2)
 
@@ -513,10 +520,15 @@ def _read_parquet(source: _Source) -> _Columns:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            chosen = [names[place] for place in _places(source, names)]
-            table = file.read(columns=chosen)
+            table = file.read(columns=[names[place] for place in _places(source, names)])
     except pa.ArrowException as error:
         raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+    return _table_columns(source, table)
+
+
+def _table_columns(source: _Source, table: pa.Table) -> _Columns:
+    path, names = source.path, table.schema.names
+    chosen = [names[place] for place in _places(source, names)]
     source.time = time_type(table.column(chosen[0]).type)
     columns, messages, cells = [], [], source.no_faults()
     for name, of, faults in zip(chosen, source.fields, cells, strict=True):

@@ -50,6 +50,7 @@ class Options:
     bounded: bool = False  # whether the input ends, so that a pattern needs no WITHIN
     fit: str = "auto"  # "strict": a query that no device holds is an error
     devices: int | None = 1  # 0: the engine joins everything; None: as many as it takes
+    streams: tuple[Stream, ...] = ()  # known before the text, as if it created them
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _front_end(c: Compilation) -> Compilation:
     analysis = Analysis(
         c.source,
         problems,
+        {stream.name.lower(): stream for stream in c.options.streams},
         parameters=c.options.parameters,
         bounded=c.options.bounded,
         libraries=c.options.libraries,

@@ -1,0 +1,170 @@
+"""`run`: queries over rows that are all there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import suggest
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.devices import ENGINE, SIMULATED, check_backend
+from seustream.devices import devices as made_devices
+from seustream.engine.graph import GraphRun, Report, answer_schemas, drive, streams_read
+from seustream.engine.times import Times
+from seustream.errors import InputError, QueryError
+from seustream.frames import Rows, stream_of, tuples_of
+from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
+from seustream.hdl.device import Device
+from seustream.reading import Tuples
+from seustream.results import QueryResult
+from seustream.texts import NAME, declarations, translated
+
+
+class DataWarning(UserWarning):
+    """Rows that were left out because they came late, and evaluations that have no value.
+
+    >>> import warnings, seustream as ss
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     ss.run("SELECT a / 0 AS b FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].rows()
+    [(None, 1, 1)]
+    >>> print(seen[0].message)
+    1 fault in q0: division by zero in R.a / 0 at 1:10, first at row 1 of R at ts 1
+    """
+
+
+def run(
+    sql: str | Path,
+    /,
+    *,
+    backend: str = ENGINE,
+    devices: int | None = 1,
+    strict: bool = False,
+    slack: int = 0,
+    config: str = "default",
+    parameters: Mapping[str, ParameterValue] | None = None,
+    streams: Mapping[str, Rows] | None = None,
+    **frames: Rows,
+) -> dict[str, QueryResult]:
+    """Runs queries over rows that are all there, and gives the results by query.
+
+    `sql` is a text, or the `Path` of a file. A stream's rows are an Arrow table, a pandas or Polars
+    frame, a DuckDB relation, a dict of columns, a list of dicts, or the path of a file, with a
+    column `ts`; CREATE STREAM may be left out, since the columns say what it is. `streams` takes
+    those whose name is an option's.
+
+    backend     "engine" for no device; or "golden", "iss", "verilated", or a bridge's address
+    devices     how many of them; None for as many as the queries take
+    strict      the first evaluation without a value is an error, instead of NULL
+    slack       milliseconds a stream's times may fall back before a row is late
+    config      the device's configuration, by name
+    parameters  values of the text's `:name`
+
+    >>> import seustream as ss
+    >>> orders = {"ts": [1_000, 5_000], "id": [1, 2], "customer": ["Ada", "Grace"]}
+    >>> payments = [{"ts": 4_000, "orderId": 1, "paid": 20.0}]
+    >>> found = ss.run('''
+    ...     REGISTER QUERY settled AS
+    ...     SELECT o.customer, p.paid FROM orders o, payments p
+    ...     WHERE o.id = p.orderId WINDOW RANGE 10 minutes
+    ... ''', orders=orders, payments=payments)
+    >>> found["settled"].rows()
+    [('Ada', 20.0, 1000, 4000)]
+    """
+    with translated():
+        text = _text(sql)
+        rows = {**(streams or {}), **frames}
+        folded = [name.lower() for name in rows]
+        if twice := {name for name in folded if folded.count(name) > 1}:
+            raise InputError(f"stream {min(twice)} is given twice")
+        known = declarations(text)
+        new = [stream_of(name, given) for name, given in rows.items() if name.lower() not in known]
+        check_backend(backend)
+        if backend not in SIMULATED:
+            devices = 0 if backend == ENGINE else 1
+        options = Options(
+            config_named(config),
+            parameters=parameters or {},
+            streams=tuple(new),
+            bounded=True,
+            devices=devices,
+        )
+        c = compile_text(text, NAME, options)
+        if not c.program.names:
+            raise QueryError("there are no queries in it", "SELECT … FROM … WINDOW …")
+        given = _given(c, rows)
+        tuples = {
+            s.name: tuples_of(s.name, given[s.name], s) for s in c.program.base if s.name in given
+        }
+        with made_devices(backend, options.config, len(c.devices)) as made:
+            return _run(c, made, slack, strict, tuples)
+
+
+def _run(
+    c: Compilation,
+    made: Sequence[Device],
+    slack: int,
+    strict: bool,
+    tuples: Mapping[str, Tuples],
+) -> dict[str, QueryResult]:
+    graph = GraphRun(c, made, slack=slack, strict=strict)
+    times = Times(c.program, {name: found.time for name, found in tuples.items()})
+    used = streams_read(c.program)
+    parts: dict[str, list[pa.Table]] = {
+        name: [times.schema(name, schema).empty_table()]
+        for name, schema in answer_schemas(c.program).items()
+    }
+    for name, rows in drive(graph, {n: t.rows for n, t in tuples.items() if n in used}):
+        parts[name].append(times.results(name, rows))
+    warn_of(graph.report)
+    return {name: QueryResult(name, pa.concat_tables(found)) for name, found in parts.items()}
+
+
+def warn_of(report: Report) -> None:
+    """Says what a summary of `seustream run` would say."""
+    for stream, count in report.late.items():
+        said = (
+            f"stream {stream}: {count:,} late row{'s' * (count != 1)} left out; slack= takes them"
+        )
+        warnings.warn(said, DataWarning, stacklevel=4)
+    for query, places in report.faults.items():
+        for place, (count, row) in places.items():
+            said = f"{count:,} fault{'s' * (count != 1)} in {query}: {place}, first at {row}"
+            warnings.warn(said, DataWarning, stacklevel=4)
+
+
+def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
+    """The rows of each base stream; all that queries read must have some."""
+    base: dict[str, Stream] = {stream.name.lower(): stream for stream in c.program.base}
+    for name in rows:
+        if name.lower() not in base:
+            raise InputError(
+                f"stream {name} is defined by a query, it takes no rows",
+                suggest(name, [stream.name for stream in base.values()], "streams"),
+            )
+    found = {base[name.lower()].name: given for name, given in rows.items()}
+    if missing := sorted(streams_read(c.program) - set(found)):
+        raise InputError(f"no rows for stream {', '.join(missing)}", f"{missing[0]}=frame")
+    return found
+
+
+def _text(sql: str | Path) -> str:
+    if not isinstance(sql, Path):
+        return sql
+    try:
+        return sql.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{sql}: cannot be read: {error}") from None
+
+
+def config_named(name: str) -> DeviceConfig:
+    """A configuration by name."""
+    if name not in CONFIGURATIONS:
+        hint = suggest(name, CONFIGURATIONS, "configurations")
+        raise QueryError(f"there is no configuration {name!r}", hint)
+    return CONFIGURATIONS[name]

@@ -1,0 +1,171 @@
+"""Rows from Python: what users have as frames, as rows of a stream.
+
+before  a pandas frame with columns ts, id, customer
+after   the stream `orders (id bigint, customer varchar)`, and an Arrow table of its rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    INTERVAL,
+    REAL,
+    SMALLINT,
+    TIME,
+    TIMESTAMP,
+    VARCHAR,
+    Type,
+    decimal,
+)
+from seustream.errors import InputError
+from seustream.reading import Tuples, read_timed, take_table
+from seustream.tables import fold
+
+Rows = Any
+"""Arrow tables, batches and readers, pandas and Polars frames, DuckDB relations, anything with the
+Arrow stream interface, a dict of columns, a list of dicts, or the path of a file."""
+
+_SIMPLE: tuple[tuple[tuple[str, ...], Type], ...] = (
+    (("int8", "int16", "uint8"), SMALLINT),
+    (("int32", "uint16"), INT),
+    (("int64", "uint32", "uint64"), BIGINT),
+    (("float16", "float32"), REAL),
+    (("float64",), DOUBLE),
+    (("string", "large_string", "string_view", "null"), VARCHAR),
+    (("boolean",), BOOLEAN),
+    (("date",), DATE),
+    (("time",), TIME),
+    (("timestamp",), TIMESTAMP),
+    (("duration",), INTERVAL),
+)
+_DIGITS = 38
+
+
+def is_path(rows: Rows) -> bool:
+    """True for the path of a file."""
+    return isinstance(rows, (str, Path))
+
+
+def tuples_of(name: str, rows: Rows, stream: Stream) -> Tuples:
+    """The rows of a stream that is known; raises `InputError` for rows that are not of it. Columns
+    a frame has beyond the stream's are left out, as they often are there."""
+    if is_path(rows):
+        return read_timed(Path(rows), stream, lambda text: None)
+    return take_table(name, table_of(name, rows), stream)
+
+
+def stream_of(name: str, rows: Rows) -> Stream:
+    """The stream that rows are of, by their columns; raises `InputError` for a type that X-SQL has
+    not."""
+    table = _file(Path(rows)) if is_path(rows) else table_of(name, rows)
+    columns = []
+    for column in table.schema:
+        if fold(column.name) in TIMESTAMP_NAMES:
+            continue
+        found = _type(column.type)
+        if found is None:
+            raise InputError(
+                f"{name}: column {column.name} has type {column.type}, which no stream has",
+                "leave it out, or convert it",
+            )
+        columns.append(Column(column.name, found))
+    if len(columns) == len(table.schema):
+        raise InputError(
+            f"{name}: no time column, expected one named ts",
+            "integer milliseconds, or timestamps",
+        )
+    return Stream(name, tuple(columns))
+
+
+def declared(stream: Stream) -> str:
+    """The statement that creates a stream."""
+    columns = (f"{_quoted(column.name)} {column.type}" for column in stream.columns)
+    return f"CREATE STREAM {_quoted(stream.name)} ({', '.join(columns)});"
+
+
+def table_of(name: str, rows: Rows) -> pa.Table:
+    """What somebody has as a frame, as an Arrow table."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    try:
+        if isinstance(rows, Mapping):
+            return pa.table(dict(rows))
+        if hasattr(rows, "__arrow_c_stream__"):
+            return pa.table(rows)
+        if hasattr(rows, "to_arrow_table"):  # a DuckDB relation
+            return pa.table(rows.to_arrow_table())
+        if hasattr(rows, "read_all"):
+            return pa.table(rows.read_all())
+        if hasattr(rows, "iloc") and hasattr(rows, "columns"):
+            return pa.Table.from_pandas(rows, preserve_index=False)
+        if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
+            if not rows:
+                raise InputError(
+                    f"{name}: an empty list has no columns", "give a table with a schema"
+                )
+            names = list(dict.fromkeys(key for row in rows for key in row))
+            return pa.table({key: [row.get(key) for row in rows] for key in names})
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"{name}: {error}") from None
+    raise InputError(
+        f"{name}: {type(rows).__name__} is no table",
+        "an Arrow table, a pandas or Polars frame, a DuckDB relation, a dict of columns, a list of"
+        " dicts, or the path of a file",
+    )
+
+
+def _type(kind: pa.DataType) -> Type | None:
+    if pa.types.is_dictionary(kind):
+        return _type(kind.value_type)
+    if pa.types.is_decimal(kind):
+        return decimal(kind.precision, kind.scale) if kind.precision <= _DIGITS else None
+    for names, found in _SIMPLE:
+        if any(getattr(pa.types, f"is_{name}")(kind) for name in names):
+            return found
+    return None
+
+
+def _file(path: Path) -> pa.Table:
+    """A file as its own library understands it, for the types of its columns."""
+    try:
+        match path.suffix.lower():
+            case ".parquet":
+                return pq.ParquetFile(path).schema_arrow.empty_table()
+            case ".csv":
+                return pa_csv.read_csv(path)
+            case ".json" | ".jsonl" | ".ndjson":
+                return pa_json.read_json(path)
+            case _:
+                raise InputError(
+                    f"{path}: unknown format, the known suffixes are .csv, .jsonl, .ndjson, .json,"
+                    " .parquet"
+                )
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: {error}", "CREATE STREAM says what its columns are") from None
+
+
+def _quoted(name: str) -> str:
+    """A name as X-SQL reads it, whatever is in it."""
+    if '"' in name or "\n" in name or not name:
+        raise InputError(f"{name!r} cannot name a stream or a column", "rename it in the frame")
+    return f'"{name}"'

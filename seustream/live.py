@@ -1,0 +1,309 @@
+"""`connect`: queries over rows as they come, in this process or behind a bridge."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seustream.api import config_named, warn_of
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import suggest
+from seustream.compiler.plan.pipeline import Compilation, Options
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.devices import ENGINE, check_backend, device
+from seustream.engine.graph import GraphRun
+from seustream.engine.times import Times
+from seustream.errors import InputError, QueryError
+from seustream.frames import Rows, declared, stream_of, tuples_of
+from seustream.hdl.config import DeviceConfig
+from seustream.hdl.device import Device
+from seustream.results import Explanation, QueryResult
+from seustream.texts import compiled, translated
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def connect(
+    url: str | None = None,
+    *,
+    token: str | None = None,
+    certificate: bytes | None = None,
+    backend: str = ENGINE,
+    config: str = "default",
+    slack: int = 0,
+    strict: bool = False,
+) -> LiveQueries:
+    """Queries that run on: in this process, or at the bridge of an address such as
+    `grpc://127.0.0.1:8815`, with its `token` and the PEM `certificate` of who signed its own.
+    `backend`, `config`, `slack` and `strict` are as for `run`; a bridge has its own device.
+
+    >>> import seustream as ss
+    >>> with ss.connect() as con:
+    ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY low AS SELECT a FROM R WHERE a < 5 WINDOW NOW")
+    ...     con.push("R", [{"ts": 1, "a": 7}, {"ts": 2, "a": 3}])
+    ...     con.watermark("R", 3)
+    ...     for name, rows in con.results():
+    ...         print(name, rows.rows())
+    low [(3, 2, 2)]
+    """
+    with translated():
+        if url is not None:
+            return BridgeQueries(BridgeClient(url, token, certificate, 10), slack, strict)
+        check_backend(backend)
+        return EngineQueries(backend, config_named(config), slack, strict)
+
+
+class LiveQueries(ABC):
+    """Queries over rows as they come; `connect` makes one. As a context it is closed at the end.
+
+    >>> import seustream as ss
+    >>> con = ss.connect()
+    >>> con.sql("CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R WINDOW NOW")
+    >>> con.push("R", {"ts": [1, 2], "a": [5, 6]})
+    >>> [rows.rows() for _, rows in con.finish()]
+    [[(5, 1, 1), (6, 2, 2)]]
+    >>> con.close()
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._text = ""
+        self._compiled: Compilation | None = None
+        self._given: dict[str, pa.DataType] = {}
+        self._finished = False
+
+    def sql(self, text: str) -> None:
+        """Carries out statements: CREATE STREAM, REGISTER QUERY, a SELECT or PATTERN without a name,
+        DROP QUERY. Queries that were there go on with what is in their windows; if the text has a
+        mistake, nothing changes."""
+        with translated():
+            self._open()
+            c = compiled(self._text, text, self._options)
+            if c.program.names or self._compiled is not None:
+                self._install(c)
+            self._compiled = c
+            self._text = f"{self._text}{text.rstrip().removesuffix(';')};\n"
+
+    def push(self, stream: str, rows: Rows) -> None:
+        """Takes rows of one stream, in any form `run` takes. A stream that is not there yet is
+        created with the columns of the rows."""
+        with translated():
+            self._open()
+            if self._stream(stream) is None:
+                self.sql(declared(stream_of(stream, rows)))
+            of = self._stream(stream)
+            assert of is not None
+            if of.defined_by is not None:
+                raise InputError(f"stream {of.name} is defined by a query, it takes no rows")
+            found = tuples_of(of.name, rows, of)
+            self._given.setdefault(of.name, found.time)
+            self._push(of.name, found.rows)
+
+    def watermark(self, stream: str, ts: int | datetime) -> None:
+        """Says that nothing before this time comes on the stream any more, so that what waits for
+        it goes on."""
+        with translated():
+            self._open()
+            of = self._stream(stream)
+            if of is None:
+                known = [] if self._compiled is None else [s.name for s in self._compiled.streams]
+                raise QueryError(f"there is no stream {stream}", suggest(stream, known, "streams"))
+            self._watermark(of.name, _milliseconds(ts))
+
+    def results(self) -> Iterator[tuple[str, QueryResult]]:
+        """Query and rows, of all results that are certain by now and were not given before."""
+        with translated():
+            found = list(self._results())
+        yield from self._timed(found)
+
+    def finish(self) -> Iterator[tuple[str, QueryResult]]:
+        """Ends all streams and gives the rest of the results."""
+        with translated():
+            self._open()
+            self._finished = True
+            found = list(self._finish())
+        yield from self._timed(found)
+
+    def explain(self, query: str | None = None) -> Explanation:
+        """How a query runs, or all of them."""
+        with translated():
+            c = self._compiled
+            names = [] if c is None else c.program.names
+            if c is None or not names:
+                raise QueryError("there are no queries yet", "con.sql(…) registers them")
+            folded = {name.lower(): name for name in names}
+            if query is not None and query.lower() not in folded:
+                raise QueryError(f"there is no query {query}", suggest(query, names, "queries"))
+            return Explanation(c, None if query is None else folded[query.lower()])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of the device or the connection. What a bridge runs goes on there."""
+
+    @abstractmethod
+    def _install(self, c: Compilation) -> None: ...
+
+    @abstractmethod
+    def _push(self, stream: str, rows: pa.Table) -> None: ...
+
+    @abstractmethod
+    def _watermark(self, stream: str, timestamp: int) -> None: ...
+
+    @abstractmethod
+    def _results(self) -> Iterator[tuple[str, pa.Table]]: ...
+
+    @abstractmethod
+    def _finish(self) -> Iterator[tuple[str, pa.Table]]: ...
+
+    def _open(self) -> None:
+        if self._finished:
+            raise QueryError("the streams have ended", "connect again")
+
+    def _stream(self, name: str) -> Stream | None:
+        known = [] if self._compiled is None else self._compiled.streams
+        return next((s for s in known if s.name.lower() == name.lower()), None)
+
+    def _timed(self, found: list[tuple[str, pa.Table]]) -> Iterator[tuple[str, QueryResult]]:
+        if self._compiled is None:
+            return
+        times = Times(self._compiled.program, self._given)
+        for name, rows in found:
+            yield name, QueryResult(name, times.results(name, rows))
+
+
+class EngineQueries(LiveQueries):
+    """Queries in this process."""
+
+    def __init__(self, backend: str, config: DeviceConfig, slack: int, strict: bool) -> None:
+        super().__init__(Options(config, devices=0 if backend == ENGINE else 1))
+        self._backend, self._slack, self._strict = backend, slack, strict
+        self._stack = contextlib.ExitStack()
+        self._device: Device | None = None
+        self._run: GraphRun | None = None
+        self._ready: list[tuple[str, pa.Table]] = []
+
+    def close(self) -> None:
+        self._finished = True
+        self._stack.close()
+
+    def _install(self, c: Compilation) -> None:
+        if self._device is None and c.devices:
+            made = device(self._backend, self._options.config)
+            self._device = self._stack.enter_context(made)
+        before = self._run
+        if before is not None:
+            self._ready += before.advance()
+        state = None if before is None else before.state()
+        after = GraphRun(c, self._device, slack=self._slack, strict=self._strict)
+        if state is not None:
+            after.resume(state)
+        self._run = after
+
+    def _push(self, stream: str, rows: pa.Table) -> None:
+        if self._run is not None:
+            self._run.push(stream, rows)
+
+    def _watermark(self, stream: str, timestamp: int) -> None:
+        if self._run is not None:
+            self._run.promise(stream, timestamp)
+
+    def _results(self) -> Iterator[tuple[str, pa.Table]]:
+        ready, self._ready = self._ready, []
+        yield from ready
+        if self._run is not None and not self._finished:
+            yield from self._run.advance()
+
+    def _finish(self) -> Iterator[tuple[str, pa.Table]]:
+        ready, self._ready = self._ready, []
+        yield from ready
+        if self._run is not None:
+            yield from self._run.finish()
+            warn_of(self._run.report)
+
+
+class BridgeQueries(LiveQueries):
+    """Queries behind a bridge, of which this is the writer and a reader."""
+
+    def __init__(self, client: BridgeClient, slack: int, strict: bool) -> None:
+        self._client = client
+        super().__init__(
+            Options(DeviceConfig.from_json(json.dumps(client.health(patience=5)["config"])))
+        )
+        self._how = p.Run(slack=slack, strict=strict)
+        self._writer = f"python-{secrets.token_hex(6)}"
+        self._epoch = 0
+        self._loaded = False
+        self._read: dict[str, int] = {}
+
+    def close(self) -> None:
+        self._finished = True
+        self._client.close()
+
+    def _install(self, c: Compilation) -> None:
+        if self._loaded:
+            self._client.swap(c, self._how)
+        else:
+            self._client.load(c, self._how)
+        self._loaded = True
+
+    def _push(self, stream: str, rows: pa.Table) -> None:
+        if not self._loaded or not rows.num_rows:
+            return
+        stage = p.Stage(self._writer, stream, self._epoch, 0, secrets.token_hex(8))
+        with self._client.stage(stage) as part:
+            part.write(rows)
+        assert part.staged is not None
+        highest = pc.max(rows.column("ts")).as_py()
+        commit = p.Commit(self._writer, self._epoch, (part.staged,), {stream: highest})
+        self._client.commit(commit)
+        self._epoch += 1
+
+    def _watermark(self, stream: str, timestamp: int) -> None:
+        if self._loaded:
+            self._client.promise(stream, timestamp)
+
+    def _results(self) -> Iterator[tuple[str, pa.Table]]:
+        if not self._loaded or self._compiled is None:
+            return
+        self._client.flush()
+        for name in self._compiled.program.names:
+            start = self._read.get(name, 0)
+            self._client.trim(name, start)
+            end = self._client.latest(name, start)["end"]
+            if end > start:
+                yield name, self._client.read(name, start, end)
+            self._read[name] = end
+
+    def _finish(self) -> Iterator[tuple[str, pa.Table]]:
+        if self._loaded:
+            self._client.end()
+        yield from self._results()
+
+
+def _milliseconds(ts: int | datetime) -> int:
+    """A time without a zone is UTC, as everywhere."""
+    if isinstance(ts, datetime):
+        zoned = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
+        return (zoned - _EPOCH) // timedelta(milliseconds=1)
+    return int(ts)

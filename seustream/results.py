@@ -1,0 +1,163 @@
+"""What the Python interface gives: results of queries, and explanations of them."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from seustream.compiler.explain import explain
+from seustream.compiler.plan.pipeline import Compilation
+from seustream.engine.pattern import explain as patterns
+from seustream.engine.pattern.picture import picture
+from seustream.errors import QueryError
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_SHOWN = 20
+
+
+class QueryResult:
+    """The results of one query: rows in the order in which they came into being.
+
+    >>> import seustream as ss
+    >>> orders = {"ts": [1, 2], "customer": ["Ada", "Grace"]}
+    >>> found = ss.run("SELECT customer FROM orders WINDOW NOW", orders=orders)["q0"]
+    >>> found
+    q0: 2 rows of customer, ts_oldest, ts_newest
+    >>> found.rows()
+    [('Ada', 1, 1), ('Grace', 2, 2)]
+    """
+
+    def __init__(self, name: str, table: pa.Table) -> None:
+        self.name = name
+        self._table = table
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns.
+
+        >>> import seustream as ss
+        >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].columns
+        ['a', 'ts_oldest', 'ts_newest']
+        """
+        return list(self._table.column_names)
+
+    def arrow(self) -> pa.Table:
+        """The rows as an Arrow table.
+
+        >>> import seustream as ss
+        >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].arrow().num_rows
+        1
+        """
+        return self._table
+
+    def df(self) -> pandas.DataFrame:
+        """The rows as a pandas frame.
+
+        >>> import seustream as ss
+        >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].df().a.tolist()
+        [5]
+        """
+        try:
+            import pandas  # noqa: F401
+        except ImportError:
+            raise QueryError("pandas is not installed", "pip install pandas") from None
+        return self._table.to_pandas()
+
+    def pl(self) -> polars.DataFrame:
+        """The rows as a Polars frame.
+
+        >>> import seustream as ss
+        >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].pl().height
+        1
+        """
+        try:
+            import polars
+        except ImportError:
+            raise QueryError("polars is not installed", "pip install polars") from None
+        found = polars.from_arrow(self._table)
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows as tuples.
+
+        >>> import seustream as ss
+        >>> ss.run("SELECT a FROM R WINDOW NOW", R={"ts": [1], "a": [5]})["q0"].rows()
+        [(5, 1, 1)]
+        """
+        columns = [column.to_pylist() for column in self._table.columns]
+        return list(zip(*columns, strict=True))
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __repr__(self) -> str:
+        plural = "s" * (len(self) != 1)
+        return f"{self.name}: {len(self):,} row{plural} of {', '.join(self.columns)}"
+
+    def _repr_html_(self) -> str:
+        """The first rows, for a notebook."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>"
+            for row in QueryResult(self.name, self._table.slice(0, _SHOWN)).rows()
+        )
+        more = f"<p>… {len(self) - _SHOWN:,} more rows</p>" if len(self) > _SHOWN else ""
+        caption = f"<caption>{html.escape(self.name)}, {len(self):,} rows</caption>"
+        return f"<table>{caption}<tr>{head}</tr>{body}</table>{more}"
+
+
+def _cell(value: object) -> str:
+    return "<i>NULL</i>" if value is None else html.escape(str(value))
+
+
+class Explanation:
+    """How a query runs; as text by `str` and `print`.
+
+    >>> import seustream as ss
+    >>> with ss.connect() as con:
+    ...     con.sql("CREATE STREAM R (a int); REGISTER QUERY low AS SELECT a FROM R WINDOW NOW")
+    ...     explained = con.explain("low")
+    >>> explained.svg().startswith("<svg")
+    True
+    >>> sorted(explained.json())[:2]
+    ['areas', 'configuration']
+    """
+
+    def __init__(self, compilation: Compilation, query: str | None) -> None:
+        self._compilation = compilation
+        known = compilation.program.patterns
+        self._pattern = next(
+            (p for p in known if query is not None and p.name.lower() == query.lower()), None
+        )
+        self._query = query
+
+    def __str__(self) -> str:
+        if self._pattern is not None:
+            return "\n".join(patterns.as_text(self._pattern)).rstrip()
+        return explain(self._compilation, None, "text", self._query)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def json(self) -> dict[str, Any]:
+        """The same facts as objects."""
+        if self._pattern is not None:
+            return dict(patterns.facts(self._pattern))
+        found = json.loads(explain(self._compilation, None, "json", self._query))
+        return dict(found)
+
+    def svg(self) -> str:
+        """A picture."""
+        if self._pattern is not None:
+            return picture(self._pattern, "automaton")
+        return explain(self._compilation, None, "svg", self._query)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>{self.svg()}"

@@ -1,0 +1,62 @@
+"""Query texts as Python hands them over: streams that frames describe, errors of one base."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.pattern.tree import Header
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.parse import parse
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.security import AddressRefused
+from seustream.cosim.link.errors import LinkError
+from seustream.cosim.verilated.build import BuildFailed
+from seustream.engine.stream.errors import EngineError
+from seustream.errors import Error, QueryError
+from seustream.hdl.device import LoadRefused
+
+NAME = "<sql>"
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raises every error of a user's as one of `seustream.Error`."""
+    try:
+        yield
+    except Error:
+        raise
+    except CompileError as error:
+        first = error.problems[0]
+        line, column = error.source.position(first.span.start)
+        raise QueryError(str(error), first.hint, line, column) from None
+    except (EngineError, LoadRefused, BridgeError, AddressRefused, LinkError, BuildFailed) as error:
+        raise QueryError(str(error), getattr(error, "hint", None)) from error
+
+
+def declarations(text: str) -> set[str]:
+    """The streams that a text creates, folded."""
+    found = set()
+    for statement in parse(Source(text, NAME), Problems()):
+        if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
+            found.add(statement.name.text.lower())
+        header = getattr(statement, "header", None)  # of a pattern
+        if isinstance(header, Header) and header.verb == "create" and header.name is not None:
+            found.add(header.name.text.lower())
+    return found
+
+
+def compiled(before: str, text: str, options: Options) -> Compilation:
+    """A text after what came before it; its errors have places in the text alone."""
+    try:
+        return compile_text(before + text, NAME, options)
+    except CompileError as error:
+        shift = len(before)
+        problems = [
+            replace(p, span=Span(max(p.span.start - shift, 0), max(p.span.end - shift, 0)))
+            for p in error.problems
+        ]
+        raise CompileError(Source(text, NAME), problems) from None

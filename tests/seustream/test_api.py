@@ -1,0 +1,129 @@
+"""`seustream.run`, and the examples of every public name."""
+
+from __future__ import annotations
+
+import datetime
+import doctest
+import random
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import seustream as ss
+from seustream.errors import InputError
+
+JOIN = "REGISTER QUERY j AS SELECT R.a, R.b, S.c FROM R, S WHERE R.a = S.a WINDOW RANGE 50"
+
+
+@pytest.mark.parametrize("name", ss.__all__)
+def test_every_public_name_has_an_example(name: str) -> None:
+    found = doctest.DocTestFinder().find(getattr(ss, name), name, globs={})
+    examples = [one for one in found if one.examples]
+    assert examples
+    for example in examples:
+        assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_names_are_listed_and_others_refused() -> None:
+    assert set(ss.__all__) <= set(dir(ss))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        ss.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_joins_against_duckdb(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    begin = datetime.datetime(2026, 1, 1)
+
+    def rows(value: str) -> pa.Table:
+        ms = sorted(chance.randrange(2000) for _ in range(150))
+        return pa.table(
+            {
+                "ts": [begin + datetime.timedelta(milliseconds=at) for at in ms],
+                "a": [chance.randrange(8) for _ in ms],
+                value: [chance.randrange(1000) for _ in ms],
+            }
+        )
+
+    r, s = rows("b"), rows("c")
+    found = ss.run(JOIN, R=r.to_pandas(), S=s)["j"]
+    with duckdb.connect() as connection:
+        connection.register("R", r)
+        connection.register("S", s)
+        wanted = connection.execute(
+            "SELECT R.a, R.b, S.c, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S"
+            " WHERE R.a = S.a AND abs(epoch_ms(R.ts) - epoch_ms(S.ts)) <= 50"
+        ).fetchall()
+    assert wanted
+    assert sorted(found.rows()) == sorted(wanted)
+
+
+def test_a_file_a_declared_stream_and_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("ts,kind,x\n1,A,1\n2,B,5\n3,B,7\n")
+    (tmp_path / "q.xsql").write_text(
+        "CREATE STREAM S (kind varchar(1), x smallint);\n"
+        "REGISTER QUERY up AS PATTERN A a; B b FROM S TYPE BY kind WHERE b.x > a.x WITHIN 9 s RETURN a.x, b.x AS y"
+    )
+    found = ss.run(tmp_path / "q.xsql", S=tmp_path / "s.csv", backend="iss")
+    assert set(found["up"].rows()) == {(1, 5), (1, 7)}
+
+
+def test_a_query_without_results_has_its_columns() -> None:
+    found = ss.run("SELECT a FROM R WHERE a > 9 WINDOW NOW", streams={"R": {"ts": [1], "a": [5]}})
+    assert (len(found["q0"]), found["q0"].columns) == (0, ["a", "ts_oldest", "ts_newest"])
+
+
+def test_late_rows_are_said_and_slack_takes_them() -> None:
+    rows = {"ts": [5, 3], "a": [1, 2]}
+    with pytest.warns(ss.DataWarning, match="stream R: 1 late row left out"):
+        assert len(ss.run("SELECT a FROM R WINDOW NOW", R=rows)["q0"]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(ss.run("SELECT a FROM R WINDOW NOW", R=rows, slack=2)["q0"]) == 2
+
+
+R = {"ts": [1], "a": [0]}
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "message", "hint"),
+    [
+        ("SELECT b FROM R WINDOW NOW", {}, "no stream of this query has a column b", "known columns: a"),
+        ("SELECT a FRM R", {}, "<sql>:1:10", None),
+        ("", {}, "there are no queries in it", "SELECT"),
+        ("SELECT a FROM R WINDOW NOW", {"backend": "gold"}, "there is no backend 'gold'", "golden"),
+        ("SELECT a FROM R WINDOW NOW", {"config": "tin"}, "there is no configuration", "tiny"),
+        ("SELECT 1 / a AS b FROM R WINDOW NOW", {"strict": True}, "division by zero", "exclude"),
+        ("CREATE STREAM S (b int); SELECT b FROM S WINDOW NOW", {}, "no rows for stream S", "S=frame"),
+        ("CREATE STREAM J AS SELECT a FROM R WINDOW NOW; SELECT a FROM J WINDOW NOW", {"J": R}, "J is defined by a query", None),
+        ("SELECT a FROM R WINDOW NOW", {"r": R}, "given twice", None),
+        (Path("none.xsql"), {}, "none.xsql: cannot be read", None),
+    ],
+)  # fmt: skip
+def test_mistakes(sql: str, options: dict[str, object], message: str, hint: str | None) -> None:
+    with pytest.raises(ss.Error) as caught:
+        ss.run(sql, R=R, **options)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_a_mistake_has_its_place() -> None:
+    with pytest.raises(ss.Error) as caught:
+        ss.run("SELECT a,\n  x FROM R WINDOW NOW", R=R)
+    assert (caught.value.line, caught.value.column) == (2, 3)
+    with pytest.raises(InputError):
+        ss.run("SELECT a FROM R WINDOW NOW", R={"a": [1]})
+
+
+def test_importing_the_package_imports_none_of_it() -> None:
+    code = (
+        "import sys, seustream; print(sorted(n for n in sys.modules if n.startswith('seustream.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,140 @@
+"""Rows in every form Python has them in."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.errors import InputError
+from seustream.frames import declared, stream_of, table_of, tuples_of
+
+AT = datetime.datetime(2026, 1, 1, 12, 0, 0, 5000)
+MS = 1767268800005
+ROWS = pa.table(
+    {
+        "ts": pa.array([AT, AT], pa.timestamp("us")),
+        "id": pa.array([1, 2], pa.int32()),
+        "name": ["Ada", None],
+        "x": [0.5, 1.5],
+    }
+)
+FORMS: dict[str, Any] = {
+    "table": ROWS,
+    "batch": ROWS.to_batches()[0],
+    "reader": lambda: pa.RecordBatchReader.from_batches(ROWS.schema, ROWS.to_batches()),
+    "pandas": ROWS.to_pandas(),
+    "polars": pl.from_arrow(ROWS),
+    "columns": ROWS.to_pydict(),
+    "rows": ROWS.to_pylist(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_rows(form: str) -> None:
+    given = FORMS[form]() if form == "reader" else FORMS[form]
+    stream = stream_of("R", ROWS)
+    found = tuples_of("R", given, stream)
+    assert found.rows.to_pylist() == [
+        {"ts": MS, "id": 1, "name": "Ada", "x": 0.5},
+        {"ts": MS, "id": 2, "name": None, "x": 1.5},
+    ]
+    assert pa.types.is_timestamp(found.time)
+    columns = {
+        column.name: str(column.type)
+        for column in stream_of("R", table_of("R", FORMS["pandas"])).columns
+    }
+    assert columns == {"id": "int", "name": "varchar", "x": "double precision"}
+
+
+def test_a_relation_of_duckdb() -> None:
+    with duckdb.connect() as connection:
+        relation = connection.sql(
+            "SELECT 7::BIGINT AS ts, 1::INT AS id, 'Ada' AS name, 0.5::DOUBLE AS x"
+        )
+        found = tuples_of("R", relation, stream_of("R", ROWS))
+    assert found.rows.to_pylist() == [{"ts": 7, "id": 1, "name": "Ada", "x": 0.5}]
+    assert found.time == pa.int64()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_file_tells_its_columns(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"r.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(ROWS, path)
+    elif suffix == "csv":
+        path.write_text("ts,id,name,x\n2026-01-01T12:00:00.005,1,Ada,0.5\n")
+    else:
+        path.write_text('{"ts": "2026-01-01T12:00:00.005", "id": 1, "name": "Ada", "x": 0.5}\n')
+    stream = stream_of("R", str(path))
+    assert [column.name for column in stream.columns] == ["id", "name", "x"]
+    assert tuples_of("R", path, stream).rows.to_pylist()[0] == {
+        "ts": MS,
+        "id": 1,
+        "name": "Ada",
+        "x": 0.5,
+    }
+
+
+def test_every_type_comes_as_it_is_declared() -> None:
+    """The statement made of a frame creates the stream that was read off it."""
+    columns = {
+        "ts": pa.array([1]),
+        "tiny": pa.array([1], pa.int8()),
+        "more": pa.array([1], pa.uint16()),
+        "wide": pa.array([1], pa.uint32()),
+        "half": pa.array([0.5], pa.float32()),
+        "yes": [True],
+        "day": [datetime.date(2026, 1, 1)],
+        "at": [AT],
+        "hour": pa.array([datetime.time(1)], pa.time64("us")),
+        "span": [datetime.timedelta(seconds=1)],
+        "cost": [Decimal("1.25")],
+        "kind": pa.array(["a"]).dictionary_encode(),
+        "select": ["a keyword"],
+        "two words": pa.array(["x"], pa.large_string()),
+        "none": pa.array([None]),
+    }
+    table = pa.table(columns)
+    stream = stream_of("My stream", table)
+    (known,) = compile_text(f'{declared(stream)} SELECT tiny FROM "My stream" WINDOW NOW').streams
+    assert known == stream
+    kept = tuples_of("My stream", table, known).rows.to_pylist()[0]
+    assert kept["cost"] == Decimal("1.25")
+    assert (kept["kind"], kept["none"]) == ("a", None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"a": [1]}, "no time column"),
+        ({"ts": [1], "a": [[1]]}, "column a has type list"),
+        ({"ts": [1], "a": [1, 2]}, "R: "),
+        ([], "an empty list has no columns"),
+        (5, "int is no table"),
+        ("none.csv", "no such file"),
+        ("none.txt", "unknown format"),
+        ({"ts": [1], 'a"b': [1]}, "cannot name"),
+    ],
+)
+def test_what_is_no_stream(rows: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        declared(stream_of("R", rows))
+
+
+def test_rows_that_are_not_the_streams() -> None:
+    stream = stream_of("R", ROWS)
+    with pytest.raises(InputError, match="no column id"):
+        tuples_of("R", {"ts": [1], "name": ["x"], "x": [1.0]}, stream)
+    with pytest.raises(InputError, match="row 2: column id"):
+        tuples_of(
+            "R", {"ts": [1, 2], "id": [1, 1 << 40], "name": ["", ""], "x": [1.0, 2.0]}, stream
+        )

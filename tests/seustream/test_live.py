@@ -1,0 +1,129 @@
+"""`seustream.connect`: the same results in this process, behind a bridge, and of `run`."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import seustream as ss
+from tests.cosim.bridge.serving import bridge
+
+QUERIES = """
+CREATE STREAM R (a int, b int);
+CREATE STREAM S (a int);
+REGISTER QUERY pairs AS SELECT R.b, S.a FROM R, S WHERE R.a = S.a WINDOW RANGE 40;
+REGISTER QUERY large AS SELECT b FROM R WHERE b > 50 WINDOW NOW;
+"""
+ZONE = pa.timestamp("ms", "UTC")
+
+
+def rows(of: str) -> pa.Table:
+    ts = pa.array(range(0, 600, 3), pa.int64()).cast(ZONE)
+    keys = [i * 7 % 11 for i in range(200)]
+    table = pa.table({"ts": ts, "a": keys})
+    return table if of == "S" else table.append_column("b", pa.array([i % 97 for i in range(200)]))
+
+
+def collected(con: ss.LiveQueries) -> dict[str, Counter[tuple[object, ...]]]:
+    """All results, rows pushed in parts that do not fall together."""
+    found: dict[str, Counter[tuple[object, ...]]] = {"pairs": Counter(), "large": Counter()}
+    r, s = rows("R"), rows("S")
+    con.sql(QUERIES)
+    for start in range(0, 200, 50):
+        con.push("R", r.slice(start, 50))
+        con.push("s", s.slice(start, 30).to_pandas())
+        for name, part in con.results():
+            found[name].update(part.rows())
+        con.push("S", s.slice(start + 30, 20))
+    for name, part in con.finish():
+        found[name].update(part.rows())
+    return found
+
+
+def wanted() -> dict[str, Counter[tuple[object, ...]]]:
+    found = ss.run(QUERIES, R=rows("R"), S=rows("S"))
+    return {name: Counter(one.rows()) for name, one in found.items()}
+
+
+def test_in_this_process() -> None:
+    with ss.connect() as con:
+        assert collected(con) == wanted()
+    assert all(wanted().values())
+
+
+def test_behind_a_bridge(tmp_path: Path) -> None:
+    with bridge(tmp_path, token="secret") as (_, url):
+        with pytest.raises(ss.Error, match="token"):
+            ss.connect(url, token="wrong")
+        with ss.connect(url, token="secret") as con:
+            assert collected(con) == wanted()
+            assert "pairs" in str(con.explain("pairs"))
+
+
+def queries_come_and_go(con: ss.LiveQueries) -> list[tuple[str, list[tuple[object, ...]]]]:
+    con.sql(QUERIES)
+    con.push("R", {"ts": [1], "a": [1], "b": [90]})
+    con.watermark("R", 2)
+    con.watermark("S", 2)
+    first = [(name, part.rows()) for name, part in con.results()]
+    con.sql(
+        "DROP QUERY large; REGISTER QUERY sums AS SELECT R.b + S.a AS c FROM R, S WHERE R.a = S.a WINDOW RANGE 40"
+    )
+    with pytest.raises(ss.Error) as caught:
+        con.sql("SELECT x FROM R WINDOW NOW")
+    assert (caught.value.line, caught.value.column) == (1, 8)
+    con.push("S", {"ts": [2], "a": [1]})
+    con.push("R", {"ts": [3], "a": [2], "b": [99]})
+    return first + [(name, part.rows()) for name, part in con.finish()]
+
+
+def test_queries_come_and_go(tmp_path: Path) -> None:
+    """A query that comes finds the rows in the windows; a text with a mistake changes nothing."""
+    later = [("pairs", [(90, 1, 1, 2)]), ("sums", [(91, 1, 2)])]
+    with ss.connect() as con:
+        found = queries_come_and_go(con)
+    assert sorted(found) == [("large", [(90, 1, 1)]), *later]
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        found = queries_come_and_go(con)
+    assert sorted(found) == [("large", [(90, 1, 1)]), *later]
+
+
+def test_a_stream_that_rows_create_and_a_watermark() -> None:
+    at = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    with ss.connect() as con:
+        con.push("R", [{"ts": at, "a": 1}])
+        con.push("S", [{"ts": at, "a": 0}])
+        con.sql("REGISTER QUERY q AS SELECT R.a, S.a FROM R, S WHERE R.a = S.a WINDOW RANGE 1 min")
+        con.push("R", [{"ts": at, "a": 1}])
+        con.push("S", [{"ts": at, "a": 1}])
+        assert list(con.results()) == []
+        for stream in ("R", "S"):
+            con.watermark(stream, at + datetime.timedelta(milliseconds=1))
+        ((name, part),) = con.results()
+        assert (name, part.rows()) == ("q", [(1, 1, at, at)])
+        assert list(con.results()) == []
+
+
+def test_mistakes() -> None:
+    con = ss.connect()
+    with pytest.raises(ss.Error, match="there are no queries yet"):
+        con.explain()
+    con.sql(QUERIES)
+    with pytest.raises(ss.Error, match="there is no query pears") as caught:
+        con.explain("pears")
+    assert caught.value.hint == "did you mean pairs?"
+    with pytest.raises(ss.Error, match="there is no stream Q"):
+        con.watermark("Q", 5)
+    con.sql("CREATE STREAM J AS SELECT b FROM R WINDOW NOW; SELECT b FROM J WINDOW NOW")
+    with pytest.raises(ss.Error, match="J is defined by a query"):
+        con.push("J", {"ts": [1], "b": [1]})
+    list(con.finish())
+    with pytest.raises(ss.Error, match="the streams have ended"):
+        con.push("R", {"ts": [1], "a": [1], "b": [1]})
+    con.close()
+    with pytest.raises(ss.Error):
+        ss.connect("grpc://127.0.0.1:1")

@@ -1,0 +1,46 @@
+"""What results and explanations show of themselves."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pyarrow as pa
+
+import seustream as ss
+from seustream.results import QueryResult
+
+
+def test_a_notebook_shows_the_first_rows() -> None:
+    table = pa.table({"a<b": [None, *["<i>"] * 24]})
+    shown = QueryResult("q&a", table)._repr_html_()
+    root = ElementTree.fromstring(f"<div>{shown}</div>")
+    assert root.findtext("table/caption") == "q&a, 25 rows"
+    assert root.findtext("table/tr/th") == "a<b"
+    assert len(root.findall("table/tr")) == 21
+    assert root.findtext("table/tr/td/i") == "NULL"
+    assert root.findtext("p") == "… 5 more rows"
+
+
+def test_frames_and_tuples_hold_the_same() -> None:
+    table = pa.table({"a": [1, 2], "b": ["x", None]})
+    found = QueryResult("q", table)
+    assert found.arrow() is table
+    assert found.df().a.tolist() == [1, 2]
+    assert found.pl().rows() == found.rows() == [(1, "x"), (2, None)]
+    assert repr(found) == "q: 2 rows of a, b"
+
+
+def test_an_explanation_of_each_kind_of_query() -> None:
+    with ss.connect() as con:
+        con.sql(
+            "CREATE STREAM R (a int, kind varchar(1)); REGISTER QUERY low AS SELECT a FROM R WINDOW NOW;"
+            "REGISTER QUERY up AS PATTERN A x; B y FROM R TYPE BY kind WITHIN 5 s RETURN x.a"
+        )
+        for query, said in (("LOW", "low"), ("up", "up"), (None, "low")):
+            found = con.explain(query)
+            assert said in str(found)
+            assert repr(found) == str(found)
+            assert json.dumps(found.json())
+            assert ElementTree.fromstring(found.svg()).tag.endswith("svg")
+            assert "<svg" in found._repr_html_()
