@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import seustream
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites.client import Client
 from seustream.cosim.sites.process import Setup
@@ -208,4 +207,4 @@ class Cluster:
 
 def _root() -> Path:
     """The folder of the package `seustream`, installed or not."""
-    return Path(seustream.__file__).resolve().parents[1]
+    return Path(sys.modules["seustream"].__file__ or "").resolve().parents[1]
