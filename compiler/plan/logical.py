@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Span
-from seustream.compiler.language.expressions import Column, Expression
-from seustream.compiler.language.types import BIGINT
+from seustream.compiler.language.expressions import Aggregate, Column, Expression, Leaf, show
+from seustream.compiler.language.types import BIGINT, Type
 from seustream.compiler.pattern import ir
 from seustream.hdl.device import Window
 
@@ -135,6 +135,46 @@ class PeriodGroups(Operation):
     having: Expression | None
     order_by: tuple[OrderKey, ...] = ()
     limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The rows of a partition that a row looks back on: itself and the `size` rows before it, or with
+    `by_time` those of its own time and of `size` milliseconds before it; all before it with None."""
+
+    by_time: bool
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Over(Leaf):
+    """A function OVER a frame: an aggregate, or by its name row_number, lag, first_value or
+    last_value of `arguments`; lag looks `offset` rows back."""
+
+    function: str
+    aggregate: Aggregate | None
+    arguments: tuple[Expression, ...]
+    offset: int
+    partition: tuple[Expression, ...]
+    frame: Frame
+    type: Type
+
+    def show(self) -> str:
+        if self.aggregate is not None:
+            return f"{show(self.aggregate)} OVER (...)"
+        return f"{self.function}({', '.join(map(show, self.arguments))}) OVER (...)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverRows(Operation):
+    """Each row of the input for which `qualify` holds, with what functions OVER frames give there.
+    It is certain once the watermark has passed its time.
+
+    `columns` are the leaves as written, whose values the one input has in this order; the other
+    expressions are over them and `Over`."""
+
+    columns: tuple[Column, ...]
+    qualify: Expression | None
 
 
 Relation = Query | Operation

@@ -297,6 +297,7 @@ class _Builder(ExpressionBuilder):
             span_of(meta),
             clauses.get("order_by", ()),
             clauses.get("limit"),
+            clauses.get("qualify"),
         )
 
     def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionAll:
@@ -321,6 +322,46 @@ class _Builder(ExpressionBuilder):
 
     def partition(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
         return tuple(c)
+
+    def qualify(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
+        return ("qualify", c[0])
+
+    def over(self, meta: Meta, c: list[Any]) -> tree.OverCall:
+        function, distinct, *arguments, where, keys, order, frame = c
+        call = s.Call(
+            function,
+            tuple(argument for argument in arguments if argument is not None),
+            span_of(meta),
+            distinct=distinct is not None,
+            where=None if where is None else where[1],
+        )
+        return self._over(call, keys, order, frame, meta)
+
+    def over_star(self, meta: Meta, c: list[Any]) -> tree.OverCall:
+        function, _, where, keys, order, frame = c
+        call = s.Call(
+            function, (), span_of(meta), star=True, where=None if where is None else where[1]
+        )
+        return self._over(call, keys, order, frame, meta)
+
+    def _over(self, call: s.Call, keys: Any, order: Any, frame: Any, meta: Meta) -> tree.OverCall:
+        ordered = () if order is None else order[1]
+        return tree.OverCall(call, keys or (), ordered, frame, span_of(meta))
+
+    def over_keys(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
+        return tuple(c)
+
+    def rows_frame(self, meta: Meta, c: list[Any]) -> tree.FrameClause:
+        return tree.FrameClause("rows", c[0], span_of(meta))
+
+    def range_frame(self, meta: Meta, c: list[Any]) -> tree.FrameClause:
+        return tree.FrameClause("range", c[0], span_of(meta))
+
+    def frame_start(self, meta: Meta, c: list[Any]) -> s.Expression | None:
+        return c[0] if c else None
+
+    def current_row(self, meta: Meta, c: list[Any]) -> s.Expression:
+        return s.Literal(0, span_of(meta))
 
     def order_by(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("order_by", tuple(c))

@@ -117,23 +117,10 @@ class _Reader:
 
     def _is_time(self, e: syntax.Expression) -> bool:
         """Windows go by the one time that the watermark is of."""
-        joined = len(self.sources) > 1
-        if isinstance(e, syntax.Reference) and not e.everything:
-            name = e.parts[-1].text.lower()
-            if joined and len(e.parts) == 1 and name in ("ts", logical.RESULT_TIMES[1]):
-                return True
-            own = [source.alias.lower() for source in self.sources]
-            if not joined and name in TIMESTAMP_NAMES and e.path[0].lower() in (name, *own):
-                return True
-        if joined:
-            self._problem(
-                "the windows of a join go by the time of its newest component",
-                e,
-                "write ts_newest",
-            )
-        else:
-            self._problem("windows go by the stream's time", e, "write ts")
-        return False
+        said = goes_by(e, self.sources)
+        if said is not None:
+            self._problem(f"windows go by {said[0]}", e, said[1])
+        return said is None
 
     def _length(self, e: syntax.Expression, hint: str) -> int | None:
         """Milliseconds of a constant length."""
@@ -163,6 +150,21 @@ def _counted(fewest: int, most: int) -> str:
     return f"{number} length{'s' * (most > 1)} of time"
 
 
+def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[str, str] | None:
+    """None if `e` is the time of a query's rows; else what that is, and how to write it."""
+    joined = len(sources) > 1
+    if isinstance(e, syntax.Reference) and not e.everything:
+        name = e.parts[-1].text.lower()
+        if joined and len(e.parts) == 1 and name in ("ts", logical.RESULT_TIMES[1]):
+            return None
+        own = [source.alias.lower() for source in sources]
+        if not joined and name in TIMESTAMP_NAMES and e.path[0].lower() in (name, *own):
+            return None
+    if joined:
+        return "the time of a join's newest component", "write ts_newest"
+    return "the stream's time", "write ts"
+
+
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
     """A SELECT: a query over its sources, and what goes beyond one."""
@@ -171,6 +173,7 @@ class BoundSelect:
     every: Every | None
     order_by: tuple[logical.OrderKey, ...]
     limit: int | None
+    qualify: x.Expression | None
 
 
 def grouped(

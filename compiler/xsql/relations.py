@@ -18,6 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.overs import over_rows, overs
 from seustream.compiler.xsql.periods import grouped
 from seustream.compiler.xsql.select import SelectBinder
 
@@ -37,9 +38,11 @@ class Relations:
         match query:
             case tree.Select():
                 select = self.select.bound(name, query, span)
-                if select.every is None:
-                    return select.query
-                return grouped(select, select.every, self.hide)
+                if select.every is not None:
+                    return grouped(select, select.every, self.hide)
+                if any(overs(item.expression) for item in select.query.items) or select.qualify:
+                    return over_rows(select, self.hide)
+                return select.query
             case tree.UnionAll():
                 return self._union_all(name, query, span)
 

@@ -11,6 +11,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.plan.logical import WINDOW_END, WINDOW_START, Source
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import is_window
 
 
@@ -113,6 +115,9 @@ class Scope:
         return None
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
+        if isinstance(e, tree.OverCall):
+            within = None if self.within in ("SELECT", "QUALIFY") else self.within
+            return over(e, binder, self.sources, within)
         raise AssertionError(f"X-SQL has no {type(e).__name__}")
 
     @property

@@ -17,6 +17,7 @@ from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.naming import Name, result_names
+from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import Scope
 from seustream.compiler.xsql.windows import window
@@ -66,11 +67,30 @@ class SelectBinder:
             or every is not None
             or any(isinstance(e, x.Aggregate) for part, _ in parts for e in x.walk(part))
         )
+        qualify = None
+        if select.qualify is not None:
+            qualify = self._binder(replace(over, within="QUALIFY")).condition(select.qualify)
+            parts.append((qualify, select.qualify.span))
         order_by = self._order_by(select, replace(over, within="ORDER BY"))
         parts += [
             (k.expression, o.expression.span)
             for k, o in zip(order_by, select.order_by, strict=True)
         ]
+        looks_back = [span for part, span in parts if overs(part)]
+        if aggregated and (looks_back or select.qualify is not None):
+            self.problems.add(
+                "over",
+                "functions OVER frames are of rows, and this query makes groups of them",
+                [*looks_back, parts[-1][1]][0],
+                "derive a stream from the groups first",
+            )
+        if select.qualify is not None and not looks_back:
+            self.problems.add(
+                "over",
+                "QUALIFY is a condition on functions OVER frames",
+                select.qualify.span,
+                "other conditions stand in WHERE or HAVING",
+            )
         if aggregated and every is None and not select.windows and len(sources) == 1:
             self._missing_window(select, "aggregates")
         if every is None and (select.order_by or select.limit is not None):
@@ -90,7 +110,7 @@ class SelectBinder:
             strict=self._strict(select),
         )
         limit = None if select.limit is None else select.limit[0]
-        return BoundSelect(query, every, order_by, limit)
+        return BoundSelect(query, every, order_by, limit, qualify)
 
     def _group_by(self, select: tree.Select, scope: Scope) -> tuple[x.Expression, ...]:
         """What is grouped by, beside a window. A function of FROM that makes windows wants its

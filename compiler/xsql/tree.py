@@ -75,6 +75,26 @@ class OrderItem:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameClause:
+    """ROWS or RANGE of OVER; `size` is None for UNBOUNDED."""
+
+    kind: str
+    size: Expression | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class OverCall(Expression):
+    """`f(x) OVER (PARTITION BY k ORDER BY ts ROWS 3 PRECEDING)`."""
+
+    call: Call
+    partition: tuple[Expression, ...]
+    order_by: tuple[OrderItem, ...]
+    frame: FrameClause | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class WindowClause:
     """One window: `kind` is range, rows, now or unbounded; `size` is the number as
     written, `unit` only for a range."""
@@ -99,6 +119,7 @@ class Select:
     span: Span
     order_by: tuple[OrderItem, ...] = ()
     limit: tuple[int, Span] | None = None
+    qualify: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from seustream.compiler.plan import logical
+from seustream.engine.relational.over import OverRows
 from seustream.engine.relational.periods import PeriodGroups
 from seustream.engine.relational.union import UnionAll
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.operator import Operator
 
 OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]] = {
+    logical.OverRows: OverRows,
     logical.PeriodGroups: PeriodGroups,
     logical.UnionAll: UnionAll,
 }
