@@ -34,7 +34,7 @@ def over(
     name = e.call.name.lower()
     if within is not None or binder.aggregating is not None:
         place = f"the argument of {binder.aggregating}" if binder.aggregating else within
-        hint = "QUALIFY filters rows by it" if within in ("WHERE", "HAVING") else None
+        hint = "aggregates do not nest" if within is None else "QUALIFY filters rows by it"
         return binder.fail("over", f"{name} OVER (...) cannot stand in {place}", e.span, hint)
     frame = _frame(e, binder, sources)
     binder.aggregating = f"OVER of {name}"  # aggregates do not nest here either
@@ -117,9 +117,7 @@ def overs(e: x.Expression) -> list[logical.Over]:
     return [part for part in x.walk(e) if isinstance(part, logical.Over)]
 
 
-def over_rows(
-    select: BoundSelect, hide: Callable[[logical.Relation], Stream]
-) -> logical.OverRows:
+def over_rows(select: BoundSelect, hide: Callable[[logical.Relation], Stream]) -> logical.OverRows:
     """The rows of a SELECT with functions over frames; the query becomes a stream of the columns that
     all of it reads."""
     query = select.query

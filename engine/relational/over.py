@@ -101,11 +101,10 @@ class OverRows:
     def _answer(self, rows: pa.Table) -> pa.Table:
         """The results of new rows; the rows that later ones reach are kept."""
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
-        columns = {
+        seen: dict[x.Leaf, pa.Array] = {
             leaf: rows.column(place).combine_chunks()
             for place, leaf in enumerate(node.columns, start=1)
         }
-        seen: dict[x.Leaf, pa.Array] = dict(columns)
 
         def reading(some: Ints | None = None) -> Leaves:
             if some is None:

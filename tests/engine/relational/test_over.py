@@ -21,6 +21,7 @@ from tests.engine.relational.generate import (
 )
 from tests.engine.relational.running import at_once, in_pieces
 
+
 def frame(chance: random.Random) -> tuple[str, str]:
     """A frame in X-SQL, and a condition that row f is in that of row r; k counts their partition."""
     size = chance.choice([0, 1, 3, 10])
@@ -29,7 +30,10 @@ def frame(chance: random.Random) -> tuple[str, str]:
         [
             (f"ROWS {rows}", f"f.k BETWEEN r.k - {size} AND r.k"),
             (f"ROWS BETWEEN {rows} AND CURRENT ROW", f"f.k BETWEEN r.k - {size} AND r.k"),
-            (f"RANGE BETWEEN {span} PRECEDING AND CURRENT ROW", f"f.ts BETWEEN r.ts - {size} AND r.ts"),
+            (
+                f"RANGE BETWEEN {span} PRECEDING AND CURRENT ROW",
+                f"f.ts BETWEEN r.ts - {size} AND r.ts",
+            ),
             ("", "f.ts <= r.ts"),
             ("RANGE UNBOUNDED PRECEDING", "f.ts <= r.ts"),
             ("ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "f.k <= r.k"),
