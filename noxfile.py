@@ -51,6 +51,7 @@ def _lint(session: nox.Session) -> None:
     session.run("ruff", "check", ".")
     session.run("mypy")
     session.run("lint-imports")
+    session.run("python", "-m", "tests.lint.names")
 
 
 @nox.session

@@ -10,8 +10,8 @@ from seustream.chart import lines
 from seustream.commands.bench import Measurement, Table
 from seustream.engine.sites.explain import HEAD, rows, watch
 from seustream.engine.sites.lockstep import (
+    LockstepSetting,
     Outcome,
-    Setting,
     Terms,
     run_auto,
     run_bloom,
@@ -20,9 +20,9 @@ from seustream.engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from seustream.engine.sites.model import BlockRows, Join, Row
-from seustream.engine.sites.network import Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.network import SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import smjh, subset_dp, two_pass
 
 TITLE = "smj: cost of messages of joins across 3 to 8 sites, as reduction against lottery routing"
@@ -31,7 +31,7 @@ PARTS = ("seeds-100", "seeds-20", "seeds-5")
 
 SITES = tuple(range(3, 9))
 WINDOW = 3
-WAYS: dict[str, Callable[[Setting, Terms], Outcome]] = {
+WAYS: dict[str, Callable[[LockstepSetting, Terms], Outcome]] = {
     "lottery": run_lottery,
     "SMJE": lambda of, terms: run_smj(of, subset_dp, terms),
     "SMJH": lambda of, terms: run_smj(of, smjh, terms),
@@ -198,11 +198,11 @@ def _example() -> Table:
     """One run with real rows: what was decided for its last blocks, and what that cost."""
     of = setting(3000, 3)
     join = Join.on_one_key([WINDOW] * of.n)
-    net = Network(Layout(join, of.costs, of.query_node))
+    net = SiteNetwork(SiteLayout(join, of.costs, of.query_node))
     record = watch(net)
     for t, unit in enumerate(of.keys):
         for i, keys in enumerate(unit):
-            net.submit(BlockRows(i, t, tuple(Row((key,), t) for key in keys)))
+            net.submit(BlockRows(i, t, tuple(SiteRow((key,), t) for key in keys)))
             net.run()
     last = [*rows(record.blocks()[-9:])]
     return Table("orders chosen, seed 3000, window 3, last blocks", HEAD, last)

@@ -130,10 +130,10 @@ def _write(folder: Path, count: int) -> None:
 
 
 def _frames(spark: Any, compilation: Compilation, folder: Path) -> dict[str, Any]:
-    from seustream.spark_feeder.inputs import Source, read
+    from seustream.spark_feeder.inputs import InputSource, read
 
     return {
-        stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream)
+        stream.name: read(spark, InputSource.parse(f"parquet:{folder / stream.name}"), stream)
         for stream in compilation.streams
     }
 

@@ -34,7 +34,7 @@ from seustream.engine.temporal.aggregates.live import (
 from seustream.engine.temporal.aggregates.suffix import SuffixIndex
 from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.engine.temporal.elements import STOP, insertion
-from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.network import ElementNetwork
 
 TITLE = "temporal: sliding aggregates and operators"
 PARTS = ("grouped", "indexes", "operators", "compile")
@@ -256,7 +256,7 @@ def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
 
 
 def _tuples(c: Compiled, trees: dict[str, object], streams: dict[str, pa.Table], how: str) -> None:
-    network = Network(c.network, c.tree, trees, scheduler=how)
+    network = ElementNetwork(c.network, c.tree, trees, scheduler=how)
     network.start()
     rows = {
         name: zip(*(column.to_pylist() for column in table.columns), strict=True)

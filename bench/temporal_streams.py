@@ -29,11 +29,16 @@ from seustream.engine.temporal.aggregates.live import (
     TwoStacks,
 )
 from seustream.engine.temporal.aggregates.suffix import SuffixIndex
-from seustream.engine.temporal.collection import Collection, Row, TableCollection, TimeCollection
+from seustream.engine.temporal.collection import (
+    Collection,
+    CollectionRow,
+    TableCollection,
+    TimeCollection,
+)
 from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.engine.temporal.elements import FOREVER, STOP, Element, boundary, insertion
 from seustream.engine.temporal.merge import Merger
-from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.operators import Profile
 from seustream.engine.temporal.synchroniser import Synchroniser
 
@@ -226,7 +231,7 @@ def _joins(ratios: dict[str, float]) -> Table:
         found = {}
         for how, reference in (("hash", False), ("nested loop", True)):
             tuples = max(20, 200_000 // live) if reference else 20_000
-            network = Network(c.network, c.tree, TREES, Profile(reference=reference))
+            network = ElementNetwork(c.network, c.tree, TREES, Profile(reference=reference))
             out: list[Element] = []
             network.subscribe(out.append)
             network.start()
@@ -258,7 +263,7 @@ def _memory(ratios: dict[str, float]) -> Table:
         def fill() -> Collection:
             kept = make()
             for i in range(LIVE):
-                kept.insert(Row(i, 10**6 + i, (1 + i, 2 * i), (1 + i,)))
+                kept.insert(CollectionRow(i, 10**6 + i, (1 + i, 2 * i), (1 + i,)))
             return kept
 
         return fill

@@ -38,7 +38,7 @@ class Probes(Protocol):
     def __len__(self) -> int: ...
 
 
-class Window(Protocol):
+class PairWindow(Protocol):
     """And of a window's tuples."""
 
     attributes: Codes
@@ -77,7 +77,13 @@ def index_of(attribute: Codes) -> Keys:
 
 
 def by_index(
-    area: Area, tag: int, equality: int, probes: Probes, window: Window, keys: Keys, sight: Sight
+    area: Area,
+    tag: int,
+    equality: int,
+    probes: Probes,
+    window: PairWindow,
+    keys: Keys,
+    sight: Sight,
 ) -> Iterator[Found]:
     """Pairs that satisfy combinations, all of which require this equality; `keys` is the index of
     the attribute it compares."""
@@ -112,7 +118,7 @@ class _OfPairs:
     """The factor bits of single pairs, each evaluated once."""
 
     def __init__(
-        self, area: Area, probes: Probes, window: Window, who: Ints, whom: Ints, equality: int
+        self, area: Area, probes: Probes, window: PairWindow, who: Ints, whom: Ints, equality: int
     ) -> None:
         self.area, self.probes, self.window = area, probes, window
         self.who, self.whom = who, whom
@@ -147,7 +153,9 @@ Sight = tuple[Ints, Ints]
 """Places [low, high) of the window that each probe sees."""
 
 
-def by_all(area: Area, tag: int, probes: Probes, window: Window, sight: Sight) -> Iterator[Found]:
+def by_all(
+    area: Area, tag: int, probes: Probes, window: PairWindow, sight: Sight
+) -> Iterator[Found]:
     """Pairs that satisfy combinations."""
     low, high = sight
     combinations = by_post_tag(area, tag)
@@ -171,7 +179,7 @@ class _Grid:
     """The factor bits of some probes against some window tuples, each evaluated once."""
 
     def __init__(
-        self, area: Area, probes: Probes, part: slice, store: Window, window: slice
+        self, area: Area, probes: Probes, part: slice, store: PairWindow, window: slice
     ) -> None:
         self.area, self.probes, self.part = area, probes, part
         self.window, self.bits = store.attributes[window], store.bits[window]

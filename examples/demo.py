@@ -27,9 +27,9 @@ from seustream.commands.feed import need_spark
 from seustream.compiler.plan.pipeline import Compilation, compile_text
 from seustream.errors import UserError
 from seustream.spark_feeder import Job, files, run, session
-from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.inputs import InputSource, read
 from seustream.spark_feeder.job import SHORT
-from seustream.spark_feeder.progress import Counts
+from seustream.spark_feeder.progress import FeedCounts
 
 HERE = Path(__file__).resolve().parent
 TUPLES = {"eight": 300, "network": 3000}
@@ -111,7 +111,7 @@ def example(
     )
     write(streams, folder / "in")
     sources = {
-        stream.name: read(spark, Source.parse(f"parquet:{folder}/in/{stream.name}"), stream, 1)  # type: ignore[arg-type]
+        stream.name: read(spark, InputSource.parse(f"parquet:{folder}/in/{stream.name}"), stream, 1)  # type: ignore[arg-type]
         for stream in compilation.streams
     }
     began = time.perf_counter()
@@ -124,11 +124,11 @@ def example(
     return wrong
 
 
-def watch(job: Job) -> Counts:
+def watch(job: Job) -> FeedCounts:
     """The counts as they grow."""
     last = ""
 
-    def show(counts: Counts, seconds: float) -> None:
+    def show(counts: FeedCounts, seconds: float) -> None:
         nonlocal last
         line = counts.line(seconds)
         if line.partition("s  ")[2] != last:
@@ -138,7 +138,7 @@ def watch(job: Job) -> Counts:
     return job.wait(show)
 
 
-def report(counts: Counts, seconds: float, backend: str) -> None:
+def report(counts: FeedCounts, seconds: float, backend: str) -> None:
     rows = sum(counts.rows.values())
     print(
         f"{rows:,} tuples in {counts.epochs} epochs, {sum(counts.results.values()):,} results in"

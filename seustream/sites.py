@@ -31,7 +31,7 @@ from seustream.compiler.errors import suggest
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.cosim.bridge.security import Address, AddressRefused, read_token
 from seustream.cosim.sites.process import Setup
-from seustream.cosim.sites.run import Run
+from seustream.cosim.sites.run import SitesRun
 from seustream.cosim.sites.service import Source
 from seustream.engine.graph import streams_read
 from seustream.engine.sites.costs import UnitCosts
@@ -245,7 +245,7 @@ def run_across(
     fetching = [name for name in streams if name.lower() in sites.of and name in whole]
     setup = _setup(across, sites, slack)
     feeds = setup.streams(0)
-    with Run(setup, sites.names, {d.name: local(d) for d in feeds}) as run:
+    with SitesRun(setup, sites.names, {d.name: local(d) for d in feeds}) as run:
         fetched = {name: run.fetch(streams[name], sites.of[name.lower()]) for name in fetching}
         if across.queries:
             run.wait()
@@ -287,7 +287,7 @@ def _setup(across: Across, sites: Sites, slack: int) -> Setup:
 
 
 def _lines(
-    c: Compilation, across: Across, sites: Sites, run: Run, fetched: Mapping[str, pa.Table]
+    c: Compilation, across: Across, sites: Sites, run: SitesRun, fetched: Mapping[str, pa.Table]
 ) -> list[str]:
     taken = ", ".join(f"{count:,} tuples of {name}" for name, count in run.taken.items())
     names = ", ".join(query.name for query in across.queries)

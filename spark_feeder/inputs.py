@@ -31,7 +31,7 @@ KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputSource:
     """Where a stream comes from. `bounded`: it ends when what is there now has been read."""
 
     kind: str
@@ -42,7 +42,7 @@ class Source:
         return self.kind in ("csv", "jsonl", "parquet")
 
     @classmethod
-    def parse(cls, text: str) -> Source:
+    def parse(cls, text: str) -> InputSource:
         kind, colon, where = text.partition(":")
         if colon and kind in FILES:
             return cls(FILES[kind], where)
@@ -56,7 +56,7 @@ class Source:
 
 
 def read(
-    spark: SparkSession, source: Source, stream: Stream, files_a_batch: int | None = None
+    spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None = None
 ) -> DataFrame:
     """The source as a streaming frame; columns as they come. Files are one batch unless so many
     at a time are asked for, which are then read in the order in which they were written."""
@@ -70,7 +70,7 @@ def read(
 
 
 def _files(
-    spark: SparkSession, source: Source, stream: Stream, files_a_batch: int | None
+    spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None
 ) -> DataFrame:
     path = Path(source.where)
     options: dict[str, str] = {"mode": "FAILFAST"}

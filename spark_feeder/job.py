@@ -38,7 +38,7 @@ from seustream.engine.times import Times
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.inputs import rows_of, time_of
 from seustream.spark_feeder.prefilter import Prefilter, needed
-from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, Counts, observed
+from seustream.spark_feeder.progress import ALL, LATE_ROWS, QUERY, STREAM, FeedCounts, observed
 from seustream.spark_feeder.source import NAME, Connection, Seustream
 from seustream.spark_feeder.types import spark_schema, timed
 
@@ -155,8 +155,8 @@ class Job:
     restarts: int = 0
 
     def wait(
-        self, show: Callable[[Counts, float], None] | None = None, timeout: float | None = None
-    ) -> Counts:
+        self, show: Callable[[FeedCounts, float], None] | None = None, timeout: float | None = None
+    ) -> FeedCounts:
         """Until the bounded sources have been read and all results delivered, or a query failed
         for good. `show` gets the counts every now and then."""
         while not self._read():
@@ -174,7 +174,7 @@ class Job:
         self._restart(self.writers)
         self._restart(self.readers)
 
-    def finish(self, show: Callable[[Counts, float], None] | None = None) -> Counts:
+    def finish(self, show: Callable[[FeedCounts, float], None] | None = None) -> FeedCounts:
         """Ends the streams: what has been read by now is all there is. Delivers the rest of the
         results and stops."""
         while self.prefilter is not None and not self.prefilter.close(_BETWEEN):
@@ -190,9 +190,9 @@ class Job:
         self.stop()
         return counts
 
-    def counts(self) -> Counts:
+    def counts(self) -> FeedCounts:
         """As of now."""
-        counts = Counts()
+        counts = FeedCounts()
         for client in self._clients():
             counts.add(client.status())
         if self.prefilter is not None:
@@ -220,7 +220,7 @@ class Job:
         done = (not f.query.isActive and f.query.exception() is None for f in self.writers)
         return self.bounded and all(done)
 
-    def _deliver_rest(self, show: Callable[[Counts, float], None] | None) -> None:
+    def _deliver_rest(self, show: Callable[[FeedCounts, float], None] | None) -> None:
         """Lets the readers come to the end of the results, and gives these up at the bridge."""
         while not all(self._flushed(client) for client in self._clients()):
             self._restart(self.readers)

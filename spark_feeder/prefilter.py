@@ -30,7 +30,7 @@ from pyspark.sql import functions as f
 
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.engine.sites.needs import Needs, needs
-from seustream.engine.sites.prefilter import Saved, SynopsisFilter, places
+from seustream.engine.sites.prefilter import SavedPrefilter, SynopsisFilter, places
 from seustream.engine.stream.schema import stream_schema
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.sites_feed import of_stream, together
@@ -56,7 +56,7 @@ def needed(compilation: Compilation) -> Needs:
 
 
 @dataclass
-class State:
+class PrefilterState:
     """What the filter knows after a batch: synopses, how far each stream is, what was saved."""
 
     synopses: SynopsisFilter
@@ -105,7 +105,7 @@ class State:
                 keys.first = found[f"first{number}"]
         for name, stream in self.synopses.streams.items():
             stream.boundary = known["boundaries"][name]
-            stream.saved = Saved(**known["saved"][name])
+            stream.saved = SavedPrefilter(**known["saved"][name])
 
 
 class Prefilter:
@@ -136,7 +136,7 @@ class Prefilter:
         self._closed = False
 
     @property
-    def saved(self) -> dict[str, Saved]:
+    def saved(self) -> dict[str, SavedPrefilter]:
         return self.state.synopses.saved
 
     @property
@@ -291,9 +291,9 @@ class Prefilter:
         numbers = (int(path.stem.partition("-")[2]) for path in self.folder.glob("state-*.npz"))
         return max(numbers, default=-1)
 
-    def _state(self, batch: int) -> State:
+    def _state(self, batch: int) -> PrefilterState:
         """As it was after a batch, which need not be the last: one may be run again."""
-        made = State(SynopsisFilter(self.needs, list(self.frames), self.bits, self.slack))
+        made = PrefilterState(SynopsisFilter(self.needs, list(self.frames), self.bits, self.slack))
         if batch >= 0:
             path = self.folder / f"state-{batch}.npz"
             if not path.exists():

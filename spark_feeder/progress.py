@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from seustream.compiler.plan.logical import RESULT_TIMES
-from seustream.engine.sites.prefilter import Saved
+from seustream.engine.sites.prefilter import SavedPrefilter
 
 STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"
 OBSERVED = "seustream"
@@ -30,7 +30,7 @@ def observed(rows: DataFrame) -> DataFrame:
 
 
 @dataclass(slots=True)
-class Counts:
+class FeedCounts:
     """As the bridges count; of several, their sums.
 
     rows, late      of each stream: processed, and late
@@ -49,7 +49,7 @@ class Counts:
     waiting: int = 0
     epochs: int = 0
     device: dict[str, int] = field(default_factory=dict)
-    saved: dict[str, Saved] = field(default_factory=dict)
+    saved: dict[str, SavedPrefilter] = field(default_factory=dict)
     faults: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
 
     def add(self, status: dict[str, Any]) -> None:

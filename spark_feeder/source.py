@@ -100,8 +100,8 @@ class Seustream(DataSource):
         query = self._wanted("query")
         return spark_schema(self._connection().client().schema("query", query))
 
-    def streamReader(self, schema: StructType) -> Reader:  # noqa: N802
-        return Reader(
+    def streamReader(self, schema: StructType) -> SourceReader:  # noqa: N802
+        return SourceReader(
             self._connection(),
             self._wanted("query"),
             schema,
@@ -109,8 +109,8 @@ class Seustream(DataSource):
             int(self.options.get("maxRows", MOST_ROWS)),
         )
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Writer:  # noqa: N802
-        return Writer(*self._sink())
+    def streamWriter(self, schema: StructType, overwrite: bool) -> SourceWriter:  # noqa: N802
+        return SourceWriter(*self._sink())
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         return BatchWriter(*self._sink(), self._wanted("writer"), int(self._wanted("epoch")))
@@ -135,7 +135,7 @@ class Written(WriterCommitMessage):
     highest: int | None
 
 
-class Writer(DataSourceStreamArrowWriter):
+class SourceWriter(DataSourceStreamArrowWriter):
     """Two-phase commit of one stream. The writer the bridge knows is the Spark query, whose
     identity lives in its checkpoint."""
 
@@ -231,7 +231,7 @@ class BatchWriter(DataSourceArrowWriter):
         self.sink.abort(messages, self.sink.epoch)
 
 
-class _Named(Writer):
+class _Named(SourceWriter):
     """A writer that knows its epoch."""
 
     def __init__(
@@ -248,7 +248,7 @@ class _Named(Writer):
 
 
 @dataclass
-class Range(InputPartition):
+class SourceRange(InputPartition):
     """Results [start, end) of one bridge."""
 
     bridge: int
@@ -256,7 +256,7 @@ class Range(InputPartition):
     end: int
 
 
-class Reader(DataSourceStreamReader):
+class SourceReader(DataSourceStreamReader):
     """Results by offset; an offset is a number for each bridge."""
 
     def __init__(
@@ -290,17 +290,17 @@ class Reader(DataSourceStreamReader):
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
         return {str(bridge): found["end"] for bridge, found in self._latest()}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Range]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SourceRange]:
         # What is before a planned batch was committed by Spark.
         self._trim(start)
         return [
-            Range(bridge, at, min(at + _PART_ROWS, end[str(bridge)]))
+            SourceRange(bridge, at, min(at + _PART_ROWS, end[str(bridge)]))
             for bridge in range(len(self.connection.bridges))
             for at in range(start[str(bridge)], end[str(bridge)], _PART_ROWS)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range)
+        assert isinstance(partition, SourceRange)
         client = self.connection.client(partition.bridge)
         with telling():
             rows = client.read(self.query, partition.start, partition.end)

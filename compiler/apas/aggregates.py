@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seustream.compiler.apas.expressions import Partial, Place
+from seustream.compiler.apas.expressions import PartialAggregate, Place
 from seustream.compiler.apas.layout import Structure, lay_out
 from seustream.compiler.apas.tree import FIRST_ID, Node
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StateLayout:
     """Where every leaf of a hierarchy stands. `width` is the length of a clean tuple, `length`
     that with temporaries."""
 
@@ -30,7 +30,7 @@ class Layout:
     length: int
 
 
-def laid_out(root: Structure, wanted: set[Place] | None = None) -> Layout:
+def laid_out(root: Structure, wanted: set[Place] | None = None) -> StateLayout:
     """Numbers a copy of a hierarchy; of its root only the wanted leaves."""
     label = root.tree.label
     tree = root.tree.copy()
@@ -38,10 +38,10 @@ def laid_out(root: Structure, wanted: set[Place] | None = None) -> Layout:
         tree = pruned(tree, {path for structure, path in wanted if structure == label})
     fresh = Structure(tree, [_copied(child) for child in root.children])
     length = lay_out(fresh)
-    return Layout(fresh, _slots(fresh), FIRST_ID + len(tree.paths), length)
+    return StateLayout(fresh, _slots(fresh), FIRST_ID + len(tree.paths), length)
 
 
-def phase_1(root: Structure, partials: tuple[Partial, ...]) -> Layout:
+def phase_1(root: Structure, partials: tuple[PartialAggregate, ...]) -> StateLayout:
     """Algorithm 5: the aggregation node's tuple. Partial results live together, so they are
     groups of one tree; what their arguments use are that tree's children in the hierarchy."""
     of = {partial.structure for partial in partials}
@@ -52,10 +52,10 @@ def phase_1(root: Structure, partials: tuple[Partial, ...]) -> Layout:
     slots = {(path[0], path[1:]): leaf.id for path, leaf in atree.leaves() if leaf.id is not None}
     for child in hroot.children:
         slots |= _slots(child)
-    return Layout(hroot, slots, FIRST_ID + len(atree.paths), length)
+    return StateLayout(hroot, slots, FIRST_ID + len(atree.paths), length)
 
 
-def phase_2(root: Structure, partials: tuple[Partial, ...]) -> Structure:
+def phase_2(root: Structure, partials: tuple[PartialAggregate, ...]) -> Structure:
     """The select's hierarchy without the partial results."""
     of = {partial.structure for partial in partials}
     kept = [phase_2(child, partials) for child in root.children if child.tree.label not in of]

@@ -14,7 +14,7 @@ from seustream.compiler.apas import expressions as x
 from seustream.compiler.apas import functions as f
 from seustream.compiler.apas import syntax as s
 from seustream.compiler.apas.build import Builder
-from seustream.compiler.apas.contexts import Context
+from seustream.compiler.apas.contexts import AttributeContext
 from seustream.compiler.apas.layout import Structure
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.scope import is_boolean
@@ -50,7 +50,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class BoundWindow:
     """A change of lifetimes: te := ts + size, ts + 1, or never; `key` of a time-table; `applied`
     of a library's."""
 
@@ -81,18 +81,18 @@ class Input:
     tree: Node
     symbol: Symbol | None
     parts: tuple[tuple[Input, Path], ...] = ()
-    window: Window | None = None
+    window: BoundWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Subquery:
+class BoundSubquery:
     """One select, analysed. `structures` are the target and its temporaries by name; that of the
     name "" holds temporaries of conditions. `hierarchy` is the target's."""
 
     name: str
     inputs: tuple[Input, ...]
     conditions: tuple[Expression, ...]
-    partials: tuple[x.Partial, ...]
+    partials: tuple[x.PartialAggregate, ...]
     steps: tuple[x.Step, ...]
     hierarchy: Structure
     structures: Mapping[str, Structure]
@@ -107,7 +107,7 @@ class Subquery:
 class Analysed:
     """`definitions` in order, the last one is the output."""
 
-    definitions: tuple[Subquery, ...]
+    definitions: tuple[BoundSubquery, ...]
     symbols: Symbols
     warnings: tuple[str, ...]
 
@@ -124,7 +124,7 @@ def analyse(
     problems = Problems()
     symbols = Symbols(catalogue)
     later = {d.name.parts[0] for d in query.definitions if d.name is not None}
-    definitions: list[Subquery] = []
+    definitions: list[BoundSubquery] = []
     warnings: list[str] = []
     for one in query.definitions:
         if one.name is None:
@@ -167,7 +167,7 @@ class _Analysis:
     newest: str | None = None
     failed: bool = False  # a stream function was reported; what $new is, nobody knows
 
-    def run(self, one: s.Subquery, label: str) -> Subquery | None:
+    def run(self, one: s.Subquery, label: str) -> BoundSubquery | None:
         before = len(self.problems.found)
         stream_calls = [e for e in one.where if self._stream_function(e) is not None]
         for call in stream_calls:
@@ -203,7 +203,7 @@ class _Analysis:
                     f"aggregate it too: agg.max(${shown})",
                 )
         ordered = sorted(self.inputs, key=lambda n: self.mentioned[n])
-        return Subquery(
+        return BoundSubquery(
             label,
             tuple(self.inputs[name] for name in ordered),
             conditions[0],
@@ -291,16 +291,16 @@ class _Analysis:
 
     def _window(
         self, call: s.Call, function: f.StreamFunction, stream: Input, others: list[s.Expression]
-    ) -> Window | None:
+    ) -> BoundWindow | None:
         if isinstance(function, f.Range):
             return self._range(call, others[0])
         if isinstance(function, f.Table):
             return self._table(call, stream, others[0])
         if isinstance(function, WindowFunction):
             return self._library(call, function, stream, others)
-        return Window("now") if isinstance(function, f.Now) else Window("unbounded")
+        return BoundWindow("now") if isinstance(function, f.Now) else BoundWindow("unbounded")
 
-    def _range(self, call: s.Call, size: s.Expression) -> Window | None:
+    def _range(self, call: s.Call, size: s.Expression) -> BoundWindow | None:
         hint = "a positive number of milliseconds, or 10s, 5m, 1h"
         size = s.label_of(size)[1]
         if isinstance(size, s.Copy | s.Level):
@@ -318,11 +318,11 @@ class _Analysis:
         if value <= 0:
             self._bad(call, f"the size is {value}", size.span, hint)
             return None
-        return Window("range", value)
+        return BoundWindow("range", value)
 
     def _library(
         self, call: s.Call, function: WindowFunction, stream: Input, others: list[s.Expression]
-    ) -> Window | None:
+    ) -> BoundWindow | None:
         """A window of a user's: values of the stream's attributes, and constants."""
         builder = self._builder()
         scratch = builder.structures[""] = Structure(Node(""))
@@ -361,9 +361,9 @@ class _Analysis:
             return None
         fixed = tuple(constants.items())
         applied = Applied(function, call.name, tuple(arguments), fixed, scratch)
-        return Window("library", applied=applied)
+        return BoundWindow("library", applied=applied)
 
-    def _table(self, call: s.Call, stream: Input, key: s.Expression) -> Window | None:
+    def _table(self, call: s.Call, stream: Input, key: s.Expression) -> BoundWindow | None:
         hint = f"window.table(${stream.name}, ${stream.name}.id), an INTEGER attribute"
         key = s.label_of(key)[1]
         if not isinstance(key, s.Reference) or not key.rooted or len(key.path) < 2:
@@ -390,7 +390,7 @@ class _Analysis:
         if node.type != INTEGER:
             self._bad(call, f"the key is {shown(node.type)}", key.span, hint)
             return None
-        return Window("table", key=path)
+        return BoundWindow("table", key=path)
 
     def _stream(self, call: s.Call, argument: s.Expression) -> Input | None:
         """An argument that is a whole stream: `$S`, or `$S[T]`."""
@@ -491,7 +491,7 @@ class _Analysis:
             if clause in stream_calls:
                 continue
             value = builder.value(clause, None, tree=False)
-            assert not isinstance(value, Context)
+            assert not isinstance(value, AttributeContext)
             if not is_boolean(value):
                 self.problems.add(
                     "NotBoolean",

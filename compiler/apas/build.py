@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from seustream.compiler.apas import expressions as x
 from seustream.compiler.apas import syntax as s
-from seustream.compiler.apas.contexts import Context
+from seustream.compiler.apas.contexts import AttributeContext
 from seustream.compiler.apas.layout import Structure
 from seustream.compiler.apas.scope import Expressions
 from seustream.compiler.apas.symbols import attribute_hint
@@ -28,10 +28,10 @@ class Builder(Expressions):
     def target(self, name: str, items: tuple[s.Item, ...]) -> Structure:
         self.name = name
         root = self.structures[name] = Structure(Node(name))
-        self.level(items, Context(name, root))
+        self.level(items, AttributeContext(name, root))
         return root
 
-    def level(self, items: tuple[s.Item, ...], at: Context) -> None:
+    def level(self, items: tuple[s.Item, ...], at: AttributeContext) -> None:
         for item in items:
             match item:
                 case s.Assignment(path=path, value=value):
@@ -45,7 +45,7 @@ class Builder(Expressions):
                 case s.Copy():
                     self._copy(item, at, at)
 
-    def _assignment(self, at: Context, path: s.Names, value: s.Expression) -> None:
+    def _assignment(self, at: AttributeContext, path: s.Names, value: s.Expression) -> None:
         into = at.below(path.parts)
         if isinstance(value, s.Level):
             source = self._temporary(value, at.structure)
@@ -54,14 +54,14 @@ class Builder(Expressions):
             return
         self._chain = None
         typed = self.value(value, at, tree=True)
-        if isinstance(typed, Context):
+        if isinstance(typed, AttributeContext):
             if self._group(into, path.span):
                 self._copy_children(typed, into, path.span)
         else:
             self._set(into, typed, path.span)
         self._chain = None
 
-    def _temporary(self, level: s.Level, parent: Structure) -> Context:
+    def _temporary(self, level: s.Level, parent: Structure) -> AttributeContext:
         """A bracket without a path, as a structure of its own."""
         temporary = self._open(parent)
         kept, self._chain = self._chain, None
@@ -69,14 +69,14 @@ class Builder(Expressions):
         self._chain = kept
         return temporary
 
-    def _open(self, parent: Structure) -> Context:
+    def _open(self, parent: Structure) -> AttributeContext:
         number = 1 + sum(name.isdigit() for name in self.structures)
         name = str(number)
         structure = self.structures[name] = Structure(Node(name))
         parent.children.append(structure)
-        return Context(name, structure)
+        return AttributeContext(name, structure)
 
-    def _copy(self, copy: s.Copy, at: Context, into: Context) -> None:
+    def _copy(self, copy: s.Copy, at: AttributeContext, into: AttributeContext) -> None:
         """`$S[T]`, `$S[a[T], b.T]`, `a.T`: children of places into a context."""
         source = self._location(copy.root, copy.absolute, at)
         if source is None:
@@ -93,7 +93,7 @@ class Builder(Expressions):
             elif node.type is not None:
                 self._set(
                     into.below((node.label,)),
-                    x.Read((place.name, place.path), node.type),
+                    x.LeafRead((place.name, place.path), node.type),
                     pick.span,
                 )
             elif not node.children:
@@ -101,7 +101,7 @@ class Builder(Expressions):
             else:
                 self._copy_children(place, into, pick.span)
 
-    def _nothing_to_copy(self, place: Context, span: Span) -> None:
+    def _nothing_to_copy(self, place: AttributeContext, span: Span) -> None:
         if place.name in self.unconnected:
             hint = "source not connected"
         elif place.name == self.name or place.name.isdigit():
@@ -111,18 +111,18 @@ class Builder(Expressions):
         message = f"{self._shown(place)} has no attributes to copy"
         self.problems.add("UnknownAttribute", message, span, hint)
 
-    def _copy_children(self, source: Context, into: Context, span: Span) -> None:
+    def _copy_children(self, source: AttributeContext, into: AttributeContext, span: Span) -> None:
         node = source.node
         if node is None:
             return
         for path, one in node.leaves():
             assert one.type is not None
-            read = x.Read((source.name, (*source.path, *path)), one.type)
+            read = x.LeafRead((source.name, (*source.path, *path)), one.type)
             self._set(into.below(path), read if one.type != ERROR else FAILED, span)
 
     # --- attributes -----------------------------------------------------------
 
-    def _group(self, at: Context, span: Span) -> bool:
+    def _group(self, at: AttributeContext, span: Span) -> bool:
         """Makes the groups on the way to a context; False if a leaf stands there."""
         node = at.structure.tree
         for place, label in enumerate(at.path):
@@ -143,11 +143,11 @@ class Builder(Expressions):
             node = below
         return True
 
-    def _set(self, at: Context, value: Expression, span: Span) -> None:
+    def _set(self, at: AttributeContext, value: Expression, span: Span) -> None:
         *above, label = at.path
         value = x.converted(value, settled(value.type)) if value.type != ERROR else value
         name = ".".join(at.path)
-        if not self._group(Context(at.name, at.structure, tuple(above)), span):
+        if not self._group(AttributeContext(at.name, at.structure, tuple(above)), span):
             return
         if not self._allowed(at, at.path, span):
             return
@@ -171,7 +171,7 @@ class Builder(Expressions):
         if value.type != ERROR:
             self.steps.append(x.Assign((at.name, at.path), value))
 
-    def _allowed(self, at: Context, path: Path, span: Span) -> bool:
+    def _allowed(self, at: AttributeContext, path: Path, span: Span) -> bool:
         if at.name == self.name and len(path) == 1 and path[0] in RESERVED:
             message = f"{path[0]} is the time of a tuple"
             self.problems.add("ReservedName", message, span, f"read it as ${at.name}.{path[0]}")

@@ -26,7 +26,7 @@ None if there is none, already reported."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class AttributeContext:
     name: str
     structure: Structure
     path: Path = ()
@@ -35,12 +35,12 @@ class Context:
     def node(self) -> Node | None:
         return self.structure.tree.at(self.path)
 
-    def below(self, path: Path) -> Context:
-        return Context(self.name, self.structure, (*self.path, *path))
+    def below(self, path: Path) -> AttributeContext:
+        return AttributeContext(self.name, self.structure, (*self.path, *path))
 
 
 @dataclass
-class Reader:
+class ContextReader:
     """The state of one subquery under construction, and reading in it. `find` looks inputs up;
     `name` is that of the target, if one is under construction."""
 
@@ -50,7 +50,7 @@ class Reader:
     name: str | None = None
     streams: Sequence[str] = ()  # all that could be inputs
     steps: list[x.Step] = field(default_factory=list)
-    partials: list[x.Partial] = field(default_factory=list)
+    partials: list[x.PartialAggregate] = field(default_factory=list)
     structures: dict[str, Structure] = field(default_factory=dict)
     bare_reads: list[tuple[str, Span]] = field(default_factory=list)  # outside aggregates
     unconnected: set[str] = field(default_factory=set)
@@ -58,7 +58,9 @@ class Reader:
     _chain: Structure | None = None  # the last temporary of the expression being compiled
     _in_aggregate: bool = False
 
-    def _location(self, names: s.Names, absolute: bool, at: Context | None) -> Context | None:
+    def _location(
+        self, names: s.Names, absolute: bool, at: AttributeContext | None
+    ) -> AttributeContext | None:
         """Where a path leads, None if nowhere, which is reported."""
         base = self._base(names) if absolute else at
         path = names.parts[1:] if absolute else names.parts
@@ -84,10 +86,10 @@ class Reader:
         self._unknown(base, path, names, absolute)
         return None
 
-    def _base(self, names: s.Names) -> Context | None:
+    def _base(self, names: s.Names) -> AttributeContext | None:
         root = names.parts[0]
         if root == self.name:
-            return Context(root, self.structures[root])
+            return AttributeContext(root, self.structures[root])
         found = self.find(root, names.span)
         if found is None:
             return None
@@ -101,9 +103,9 @@ class Reader:
             return None
         if not self._in_aggregate:
             self.bare_reads.append((str(names), names.span))
-        return Context(name, Structure(tree))
+        return AttributeContext(name, Structure(tree))
 
-    def _unknown(self, base: Context, path: Path, names: s.Names, absolute: bool) -> None:
+    def _unknown(self, base: AttributeContext, path: Path, names: s.Names, absolute: bool) -> None:
         outer = self.structures.get(self.name or "")
         tree = base.node
         hint = None
@@ -122,12 +124,14 @@ class Reader:
         what = f"${names}" if absolute else str(names)
         self.problems.add("UnknownAttribute", f"there is no attribute {what}", names.span, hint)
 
-    def _read(self, names: s.Names, absolute: bool, at: Context | None, span: Span) -> Expression:
+    def _read(
+        self, names: s.Names, absolute: bool, at: AttributeContext | None, span: Span
+    ) -> Expression:
         place = self._location(names, absolute, at)
         if place is None:
             return FAILED
         if absolute and len(place.path) == 1 and place.path[0] in RESERVED:
-            return x.Read((place.name, place.path), DATETIME)
+            return x.LeafRead((place.name, place.path), DATETIME)
         node = place.node
         assert node is not None
         if node.type is None:
@@ -139,7 +143,7 @@ class Reader:
                 f"name one of its attributes, or copy it: a[{what}[T]]",
             )
             return FAILED
-        return x.Read((place.name, place.path), node.type) if node.type != ERROR else FAILED
+        return x.LeafRead((place.name, place.path), node.type) if node.type != ERROR else FAILED
 
-    def _shown(self, at: Context) -> str:
+    def _shown(self, at: AttributeContext) -> str:
         return x.show_place((at.name, at.path))

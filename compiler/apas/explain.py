@@ -10,8 +10,8 @@ from typing import Any
 
 from seustream.compiler.apas import expressions as x
 from seustream.compiler.apas import network as n
-from seustream.compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
-from seustream.compiler.apas.analyse import Input, Subquery
+from seustream.compiler.apas.aggregates import StateLayout, laid_out, phase_1, phase_2
+from seustream.compiler.apas.analyse import BoundSubquery, Input
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.types import shown
 from seustream.compiler.explain.picture import draw
@@ -62,7 +62,7 @@ def facts(c: Compiled) -> dict[str, Any]:
     }
 
 
-def _subquery(one: Subquery) -> dict[str, Any]:
+def _subquery(one: BoundSubquery) -> dict[str, Any]:
     above = laid_out(phase_2(one.hierarchy, one.partials))
     found: dict[str, Any] = {
         "name": one.name,
@@ -78,7 +78,7 @@ def _subquery(one: Subquery) -> dict[str, Any]:
     return found
 
 
-def _layout(layout: Layout) -> dict[str, Any]:
+def _layout(layout: StateLayout) -> dict[str, Any]:
     """The result tree with its ids, what lies above it, and the length of both."""
     temporaries = [
         f"{x.show_place(place)} {id}"

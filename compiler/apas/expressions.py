@@ -22,7 +22,7 @@ path there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Leaf):
+class LeafRead(Leaf):
     """A leaf of an attribute tree, or a time of a tuple."""
 
     place: Place
@@ -70,7 +70,7 @@ Step = Assign | AssignTree
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialAggregate:
     """One aggregate call: phase 1 computes it into its structure."""
 
     structure: str
@@ -101,17 +101,17 @@ def written(step: Step) -> list[Place]:
     return [(step.structure, path) for path in step.paths]
 
 
-def read_by(*what: Expression | Step | Partial) -> Iterator[Place]:
+def read_by(*what: Expression | Step | PartialAggregate) -> Iterator[Place]:
     """Every place that is read, temporaries filled on the way included."""
     waiting: list[Any] = list(what)
     while waiting:
         at = waiting.pop()
         match at:
-            case Read(place=place):
+            case LeafRead(place=place):
                 yield place
             case Assign(value=value):
                 waiting.append(value)
-            case Invoke() | AssignTree() | Partial():
+            case Invoke() | AssignTree() | PartialAggregate():
                 waiting.extend(at.arguments)
                 waiting.extend(at.before)
             case _:
@@ -161,7 +161,7 @@ def show_place(place: Place) -> str:
     return ".".join((f"${structure}", *path))
 
 
-def show_step(step: Step | Partial) -> str:
+def show_step(step: Step | PartialAggregate) -> str:
     if isinstance(step, Assign):
         return f"{show_place(step.place)} = {x.show(step.value)}"
     return f"${step.structure} = {step.name}({', '.join(map(x.show, step.arguments))})"

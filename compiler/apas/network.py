@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from seustream.compiler.apas.expressions import Partial, Place, Step
+from seustream.compiler.apas.expressions import PartialAggregate, Place, Step
 from seustream.compiler.apas.streams import Matching, WindowFunction
 from seustream.compiler.apas.tree import FIRST_ID, Path
 from seustream.compiler.language.expressions import Expression
@@ -136,7 +136,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class JoinSide:
     """A stateful node's input: the edge, the place of the key of a time-table, and what a tuple
     must satisfy to be put into the collection."""
 
@@ -150,8 +150,8 @@ class Join:
     """Two inputs; `terms` are equal pairs of an expression of the left and one of the right, over
     their own arrays. The array of a pair is (ts, te, left columns, right columns)."""
 
-    left: Side
-    right: Side
+    left: JoinSide
+    right: JoinSide
     terms: tuple[tuple[Filter, Filter], ...]
     residual: Filter
     map: Map | None
@@ -167,8 +167,8 @@ class Join:
 class Aggregate:
     """Phase 1 as `partials`, whose results stand at `results` of the array phase 2 maps."""
 
-    side: Side
-    partials: tuple[Partial, ...]
+    side: JoinSide
+    partials: tuple[PartialAggregate, ...]
     frame: Frame
     results: tuple[tuple[int, ...], ...]
     width: int

@@ -65,7 +65,7 @@ def parse(source: Source) -> s.Query:
         )
     try:
         _check_brackets(source)
-        query: s.Query = _Builder().transform(_parser().parse(source.text))
+        query: s.Query = _ApasBuilder().transform(_parser().parse(source.text))
     except UnexpectedInput as error:
         raise CompileError(source, [_problem(source, error)]) from None
     except _Refused as refused:
@@ -130,7 +130,7 @@ def _names(tokens: list[Any]) -> s.Names:
 
 
 @v_args(meta=True)
-class _Builder(ExpressionBuilder):
+class _ApasBuilder(ExpressionBuilder):
     """Makes the nodes of `syntax`, one method a rule of the grammar."""
 
     def unquoted(self, token: Token) -> str:

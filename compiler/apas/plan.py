@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from seustream.compiler.apas import expressions as x
 from seustream.compiler.apas import network as n
-from seustream.compiler.apas.aggregates import Layout, laid_out, phase_1, phase_2
-from seustream.compiler.apas.analyse import Analysed, Applied, Input, Subquery
+from seustream.compiler.apas.aggregates import StateLayout, laid_out, phase_1, phase_2
+from seustream.compiler.apas.analyse import Analysed, Applied, BoundSubquery, Input
 from seustream.compiler.apas.streams import Matching
 from seustream.compiler.apas.tree import FIRST_ID, RESERVED, Node, Path
 from seustream.compiler.apas.types import BOOLEAN, DATETIME
@@ -34,12 +34,12 @@ class _Need:
     used: bool = False
     paths: set[Path] = field(default_factory=set)
     steps: tuple[x.Step, ...] = ()
-    partials: tuple[x.Partial, ...] = ()
+    partials: tuple[x.PartialAggregate, ...] = ()
     reads: dict[str, set[Path]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stream:
+class _PlannedStream:
     """A built input: its node and where the node's array has each path."""
 
     node: int
@@ -81,7 +81,7 @@ def _needs(analysed: Analysed) -> tuple[list[_Need], dict[str, set[Path]]]:
     return needs, sources
 
 
-def _need_of(subquery: Subquery, need: _Need) -> None:
+def _need_of(subquery: BoundSubquery, need: _Need) -> None:
     wanted = [(subquery.name, path) for path in need.paths]
     steps, live = x.needed(subquery.steps, wanted)
     need.steps = tuple(steps)
@@ -101,8 +101,8 @@ class _Planner:
         self.analysed, self.needs, self.sources = analysed, needs, sources
         self.nodes: list[n.Node] = []
         self.titles: list[str] = []
-        self.built: dict[int, _Stream] = {}
-        self.source_nodes: dict[str, _Stream] = {}
+        self.built: dict[int, _PlannedStream] = {}
+        self.source_nodes: dict[str, _PlannedStream] = {}
 
     def run(self) -> n.Network:
         for number, (subquery, need) in enumerate(
@@ -123,12 +123,12 @@ class _Planner:
         array = [*times, *self.nodes[node].leaves]
         return tuple(array[column] for column in columns)
 
-    def _edge(self, stream: _Stream, paths: Iterable[Path]) -> n.Edge:
+    def _edge(self, stream: _PlannedStream, paths: Iterable[Path]) -> n.Edge:
         return n.Edge(stream.node, tuple(stream.at[path] for path in paths))
 
     # --- inputs ---------------------------------------------------------------
 
-    def _input(self, one: Input, paths: set[Path]) -> _Stream:
+    def _input(self, one: Input, paths: set[Path]) -> _PlannedStream:
         """The input's own nodes, with its union and window."""
         if one.window is not None:
             paths = paths | one.window.reads
@@ -147,7 +147,7 @@ class _Planner:
         node = self._add(n.SetEnd(edge, size, leaves), f"window {window} of {one.name}")
         return _at(node, carried)
 
-    def _stream(self, one: Input, paths: set[Path]) -> _Stream:
+    def _stream(self, one: Input, paths: set[Path]) -> _PlannedStream:
         if one.parts:
             carried = _in_order(one.tree, paths)
             edges = []
@@ -170,41 +170,43 @@ class _Planner:
 
     # --- subqueries -----------------------------------------------------------
 
-    def _subquery(self, subquery: Subquery, need: _Need) -> _Stream:
+    def _subquery(self, subquery: BoundSubquery, need: _Need) -> _PlannedStream:
         scratch = laid_out(subquery.scratch)
         if len(subquery.inputs) == 1:
             node, layout = self._one_input(subquery, need, scratch)
         else:
             node, layout = self._joined(subquery, need, scratch)
         at = {path: id for (name, path), id in layout.slots.items() if name == subquery.name}
-        return _Stream(node, {**at, TIMES[0]: 0, TIMES[1]: 1})
+        return _PlannedStream(node, {**at, TIMES[0]: 0, TIMES[1]: 1})
 
-    def _one_input(self, subquery: Subquery, need: _Need, scratch: Layout) -> tuple[int, Layout]:
+    def _one_input(
+        self, subquery: BoundSubquery, need: _Need, scratch: StateLayout
+    ) -> tuple[int, StateLayout]:
         (one,) = subquery.inputs
         stream = self._input(one, need.reads[one.name])
         keyed = one.window is not None and one.window.key and subquery.partials
         side, reads = self._side(one, stream, need.reads[one.name], bool(keyed))
         guard = _filter(subquery.conditions, reads, scratch)
         if subquery.partials:
-            side = n.Side(side.edge, side.key, guard)
+            side = n.JoinSide(side.edge, side.key, guard)
             return self._aggregate(subquery, need, side, reads)
         map, layout = _map(subquery, need, reads)
         leaves = _leaves_of(layout)
         return self._add(n.Select(side.edge, guard, map, leaves), f"select {subquery.name}"), layout
 
     def _side(
-        self, one: Input, stream: _Stream, paths: set[Path], keyed: bool
-    ) -> tuple[n.Side, dict[x.Place, int]]:
+        self, one: Input, stream: _PlannedStream, paths: set[Path], keyed: bool
+    ) -> tuple[n.JoinSide, dict[x.Place, int]]:
         """An edge with what is read of an input, and where its array has that."""
         key = one.window.key if keyed and one.window is not None else ()
         carried = _in_order(one.tree, paths - set(TIMES) | ({key} if key else set()))
         edge = self._edge(stream, carried)
         reads = {(one.name, path): at for path, at in _at(0, carried).at.items()}
-        return n.Side(edge, reads[one.name, key] if key else None, n.Filter()), reads
+        return n.JoinSide(edge, reads[one.name, key] if key else None, n.Filter()), reads
 
     def _aggregate(
-        self, subquery: Subquery, need: _Need, side: n.Side, reads: dict[x.Place, int]
-    ) -> tuple[int, Layout]:
+        self, subquery: BoundSubquery, need: _Need, side: n.JoinSide, reads: dict[x.Place, int]
+    ) -> tuple[int, StateLayout]:
         below = phase_1(subquery.hierarchy, need.partials)
         frame = n.Frame(reads, below.slots, below.length)
         results = tuple(
@@ -223,7 +225,9 @@ class _Planner:
 
     # --- joins ----------------------------------------------------------------
 
-    def _joined(self, subquery: Subquery, need: _Need, scratch: Layout) -> tuple[int, Layout]:
+    def _joined(
+        self, subquery: BoundSubquery, need: _Need, scratch: StateLayout
+    ) -> tuple[int, StateLayout]:
         """Left-deep, in order of first mention."""
         streams = {one.name: self._input(one, need.reads[one.name]) for one in subquery.inputs}
         left_over = list(subquery.conditions)
@@ -236,7 +240,7 @@ class _Planner:
 
         have = {first.name}
         left = _stored(self._table_side(first, streams, need), alone(first.name), scratch)
-        layout: Layout | None = None
+        layout: StateLayout | None = None
         node = -1
         for place, one in enumerate(others):
             last = place == len(others) - 1
@@ -274,37 +278,39 @@ class _Planner:
         return node, layout
 
     def _table_side(
-        self, one: Input, streams: dict[str, _Stream], need: _Need
-    ) -> tuple[n.Side, dict[x.Place, int]]:
+        self, one: Input, streams: dict[str, _PlannedStream], need: _Need
+    ) -> tuple[n.JoinSide, dict[x.Place, int]]:
         """Times a join's result reads are columns: the result has times of its own."""
         paths = need.reads[one.name]
         key = one.window.key if one.window is not None else ()
         carried = _in_order(one.tree, paths | ({key} if key else set()))
         edge = self._edge(streams[one.name], carried)
         reads = {(one.name, path): FIRST_ID + i for i, path in enumerate(carried)}
-        return n.Side(edge, reads[one.name, key] if key else None, n.Filter()), reads
+        return n.JoinSide(edge, reads[one.name, key] if key else None, n.Filter()), reads
 
-    def _read_later(self, subquery: Subquery, need: _Need) -> set[x.Place]:
-        reading: list[x.Step | x.Partial] = list(need.partials or need.steps)
+    def _read_later(self, subquery: BoundSubquery, need: _Need) -> set[x.Place]:
+        reading: list[x.Step | x.PartialAggregate] = list(need.partials or need.steps)
         return set(x.read_by(*reading))
 
 
 def _carry(
     node: int, reads: dict[x.Place, int], later: set[x.Place]
-) -> tuple[n.Side, dict[x.Place, int]]:
+) -> tuple[n.JoinSide, dict[x.Place, int]]:
     """The edge from an inner join: of its columns, those read later."""
     kept = [(place, at) for place, at in reads.items() if place in later]
     edge = n.Edge(node, tuple(at for _, at in kept))
     found = {place: FIRST_ID + i for i, (place, _) in enumerate(kept)}
-    return n.Side(edge, None, n.Filter()), found
+    return n.JoinSide(edge, None, n.Filter()), found
 
 
 def _stored(
-    side: tuple[n.Side, dict[x.Place, int]], conditions: tuple[Expression, ...], scratch: Layout
-) -> tuple[n.Side, dict[x.Place, int]]:
+    side: tuple[n.JoinSide, dict[x.Place, int]],
+    conditions: tuple[Expression, ...],
+    scratch: StateLayout,
+) -> tuple[n.JoinSide, dict[x.Place, int]]:
     """The side with the conditions on it alone."""
     one, reads = side
-    return n.Side(one.edge, one.key, _filter(conditions, reads, scratch)), reads
+    return n.JoinSide(one.edge, one.key, _filter(conditions, reads, scratch)), reads
 
 
 def _terms(
@@ -335,9 +341,9 @@ def _hashable(e: lang.Compare) -> bool:
 
 def _index(
     conditions: list[Expression],
-    left: tuple[n.Side, dict[x.Place, int]],
-    right: tuple[n.Side, dict[x.Place, int]],
-    scratch: Layout,
+    left: tuple[n.JoinSide, dict[x.Place, int]],
+    right: tuple[n.JoinSide, dict[x.Place, int]],
+    scratch: StateLayout,
 ) -> n.Matched | None:
     """The first condition a library's index serves, if its two groups of arguments are of the two
     sides."""
@@ -375,7 +381,11 @@ def _called(condition: Expression) -> Expression:
 
 
 def _lifetimes(
-    one: Input, applied: Applied, edge: n.Edge, carried: list[Path], leaves: tuple[n.Leaf, ...]
+    one: Input,
+    applied: Applied,
+    edge: n.Edge,
+    carried: list[Path],
+    leaves: tuple[n.Leaf, ...],
 ) -> n.Lifetimes:
     reads = {(one.name, path): at for path, at in _at(0, carried).at.items()}
     scratch = laid_out(applied.scratch)
@@ -392,12 +402,14 @@ def _streams(e: Expression, names: Iterable[str]) -> set[str]:
 
 
 def _filter(
-    conditions: Iterable[Expression], reads: dict[x.Place, int], scratch: Layout
+    conditions: Iterable[Expression], reads: dict[x.Place, int], scratch: StateLayout
 ) -> n.Filter:
     return n.Filter(tuple(conditions), n.Frame(reads, scratch.slots, scratch.length))
 
 
-def _map(subquery: Subquery, need: _Need, reads: dict[x.Place, int]) -> tuple[n.Map, Layout]:
+def _map(
+    subquery: BoundSubquery, need: _Need, reads: dict[x.Place, int]
+) -> tuple[n.Map, StateLayout]:
     wanted = {(subquery.name, path) for path in need.paths}
     targets = {place for step in need.steps for place in x.written(step)}
     layout = laid_out(phase_2(subquery.hierarchy, subquery.partials), wanted | targets)
@@ -410,19 +422,23 @@ def _map(subquery: Subquery, need: _Need, reads: dict[x.Place, int]) -> tuple[n.
     return n.Map(need.steps, frame, layout.width), layout
 
 
-def _behind(layout: Layout, name: str, wanted: set[x.Place], dropped: set[x.Place]) -> Layout:
+def _behind(
+    layout: StateLayout, name: str, wanted: set[x.Place], dropped: set[x.Place]
+) -> StateLayout:
     """Attributes that are computed but not needed downstream stand where temporaries do."""
     order = sorted(wanted, key=lambda p: layout.slots[p])
     slots = {place: FIRST_ID + i for i, place in enumerate(order)}
     width = FIRST_ID + len(order)
     extra = {p: layout.length + i for i, p in enumerate(sorted(dropped))}
     temporary = {p: id for p, id in layout.slots.items() if p[0] != name}
-    return Layout(layout.root, {**slots, **extra, **temporary}, width, layout.length + len(dropped))
+    return StateLayout(
+        layout.root, {**slots, **extra, **temporary}, width, layout.length + len(dropped)
+    )
 
 
-def _at(node: int, carried: list[Path]) -> _Stream:
+def _at(node: int, carried: list[Path]) -> _PlannedStream:
     at = {path: FIRST_ID + i for i, path in enumerate(carried)}
-    return _Stream(node, {TIMES[0]: 0, TIMES[1]: 1, **at})
+    return _PlannedStream(node, {TIMES[0]: 0, TIMES[1]: 1, **at})
 
 
 def _in_order(tree: Node, paths: set[Path]) -> list[Path]:
@@ -435,7 +451,7 @@ def _type(tree: Node, path: Path) -> Type:
     return node.type if node is not None and node.type is not None else BOOLEAN
 
 
-def _leaves_of(layout: Layout) -> tuple[n.Leaf, ...]:
+def _leaves_of(layout: StateLayout) -> tuple[n.Leaf, ...]:
     root = layout.root.tree
     inside = [
         (id, ".".join(path), _type(root, path))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.apas import expressions as a
 from seustream.compiler.apas import syntax as s
-from seustream.compiler.apas.contexts import Context, Reader
+from seustream.compiler.apas.contexts import AttributeContext, ContextReader
 from seustream.compiler.apas.functions import (
     Aggregate,
     Alias,
@@ -57,36 +57,38 @@ _AGGREGATES = {
 
 
 @dataclass
-class Expressions(Reader):
+class Expressions(ContextReader):
     """Expressions of one subquery. What stands in an argument's brackets is the builder's."""
 
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=lambda: CODES)
     aggregates: bool | str = True
-    _at: Context | None = field(default=None, init=False)
+    _at: AttributeContext | None = field(default=None, init=False)
     _binder: Binder | None = field(default=None, init=False)
 
     @abstractmethod
-    def _open(self, parent: Structure) -> Context:
+    def _open(self, parent: Structure) -> AttributeContext:
         """A new temporary structure, used while the parent is computed."""
 
     @abstractmethod
-    def _temporary(self, level: s.Level, parent: Structure) -> Context:
+    def _temporary(self, level: s.Level, parent: Structure) -> AttributeContext:
         """A bracket without a path, as a structure of its own."""
 
     @abstractmethod
-    def _copy(self, copy: s.Copy, at: Context, into: Context) -> None:
+    def _copy(self, copy: s.Copy, at: AttributeContext, into: AttributeContext) -> None:
         """Children of places into a context."""
 
     # --- expressions ----------------------------------------------------------
 
-    def expression(self, e: s.Expression, at: Context | None) -> Expression:
+    def expression(self, e: s.Expression, at: AttributeContext | None) -> Expression:
         """One value."""
         found = self.value(e, at, tree=False)
-        assert not isinstance(found, Context)
+        assert not isinstance(found, AttributeContext)
         return found
 
-    def value(self, e: s.Expression, at: Context | None, tree: bool) -> Expression | Context:
+    def value(
+        self, e: s.Expression, at: AttributeContext | None, tree: bool
+    ) -> Expression | AttributeContext:
         """A value or, where `tree` allows it, the structure a function's tree went to."""
         kept, self._at = self._at, at
         if self._binder is None:
@@ -111,7 +113,7 @@ class Expressions(Reader):
 
     def call(self, e: s.Call, binder: Binder) -> Expression | None:
         found = self._call(e, binder, tree=False)
-        assert not isinstance(found, Context)
+        assert not isinstance(found, AttributeContext)
         return found
 
     def special(self, e: s.Expression, binder: Binder) -> Expression:
@@ -122,7 +124,7 @@ class Expressions(Reader):
 
     # --- calls ----------------------------------------------------------------
 
-    def _call(self, e: s.Call, binder: Binder, tree: bool) -> Expression | Context | None:
+    def _call(self, e: s.Call, binder: Binder, tree: bool) -> Expression | AttributeContext | None:
         """None of a call that means the same in all languages."""
         if len(e.function) == 1:
             entry = _AGGREGATES.get(e.name.lower())
@@ -172,7 +174,9 @@ class Expressions(Reader):
         self.problems.add("UnknownFunction", f"there is no function {e.name}", e.at, hint)
         return FAILED
 
-    def _registered(self, e: s.Call, entry: registry.Aggregate, tree: bool) -> Expression | Context:
+    def _registered(
+        self, e: s.Call, entry: registry.Aggregate, tree: bool
+    ) -> Expression | AttributeContext:
         """An aggregate of all languages. Of a tree, `count` counts tuples."""
 
         def bind(arguments: Sequence[Argument]) -> Bound:
@@ -202,7 +206,7 @@ class Expressions(Reader):
 
     def _aggregate(
         self, e: s.Call, bind: Callable[[list[Argument]], Bound], tree: bool
-    ) -> Expression | Context:
+    ) -> Expression | AttributeContext:
         name = e.name
         if self.within == "where":
             hint = "name the aggregates first, then filter that stream"
@@ -230,14 +234,19 @@ class Expressions(Reader):
         if where is not None:
             arguments = tuple(_where(where, each) for each in arguments or (x.TRUE,))
         result.structure.tree.children = bound.result.copy().children
-        self.partials.append(a.Partial(result.name, bound, arguments, before, name, e.at))
+        self.partials.append(a.PartialAggregate(result.name, bound, arguments, before, name, e.at))
         return self._as_tree(result, name, e.span, tree, bound.scalar)
 
     def _as_tree(
-        self, result: Context, name: str, span: Span, tree: bool, scalar: Type | None = None
-    ) -> Expression | Context:
+        self,
+        result: AttributeContext,
+        name: str,
+        span: Span,
+        tree: bool,
+        scalar: Type | None = None,
+    ) -> Expression | AttributeContext:
         if scalar is not None:
-            return a.Read((result.name, ("val",)), scalar)
+            return a.LeafRead((result.name, ("val",)), scalar)
         if tree:
             return result
         labels = ", ".join(c.label for c in result.structure.tree.children)
@@ -245,7 +254,7 @@ class Expressions(Reader):
         self.problems.add("NoOperator", f"{name} gives a tree of {labels}", span, hint)
         return FAILED
 
-    def _result(self, bound: Bound, parent: Structure) -> Context:
+    def _result(self, bound: Bound, parent: Structure) -> AttributeContext:
         result = self._open(parent)
         result.structure.tree.children = bound.result.copy().children
         self._chain = result.structure
@@ -313,7 +322,7 @@ class Expressions(Reader):
             if place.node is not None and place.node.type is None:
                 return _leaves(place)
         typed = self.value(value, at, tree=True)
-        if isinstance(typed, Context):
+        if isinstance(typed, AttributeContext):
             return _leaves(typed)
         return Node(VALUE, children=[leaf("val", settled(typed.type))]), [typed]
 
@@ -324,13 +333,13 @@ def _where(condition: Expression, value: Expression) -> Expression:
     return x.Case(((x.condition(condition), value),), nothing, value.type)
 
 
-def _leaves(at: Context) -> tuple[Node, list[Expression]]:
+def _leaves(at: AttributeContext) -> tuple[Node, list[Expression]]:
     node = at.node
     assert node is not None
     reads: list[Expression] = []
     for path, one in node.leaves():
         assert one.type is not None
-        read = a.Read((at.name, (*at.path, *path)), one.type)
+        read = a.LeafRead((at.name, (*at.path, *path)), one.type)
         reads.append(read if one.type != ERROR else FAILED)
     return node.copy(""), reads
 

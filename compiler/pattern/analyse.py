@@ -29,7 +29,7 @@ _LARGEST = (1 << 63) - 1
 
 
 @dataclass
-class Context:
+class PatternContext:
     """What a pattern is read against. `bounded` input ends, so that WITHIN may be missing."""
 
     source: Source
@@ -90,7 +90,7 @@ class Context:
         return max(int(size), 1)
 
 
-def analyse(statement: tree.Pattern, name: str, context: Context) -> ir.Query:
+def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.Query:
     """The query; with a problem reported, something near it that must not be run."""
     stream, type_column = _stream(statement, context)
     elements = tuple(_element(written, context) for written in statement.elements)
@@ -124,7 +124,7 @@ def analyse(statement: tree.Pattern, name: str, context: Context) -> ir.Query:
     )
 
 
-def _stream(statement: tree.Pattern, context: Context) -> tuple[Stream, str | None]:
+def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, str | None]:
     if statement.source is not None:
         stream = context.stream(statement.source.stream)
         type_by = statement.source.type_by
@@ -150,7 +150,7 @@ def _stream(statement: tree.Pattern, context: Context) -> tuple[Stream, str | No
     return stream, None
 
 
-def _element(written: tree.Element, context: Context) -> ir.Element:
+def _element(written: tree.Element, context: PatternContext) -> ir.Element:
     variable = written.alias.text if written.alias else (written.type or "any").lower()
     quantifier = written.quantifier
     if quantifier is None:
@@ -163,7 +163,7 @@ def _element(written: tree.Element, context: Context) -> ir.Element:
     return ir.Element(variable, written.type, False, quantifier.least, quantifier.most)
 
 
-def check_quantifier(quantifier: tree.Quantifier, context: Context) -> None:
+def check_quantifier(quantifier: tree.Quantifier, context: PatternContext) -> None:
     if quantifier.least < 1:
         context.report("P009", "a group of no events", quantifier.span, "at least 1")
     elif quantifier.most is not None and quantifier.most < quantifier.least:
@@ -171,7 +171,7 @@ def check_quantifier(quantifier: tree.Quantifier, context: Context) -> None:
         context.report("P009", text, quantifier.span, "the smaller number comes first")
 
 
-def _aliases(elements: Sequence[tree.Element], context: Context) -> dict[str, int]:
+def _aliases(elements: Sequence[tree.Element], context: PatternContext) -> dict[str, int]:
     found: dict[str, int] = {}
     for index, element in enumerate(elements):
         if element.alias is None:
@@ -193,7 +193,7 @@ def _types(elements: Sequence[tree.Element]) -> dict[str, list[int]]:
 
 
 def conditions(
-    where: s.Expression | None, scope: ElementScope, context: Context
+    where: s.Expression | None, scope: ElementScope, context: PatternContext
 ) -> tuple[tuple[ir.Conjunct, ...], str]:
     """WHERE split at its ANDs; and a condition without variables that makes the result empty."""
     found: list[ir.Conjunct] = []
@@ -234,7 +234,7 @@ def _split(e: s.Expression | None) -> list[s.Expression]:
 
 
 def _strategy(
-    statement: tree.Pattern, elements: Sequence[ir.Element], context: Context
+    statement: tree.Pattern, elements: Sequence[ir.Element], context: PatternContext
 ) -> tuple[Strategy, Mode]:
     written, span = statement.strategy or ("any", statement.span)
     if written == "next":
@@ -263,7 +263,7 @@ def _no_maximum(positive: Sequence[ir.Element]) -> str | None:
 
 
 def outputs(
-    items: Sequence[tree.Item] | None, scope: ElementScope, context: Context
+    items: Sequence[tree.Item] | None, scope: ElementScope, context: PatternContext
 ) -> tuple[ir.Output, ...]:
     """The columns of RETURN; `*` is every positive element."""
     found: list[tuple[str, x.Expression | ir.Whole, Span]] = []
@@ -304,7 +304,7 @@ def _attribute_name(written: s.Expression, scope: ElementScope, value: ir.Value)
 
 
 def _each(
-    e: x.Expression | ir.Whole, scope: ElementScope, span: Span, context: Context
+    e: x.Expression | ir.Whole, scope: ElementScope, span: Span, context: PatternContext
 ) -> int | None:
     """The group whose members a column lists."""
     if isinstance(e, ir.Whole):

@@ -135,7 +135,7 @@ def _names(c: list[Any]) -> tuple[s.Name, ...]:
 
 
 @v_args(meta=True)
-class _Builder(ExpressionBuilder):
+class _ClauseBuilder(ExpressionBuilder):
     """The rules both grammars have."""
 
     def __init__(self, problems: Problems) -> None:
@@ -182,7 +182,7 @@ class _Builder(ExpressionBuilder):
 
 
 @v_args(meta=True)
-class _PatternBuilder(_Builder):
+class _PatternBuilder(_ClauseBuilder):
     def start(self, meta: Meta, c: list[Any]) -> tree.Pattern:
         header, elements, source, partition, where, within, strategy, after, output = c
         return tree.Pattern(
@@ -264,7 +264,7 @@ class _PatternBuilder(_Builder):
 
 
 @v_args(meta=True)
-class _RecognizeBuilder(_Builder):
+class _RecognizeBuilder(_ClauseBuilder):
     def start(self, meta: Meta, c: list[Any]) -> tree.Recognize:
         header, columns, stream, partition, order, measures, rows, after, parts, within, define = c[
             :11

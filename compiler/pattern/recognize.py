@@ -20,7 +20,7 @@ from seustream.compiler.language.bind import FAILED, Binder
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import VARCHAR, Type
 from seustream.compiler.pattern import ir, tree
-from seustream.compiler.pattern.analyse import Context, check_quantifier, conditions, outputs
+from seustream.compiler.pattern.analyse import PatternContext, check_quantifier, conditions, outputs
 from seustream.compiler.pattern.ir import Mode, Pick, Skip, Strategy
 from seustream.compiler.pattern.scope import BY_NAME, ElementScope, fail
 
@@ -33,7 +33,7 @@ _SKIPS = {
 PREVIOUS = "prev."
 
 
-def recognize(statement: tree.Recognize, name: str, context: Context) -> ir.Query:
+def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> ir.Query:
     """The query; with a problem reported, something near it that must not be run."""
     stream = context.stream(statement.stream)
     for part in statement.unsupported:
@@ -80,7 +80,7 @@ def recognize(statement: tree.Recognize, name: str, context: Context) -> ir.Quer
     )
 
 
-def _check_order(statement: tree.Recognize, stream: Stream, context: Context) -> None:
+def _check_order(statement: tree.Recognize, stream: Stream, context: PatternContext) -> None:
     hint = "ORDER BY ts: rows come in the order of their time"
     if not statement.order:
         context.report("P017", "ORDER BY is missing", statement.span, hint)
@@ -93,7 +93,7 @@ def _check_order(statement: tree.Recognize, stream: Stream, context: Context) ->
         context.report("P017", "a second column of ORDER BY", name.span, hint)
 
 
-def _element(written: tree.Element, context: Context) -> ir.Element:
+def _element(written: tree.Element, context: PatternContext) -> ir.Element:
     assert written.alias is not None
     quantifier = written.quantifier
     if quantifier is None:
@@ -104,7 +104,7 @@ def _element(written: tree.Element, context: Context) -> ir.Element:
     return ir.Element(written.alias.text, None, False, quantifier.least, quantifier.most)
 
 
-def _aliases(elements: Sequence[tree.Element], context: Context) -> dict[str, int]:
+def _aliases(elements: Sequence[tree.Element], context: PatternContext) -> dict[str, int]:
     found: dict[str, int] = {}
     for index, element in enumerate(elements):
         assert element.alias is not None
@@ -117,7 +117,7 @@ def _aliases(elements: Sequence[tree.Element], context: Context) -> dict[str, in
 
 
 def _skip(
-    statement: tree.Recognize, aliases: dict[str, int], context: Context
+    statement: tree.Recognize, aliases: dict[str, int], context: PatternContext
 ) -> tuple[Skip, int | None]:
     kind, to = statement.skip
     if to is None:
@@ -128,7 +128,7 @@ def _skip(
     return _SKIPS[kind], aliases.get(to.text.lower())
 
 
-def _items(statement: tree.Recognize, context: Context) -> tuple[tree.Item, ...]:
+def _items(statement: tree.Recognize, context: PatternContext) -> tuple[tree.Item, ...]:
     """The columns of a match: those of PARTITION BY, then the measures; of them, those selected."""
     found = [
         tree.Item(s.Reference((name,), name.span), name, name.span) for name in statement.partition

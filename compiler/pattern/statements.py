@@ -8,12 +8,12 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems, Source, Span
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pattern import ir, tree
-from seustream.compiler.pattern.analyse import Context, analyse
+from seustream.compiler.pattern.analyse import PatternContext, analyse
 from seustream.compiler.pattern.parse import parse_statement
 from seustream.compiler.pattern.recognize import recognize
 
 
-def bind(statement: tree.Statement, name: str, context: Context) -> ir.Query:
+def bind(statement: tree.Statement, name: str, context: PatternContext) -> ir.Query:
     if isinstance(statement, tree.Recognize):
         return recognize(statement, name, context)
     return analyse(statement, name, context)
@@ -34,6 +34,8 @@ def compile_pattern(
     problems.raise_any(source)
     assert statement is not None
     known = {stream.name.lower(): stream for stream in streams}
-    query = bind(statement, name, Context(source, problems, known, parameters or {}, bounded))
+    query = bind(
+        statement, name, PatternContext(source, problems, known, parameters or {}, bounded)
+    )
     problems.raise_any(source)
     return query

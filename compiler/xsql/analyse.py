@@ -18,7 +18,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue, bind_type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.pattern.analyse import Context
+from seustream.compiler.pattern.analyse import PatternContext
 from seustream.compiler.pattern.fields import stream_of
 from seustream.compiler.pattern.statements import bind
 from seustream.compiler.plan import logical
@@ -344,7 +344,9 @@ class Analysis:
     def _pattern(self, s: pattern_tree.Statement) -> None:
         """A pattern: registered under its name or the next one, or as a stream."""
         header = s.header
-        context = Context(self.source, self.problems, self.visible, self.parameters, self.bounded)
+        context = PatternContext(
+            self.source, self.problems, self.visible, self.parameters, self.bounded
+        )
         if header is not None and header.verb == "create" and header.name is not None:
             query = bind(s, header.name.text, context)
             if self._add_stream(header.name, stream_of(query.name, query, self.problems)):

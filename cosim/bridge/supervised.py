@@ -35,8 +35,8 @@ from seustream.engine.supervisor.supervisor import (
     Supervisor,
     SupervisorError,
 )
-from seustream.engine.temporal.catalogue import State
-from seustream.engine.temporal.elements import Element, Kind
+from seustream.engine.temporal.catalogue import StreamState
+from seustream.engine.temporal.elements import Element, ElementKind
 from seustream.engine.temporal.feed import Feed, Note
 from seustream.engine.temporal.operators import Profile
 from seustream.engine.temporal.values import told
@@ -264,12 +264,12 @@ class Supervised:
         found = [*query.compiled.warnings]
         known = {entry.name: entry for entry in self.feed.catalogue}
         for stream in query.compiled.network.sources:
-            if stream in known and known[stream].state is State.STOPPED:
+            if stream in known and known[stream].state is StreamState.STOPPED:
                 found.append(f"stream {stream} has stopped: nothing more comes of it")
         return found
 
     def _keep(self, tail: Tail, x: Element) -> None:
-        if x.kind is Kind.INSERTION:
+        if x.kind is ElementKind.INSERTION:
             with self._changed:
                 tail.append(x)
                 self._changed.notify_all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from seustream.cosim.link.processor import LinkProcessor
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.cosim.processor import ProcessorDevice
 from seustream.hdl.boards.identity import Identity
 from seustream.hdl.config import DeviceConfig
@@ -13,7 +13,7 @@ class BoardDevice(ProcessorDevice):
     """A WJASIP at the other end of a session, which it opens; the board then is as new: no
     image, no tuples, whatever another host left behind."""
 
-    def __init__(self, session: Session, config: DeviceConfig, stall: float = 60.0) -> None:
+    def __init__(self, session: LinkSession, config: DeviceConfig, stall: float = 60.0) -> None:
         processor = LinkProcessor(session, config, stall)
         self.identity: Identity = processor.identity
         self.session = session

@@ -8,7 +8,7 @@ import numpy as np
 
 from seustream.cosim.link.errors import BoardRefused, BoardStuck
 from seustream.cosim.link.messages import Messages, to_messages, to_rows
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.cosim.verilated import library
 from seustream.cosim.verilated.bits import Words
 from seustream.hdl.boards.identity import Identity, config_digest, version
@@ -27,7 +27,7 @@ class LinkProcessor:
     stall  seconds without progress after which a board that answers counts as stuck
     """
 
-    def __init__(self, session: Session, config: DeviceConfig, stall: float = 60.0) -> None:
+    def __init__(self, session: LinkSession, config: DeviceConfig, stall: float = 60.0) -> None:
         from seustream.hdl.control import COMMAND, RESPONSE
         from seustream.hdl.layouts import Layouts
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.errors import LinkError, NoAnswer, NoPort
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.board import BAUDS
 from seustream.hdl.boards.protocol import RING
 from seustream.hdl.config import DeviceConfig
@@ -114,7 +114,7 @@ def _opened(
     line = SerialLine(port, baud)
     wait = slow * max(0.1, 30 * RING / baud)  # some times what may be on its way
     try:
-        session = Session(line, wait=wait, patience=max(slow * patience, 4 * wait))
+        session = LinkSession(line, wait=wait, patience=max(slow * patience, 4 * wait))
         return BoardDevice(session, config, stall=60.0 * slow)
     except BaseException:
         line.close()

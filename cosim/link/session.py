@@ -26,7 +26,7 @@ _MOST_WAITS = 8
 there is no crowd to make room for."""
 
 
-class Line(Protocol):
+class LinkLine(Protocol):
     """Whatever carries bytes, perhaps not all of them, perhaps changed."""
 
     def read(self, timeout: float) -> bytes:
@@ -37,7 +37,7 @@ class Line(Protocol):
     def close(self) -> None: ...
 
 
-class Session:
+class LinkSession:
     """
     wait      seconds before it asks; as long as nothing is heard twice as many, up to 8 times
     patience  seconds without any answer after which the board counts as gone
@@ -45,7 +45,7 @@ class Session:
 
     def __init__(
         self,
-        line: Line,
+        line: LinkLine,
         *,
         wait: float = 0.1,
         patience: float = 5.0,

@@ -18,7 +18,7 @@ from seustream.cosim.bridge.security import Address, read_token
 from seustream.cosim.sites.process import Setup
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.sites.device_store import DeviceStore
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.store import Store
 from seustream.hdl.device import Device
 
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
 
         def store_of(setup: Setup, node: int) -> Store | None:
             layout = setup.layout
-            if device is None or not isinstance(layout, Layout) or node >= layout.sources:
+            if device is None or not isinstance(layout, SiteLayout) or node >= layout.sources:
                 return None
             return DeviceStore(layout.join, node, device)
 

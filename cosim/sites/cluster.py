@@ -24,14 +24,14 @@ from seustream.cosim.sites.process import Setup
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block, with_costs
 from seustream.engine.sites.model import BlockId, BlockRows, Result
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.node import SiteLayout
 
 PATIENCE = 60.0
 PAUSE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ClusterPlace:
     """The place of a node's process: what it listens at, what goes before its command (`ip
     netns exec …`), and the module it is, with arguments of its own."""
 
@@ -51,16 +51,16 @@ class Cluster:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: SiteLayout,
         folder: Path,
         loss: float = 0.0,
         repeat: float = 0.0,
         delay: float = 0.0,
-        places: Mapping[int, Place] | None = None,
+        places: Mapping[int, ClusterPlace] | None = None,
     ) -> None:
         self.layout, self.folder = layout, folder
         self.faults = (loss, repeat, delay)
-        self.places = {node: Place() for node in layout.nodes} | dict(places or {})
+        self.places = {node: ClusterPlace() for node in layout.nodes} | dict(places or {})
         self.token = secrets.token_hex(16)
         self.addresses: dict[int, str] = {}
         self.lives: dict[int, int] = {}

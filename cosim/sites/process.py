@@ -21,7 +21,7 @@ from seustream.engine.sites import messages as m
 from seustream.engine.sites.errors import FeederBlocked, SitesError
 from seustream.engine.sites.explain import Block, block_of
 from seustream.engine.sites.model import BlockId, BlockRows, Result
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import blocks_of
 from seustream.engine.sites.shared import SharedLayout
 from seustream.engine.sites.store import Store
@@ -49,7 +49,7 @@ class Setup:
     own sources; `token` and `certificate` are for calls between services. The rest makes the
     network between processes worse than it is, for tests."""
 
-    layout: Layout | SharedLayout
+    layout: SiteLayout | SharedLayout
     where: dict[int, int]
     addresses: tuple[str | None, ...]
     definitions: tuple[Definition, ...] = ()
@@ -103,7 +103,7 @@ class Process:
                 self.nodes[node] = setup.layout.node(
                     node, self._emit, store_of(setup, node), attempt
                 )
-        if isinstance(setup.layout, Layout):
+        if isinstance(setup.layout, SiteLayout):
             for node in self.nodes.values():
                 node.on_accept(self._note)
                 if node.site is not None:
@@ -129,7 +129,7 @@ class Process:
         self.results.append((member, result))
 
     def _note(self, delta: m.Delta | m.Announce, plan: m.Plan) -> None:
-        assert isinstance(self.setup.layout, Layout)
+        assert isinstance(self.setup.layout, SiteLayout)
         self.decisions[plan.stream, plan.no] = block_of(self.setup.layout.join, delta, plan)
         _forget(self.decisions)
 

@@ -30,7 +30,7 @@ class RunFailed(SitesError):
     """A run that cannot go on: what was tried, and what to do."""
 
 
-class Run:
+class SitesRun:
     """Process 0 of a setup. `names` are what people call the other processes, `rows` those of the
     streams that process 0 feeds."""
 
@@ -48,7 +48,7 @@ class Run:
         self.late: dict[str, int] = {}
         self.taken: dict[str, int] = {}
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> SitesRun:
         try:
             for number, address in enumerate(self.setup.addresses):
                 if address is not None:

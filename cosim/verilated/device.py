@@ -29,7 +29,7 @@ class VerilatedDevice(ProcessorDevice):
         from seustream.hdl.layouts import Layouts
 
         options = Options(waves is not None, trace, coverage)
-        self._processor = library.Processor(build(config, options, note), waves)
+        self._processor = library.CompiledProcessor(build(config, options, note), waves)
         super().__init__(config, self._processor)
         layout = Layouts(config).trace
         self._trace, self._trace_bits = flatten(layout), layout.size

@@ -20,7 +20,7 @@ class Stuck(RuntimeError):
     """The processor did nothing for longer than it ever should."""
 
 
-class Processor:
+class CompiledProcessor:
     """One processor in a shared library. Without `waves` nothing is recorded."""
 
     def __init__(self, path: Path, waves: Path | None = None) -> None:

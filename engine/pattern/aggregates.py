@@ -17,8 +17,8 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.registry import FAULT
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.batch import values
-from seustream.engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, evaluate, holds
-from seustream.engine.pattern.found import Members
+from seustream.engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, holds, values_of
+from seustream.engine.pattern.found import GroupMembers
 from seustream.engine.pattern.leaves import Fold
 from seustream.engine.stream.schema import arrow_type
 
@@ -33,7 +33,7 @@ class Rows(Binding, Protocol):
 
 
 def over_groups(
-    e: ir.GroupAggregate, rows: Rows, members: Members, faults: Faults | None
+    e: ir.GroupAggregate, rows: Rows, members: GroupMembers, faults: Faults | None
 ) -> pa.Array:
     """The value for each group; `rows` are the members."""
     size, owner, ends = len(members.counts), members.owner, members.ends
@@ -42,7 +42,7 @@ def over_groups(
         true = holds(Prepared(e.aggregate.where), rows, faults)
         rows, owner = rows.kept(true), owner[true]
     fold = Fold(e)
-    columns = [evaluate(argument, rows, faults) for argument in fold.arguments]
+    columns = [values_of(argument, rows, faults) for argument in fold.arguments]
     some = np.ones(len(owner), bool)
     for column in columns:
         if column.null_count:

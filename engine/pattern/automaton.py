@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
-from seustream.engine.pattern.meaning import Condition, Groups, Meaning
+from seustream.engine.pattern.meaning import BoundCondition, Groups, Meaning
 
 
 class Over(enum.Enum):
@@ -25,8 +25,8 @@ class Over(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    condition: Condition
+class TransitionTest:
+    condition: BoundCondition
     over: Over
 
     def holds(self, meaning: Meaning, groups: Groups) -> bool:
@@ -39,7 +39,7 @@ class Test:
 
 
 @dataclass(slots=True)
-class Stage:
+class AutomatonStage:
     """A positive element: the names of its states, and what its edges test. `begin` enters it,
     `take` adds a member."""
 
@@ -48,8 +48,8 @@ class Stage:
     loop_state: str | None
     least: int
     most: int | None
-    begin: list[Test] = field(default_factory=list)
-    take: list[Test] = field(default_factory=list)
+    begin: list[TransitionTest] = field(default_factory=list)
+    take: list[TransitionTest] = field(default_factory=list)
 
     def state(self, count: int) -> str:
         """The state a run with `count` events in this stage stands in."""
@@ -57,7 +57,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Transition:
     """For showing: `kind` is begin, take, proceed or ignore."""
 
     kind: str
@@ -73,22 +73,22 @@ class Automaton:
         self.meaning = meaning
         query = meaning.query
         self.stages = [self._stage(query, element) for element in meaning.positives]
-        self.accept: list[Test] = []
+        self.accept: list[TransitionTest] = []
         for condition in meaning.conditions:
             if condition.conjunct.cls not in (Class.CONSTANT, Class.NEGATED):
                 self._settle(condition)
 
-    def _stage(self, query: ir.Query, number: int) -> Stage:
+    def _stage(self, query: ir.Query, number: int) -> AutomatonStage:
         element = query.elements[number]
         name = element.variable
         # Two elements may have one name where no reference needs to tell them apart.
         if sum(other.variable == name for other in query.elements) > 1:
             name = f"{name}#{number + 1}"
         if not element.kleene:
-            return Stage(number, name, None, 1, 1)
-        return Stage(number, f"{name}[1]", f"{name}[i]", element.least or 1, element.most)
+            return AutomatonStage(number, name, None, 1, 1)
+        return AutomatonStage(number, f"{name}[1]", f"{name}[i]", element.least or 1, element.most)
 
-    def _settle(self, condition: Condition) -> None:
+    def _settle(self, condition: BoundCondition) -> None:
         """Puts a condition on the edges that decide it."""
         elements = self.meaning.query.elements
         place = {stage.element: i for i, stage in enumerate(self.stages)}
@@ -96,20 +96,20 @@ class Automaton:
         stage = self.stages[latest]
         cls = condition.conjunct.cls
         if cls in (Class.PAIR, Class.FIRST):
-            stage.begin.append(Test(condition, Over.ONCE))
+            stage.begin.append(TransitionTest(condition, Over.ONCE))
         elif cls in (Class.MEMBER, Class.STEP):
             if not elements[condition.latest].kleene:
-                stage.begin.append(Test(condition, Over.ALL))
+                stage.begin.append(TransitionTest(condition, Over.ALL))
                 return
             if cls is Class.MEMBER:
-                stage.begin.append(Test(condition, Over.LATEST))
-            stage.take.append(Test(condition, Over.LATEST))
+                stage.begin.append(TransitionTest(condition, Over.LATEST))
+            stage.take.append(TransitionTest(condition, Over.LATEST))
         elif not elements[condition.latest].kleene:
-            stage.begin.append(Test(condition, Over.ALL))
+            stage.begin.append(TransitionTest(condition, Over.ALL))
         elif latest + 1 < len(self.stages):
-            self.stages[latest + 1].begin.append(Test(condition, Over.ALL))
+            self.stages[latest + 1].begin.append(TransitionTest(condition, Over.ALL))
         else:
-            self.accept.append(Test(condition, Over.ALL))
+            self.accept.append(TransitionTest(condition, Over.ALL))
 
     # --- for showing ----------------------------------------------------------
 
@@ -119,32 +119,34 @@ class Automaton:
         return [*named, FINAL]
 
     @property
-    def edges(self) -> list[Edge]:
+    def edges(self) -> list[Transition]:
         """Every edge; the start is the empty name."""
-        found: list[Edge] = []
-        before: Stage | None = None
+        found: list[Transition] = []
+        before: AutomatonStage | None = None
         for stage in self.stages:
             sources = [""] if before is None else [before.state(1)]
             if before is not None and before.loop_state is not None:
                 sources.append(before.loop_state)
             entering = self._conditions(stage, stage.begin)
-            found += [Edge("begin", source, stage.first_state, entering) for source in sources]
+            found += [
+                Transition("begin", source, stage.first_state, entering) for source in sources
+            ]
             if stage.loop_state is not None:
                 taking = self._conditions(stage, stage.take)
-                found.append(Edge("take", stage.first_state, stage.loop_state, taking))
-                found.append(Edge("take", stage.loop_state, stage.loop_state, taking))
+                found.append(Transition("take", stage.first_state, stage.loop_state, taking))
+                found.append(Transition("take", stage.loop_state, stage.loop_state, taking))
             before = stage
         assert before is not None
         ends = [before.first_state, *([before.loop_state] if before.loop_state else [])]
         accepting = tuple(test.condition.conjunct.text for test in self.accept)
-        found += [Edge("proceed", end, FINAL, accepting) for end in ends]
+        found += [Transition("proceed", end, FINAL, accepting) for end in ends]
         if self.meaning.query.strategy is not Strategy.STRICT:
             when = ("no other edge",) if self.meaning.query.strategy is Strategy.NEXT else ()
             waiting = [state for state in self.states[:-1] if state != ends[0] or len(ends) > 1]
-            found += [Edge("ignore", state, state, when) for state in waiting]
+            found += [Transition("ignore", state, state, when) for state in waiting]
         return found
 
-    def _conditions(self, stage: Stage, tests: list[Test]) -> tuple[str, ...]:
+    def _conditions(self, stage: AutomatonStage, tests: list[TransitionTest]) -> tuple[str, ...]:
         constants = [
             c.conjunct.text
             for c in self.meaning.of(Class.CONSTANT)

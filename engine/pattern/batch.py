@@ -24,7 +24,7 @@ from seustream.engine.stream.schema import arrow_type
 
 
 @dataclass(slots=True)
-class Batch:
+class EventBatch:
     """Rows in order of (ts, seq). `columns` are by folded attribute name; `type` the event
     types as codes of `names`, NULL being -1; `events` the rows themselves where they came
     singly."""
@@ -39,8 +39,8 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ts)
 
-    def take(self, rows: Array | slice) -> Batch:
-        return Batch(
+    def take(self, rows: Array | slice) -> EventBatch:
+        return EventBatch(
             self.ts[rows],
             self.seq[rows],
             self.type[rows],
@@ -84,7 +84,7 @@ def values(column: pa.Array) -> list[Any]:
     return found
 
 
-def concat(first: Batch | None, second: Batch) -> Batch:
+def concat(first: EventBatch | None, second: EventBatch) -> EventBatch:
     """Two pieces as one; their type codes are made the same."""
     if first is None or not len(first):
         return second
@@ -98,7 +98,7 @@ def concat(first: Batch | None, second: Batch) -> Batch:
     events = None
     if first.events is not None and second.events is not None:
         events = np.concatenate([first.events, second.events])
-    return Batch(
+    return EventBatch(
         np.concatenate([first.ts, second.ts]),
         np.concatenate([first.seq, second.seq]),
         np.concatenate([first.type, table[second.type]]),
@@ -111,12 +111,12 @@ def concat(first: Batch | None, second: Batch) -> Batch:
     )
 
 
-def of_events(events: Sequence[Event], columns: Mapping[str, Type]) -> Batch:
+def of_events(events: Sequence[Event], columns: Mapping[str, Type]) -> EventBatch:
     """Single events, in order, as columns of these attributes."""
     kinds, names = _coded([event.type for event in events])
     objects = np.empty(len(events), object)
     objects[:] = events
-    return Batch(
+    return EventBatch(
         np.array([event.ts for event in events], np.int64),
         np.array([event.seq for event in events], np.int64),
         kinds,
@@ -141,7 +141,7 @@ def _coded(kinds: list[str | None]) -> tuple[Ints, list[str]]:
 
 def of_table(
     table: pa.Table, stream: Stream, type_column: str | None, columns: Iterable[str], first: int
-) -> Batch:
+) -> EventBatch:
     """Rows of a stream, in their order, with a column ts; numbered from `first`."""
     kinds: Ints = np.full(table.num_rows, -1, np.int64)
     names: list[str] = []
@@ -149,7 +149,7 @@ def of_table(
         coded = _whole(table[_spelled(stream, type_column)]).dictionary_encode()
         names = coded.dictionary.to_pylist()
         kinds = pc.fill_null(coded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
-    return Batch(
+    return EventBatch(
         table["ts"].to_numpy().astype(np.int64, copy=False),
         np.arange(first, first + table.num_rows, dtype=np.int64),
         kinds,

@@ -21,25 +21,25 @@ State = Hashable
 """An automaton's state as the buffer knows it: something to tell pages apart."""
 
 
-class Edge(NamedTuple):
+class BufferEdge(NamedTuple):
     """To the entry before, or None where a run began."""
 
-    target: Entry | None
+    target: BufferEntry | None
     version: Version
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class BufferEntry:
     state: State
     event: Event
-    edges: list[Edge] = field(default_factory=list)
+    edges: list[BufferEdge] = field(default_factory=list)
     refs: int = 0
 
     def __repr__(self) -> str:
         return f"{self.state}.{self.event!r}"
 
 
-Page = dict[tuple[int, int], Entry]
+Page = dict[tuple[int, int], BufferEntry]
 Path = list[tuple[State, Event]]
 
 
@@ -53,30 +53,32 @@ class SharedBuffer:
     def __len__(self) -> int:
         return sum(map(len, self.pages.values()))
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[BufferEntry]:
         for page in self.pages.values():
             yield from page.values()
 
-    def alive(self, entry: Entry) -> bool:
+    def alive(self, entry: BufferEntry) -> bool:
         return self.pages.get(entry.state, {}).get(entry.event.order) is entry
 
-    def put(self, state: State, event: Event, version: Version, before: Entry | None) -> Entry:
+    def put(
+        self, state: State, event: Event, version: Version, before: BufferEntry | None
+    ) -> BufferEntry:
         """The entry of an event in a state, with one edge more."""
         if before is not None and not self.alive(before):
             raise InternalError(f"{before!r} is no longer in the buffer")
         page = self.pages.setdefault(state, {})
         entry = page.get(event.order)
         if entry is None:
-            entry = page[event.order] = Entry(state, event)
-        entry.edges.append(Edge(before, version))
+            entry = page[event.order] = BufferEntry(state, event)
+        entry.edges.append(BufferEdge(before, version))
         if before is not None:
             self.lock(before)
         return entry
 
-    def lock(self, entry: Entry) -> None:
+    def lock(self, entry: BufferEntry) -> None:
         entry.refs += 1
 
-    def release(self, entry: Entry) -> None:
+    def release(self, entry: BufferEntry) -> None:
         """One reference fewer; what nothing refers to goes, and what only it referred to.
         Without recursion: a group may be long."""
         stack = [entry]
@@ -90,7 +92,7 @@ class SharedBuffer:
                 stack.extend(edge.target for edge in one.edges if edge.target is not None)
                 one.edges = []
 
-    def _remove(self, entry: Entry) -> None:
+    def _remove(self, entry: BufferEntry) -> None:
         page = self.pages.get(entry.state)
         if page is None or page.get(entry.event.order) is not entry:
             return  # pruned already
@@ -115,10 +117,10 @@ class SharedBuffer:
             if any(id(edge.target) in gone for edge in entry.edges):
                 entry.edges = [edge for edge in entry.edges if id(edge.target) not in gone]
 
-    def extract(self, entry: Entry, version: Version) -> list[Path]:
+    def extract(self, entry: BufferEntry, version: Version) -> list[Path]:
         """Every way back from an entry that this version may walk, from the first event on."""
         found: list[Path] = []
-        stack: list[tuple[Entry | None, Version, _Step | None]] = [(entry, version, None)]
+        stack: list[tuple[BufferEntry | None, Version, _Step | None]] = [(entry, version, None)]
         while stack:
             at, v, path = stack.pop()
             if at is None:
@@ -132,7 +134,7 @@ class SharedBuffer:
 class _Step(NamedTuple):
     """A way through the buffer, shared between branches."""
 
-    entry: Entry
+    entry: BufferEntry
     after: _Step | None
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Mode, Strategy
-from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.lists import Lists
-from seustream.engine.pattern.planner import Estimate, cost_order, pick, stale, supports
+from seustream.engine.pattern.planner import CostEstimate, cost_order, pick, stale, supports
 from seustream.engine.pattern.sampling import fitting, share
 
 SAMPLED = 10_000
@@ -59,7 +59,7 @@ class Sample:
 
     events: int
     keys: int
-    anchors: Estimate
+    anchors: CostEstimate
     groups: tuple[float, ...]
     kept: int = 0
 
@@ -79,7 +79,7 @@ def candidates(query: ir.Query) -> list[str]:
     return [name for name, reason in supports(query).items() if reason is None]
 
 
-def beginning(batch: Batch, window: int | None) -> Batch:
+def beginning(batch: EventBatch, window: int | None) -> EventBatch:
     """The first events of an epoch, which are sampled."""
     end = min(len(batch), SAMPLED)
     if window is not None and len(batch):
@@ -87,7 +87,7 @@ def beginning(batch: Batch, window: int | None) -> Batch:
     return batch if end == len(batch) else batch.take(np.arange(end))
 
 
-def sample(query: ir.Query, batch: Batch, events: int, kept: int = 0) -> Sample:
+def sample(query: ir.Query, batch: EventBatch, events: int, kept: int = 0) -> Sample:
     """An epoch of so many events that begins with these, after epochs of which so many are kept."""
     rows = [fitting(query, element, batch) for element in range(len(query.elements))]
     lists = Lists(query, batch, rows)
@@ -98,7 +98,7 @@ def sample(query: ir.Query, batch: Batch, events: int, kept: int = 0) -> Sample:
     counts = tuple(round(len(lists.rows[i]) * scale) for i in query.anchors)
     windows = max(span / window, 1.0)
     groups = [len(lists.rows[i]) for i, element in enumerate(query.elements) if element.kleene]
-    estimate = Estimate(counts, span, window, shares)
+    estimate = CostEstimate(counts, span, window, shares)
     return Sample(events, lists.keys, estimate, tuple(n * scale / windows for n in groups), kept)
 
 
@@ -142,7 +142,7 @@ def _work(engine: str, query: ir.Query, seen: Sample) -> float:
     return cost_order(anchors)[0] * (groups if query.mode is Mode.SUBSETS else 1.0)
 
 
-def _from_the_left(anchors: Estimate) -> float:
+def _from_the_left(anchors: CostEstimate) -> float:
     """The sum of `cost_order` over the beginnings of the pattern: runs times events."""
     work = float(anchors.counts[0])
     for high in range(1, len(anchors.counts)):
@@ -150,7 +150,7 @@ def _from_the_left(anchors: Estimate) -> float:
     return work
 
 
-def _chains(anchors: Estimate) -> float:
+def _chains(anchors: CostEstimate) -> float:
     """Under NEXT a run looks at events until one fits, and is one run all the time."""
     work = starts = float(anchors.counts[0])
     for high in range(1, len(anchors.counts)):
@@ -181,7 +181,7 @@ class EngineChooser:
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)
 
-    def consider(self, batch: Batch, events: int, kept: int = 0) -> Choice:
+    def consider(self, batch: EventBatch, events: int, kept: int = 0) -> Choice:
         """An epoch that begins with these events; they are in order."""
         self.considered = (events,)
         seen = sample(self.query, beginning(batch, self.query.window), events, kept)

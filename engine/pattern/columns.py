@@ -109,7 +109,7 @@ def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) ->
     return true
 
 
-def evaluate(e: x.Expression, binding: Binding, faults: Faults | None = None) -> pa.Array:
+def values_of(e: x.Expression, binding: Binding, faults: Faults | None = None) -> pa.Array:
     """The value for each binding."""
     binding.faults = faults
     if faults is None:

@@ -20,7 +20,7 @@ from seustream.engine.pattern.planner import supports
 
 
 @dataclass(slots=True)
-class Node:
+class CompactNode:
     """An event in a state: its ways back are nodes `low` to `high` of the state before and, in a
     loop, all nodes of its own state up to `own`."""
 
@@ -31,7 +31,7 @@ class Node:
 
 
 @dataclass(slots=True)
-class State:
+class CompactState:
     """`element` and whether the state enters it; `loops`; `absences` are the negated elements
     before it. Nodes are numbered from `base`, those before are forgotten; `committed` of them
     are earlier than the present time, those before `low` are cut off by an absence."""
@@ -40,7 +40,7 @@ class State:
     enters: bool
     loops: bool
     absences: tuple[int, ...]
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[CompactNode] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     base: int = 0
     committed: int = 0
@@ -69,7 +69,7 @@ class Compact:
         self._states = list(self._unrolled())
         self._now = BEGIN_OF_TIME
 
-    def _unrolled(self) -> Iterator[State]:
+    def _unrolled(self) -> Iterator[CompactState]:
         """A group of at least k is k states, of which the last loops."""
         absences: list[int] = []
         for number, element in enumerate(self._query.elements):
@@ -79,7 +79,7 @@ class Compact:
             count = element.least or 1
             for index in range(count):
                 last = index + 1 == count
-                yield State(number, index == 0, element.kleene and last, tuple(absences))
+                yield CompactState(number, index == 0, element.kleene and last, tuple(absences))
                 absences = []
 
     @property
@@ -124,7 +124,9 @@ class Compact:
                 # For later events only: the gap is open at both ends.
                 state.low = max(state.low, self._states[number - 1].committed)
 
-    def _node(self, number: int, state: State, event: Event) -> tuple[Node, int] | None:
+    def _node(
+        self, number: int, state: CompactState, event: Event
+    ) -> tuple[CompactNode, int] | None:
         """An event in a state with its latest start, if any way leads there."""
         own = state.end if state.loops else state.base
         starts = [state.starts[-1]] if state.loops and state.starts else []
@@ -137,14 +139,14 @@ class Compact:
             low = max(state.low, before.base)
             if low < high:
                 starts.append(before.starts[high - 1 - before.base])
-        return (Node(event, low, high, own), max(starts)) if starts else None
+        return (CompactNode(event, low, high, own), max(starts)) if starts else None
 
-    def _enumerate(self, node: Node, found: list[Match]) -> None:
+    def _enumerate(self, node: CompactNode, found: list[Match]) -> None:
         """Every way back from a node of the last state that is within the window."""
         window = self._query.window
         earliest = BEGIN_OF_TIME if window is None else node.event.ts - window
         last = len(self._states) - 1
-        stack: list[tuple[int, Node, _Way]] = [(last, node, _Way(node.event, last, None))]
+        stack: list[tuple[int, CompactNode, _Way]] = [(last, node, _Way(node.event, last, None))]
         while stack:
             number, at, way = stack.pop()
             state = self._states[number]

@@ -14,9 +14,9 @@ from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
 from seustream.engine.pattern.errors import PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event
-from seustream.engine.pattern.found import Found, Members, runs
+from seustream.engine.pattern.found import Found, GroupMembers, runs
 from seustream.engine.pattern.lists import Bindings, Lists
-from seustream.engine.pattern.meaning import Condition, Meaning
+from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.sampling import pieces
 
 Rows = dict[int, Array]
@@ -60,7 +60,7 @@ class Completion:
         return pieces(most, self._limit) if most.any() else [slice(0, size)]
 
     def _finish(self, rows: Rows, size: int) -> None:
-        groups: dict[int, Members] = {}
+        groups: dict[int, GroupMembers] = {}
         for element, of in enumerate(self._query.elements):
             if not of.kleene:
                 continue
@@ -89,7 +89,7 @@ class Completion:
             lists.log,
             determined,
             {e: lists.rows[e][r] for e, r in rows.items()},
-            {e: Members(m.counts, lists.rows[e][m.rows]) for e, m in groups.items()},
+            {e: GroupMembers(m.counts, lists.rows[e][m.rows]) for e, m in groups.items()},
         )
         self.parts.append(found if keep.all() else found.keep(keep))
         count = sum(map(len, self.parts))
@@ -99,7 +99,7 @@ class Completion:
                 "narrow WITHIN, add conditions, or raise max_matches",
             )
 
-    def _ends(self, rows: Rows, groups: dict[int, Members]) -> tuple[Array, Array]:
+    def _ends(self, rows: Rows, groups: dict[int, GroupMembers]) -> tuple[Array, Array]:
         """Positions of the first and the last event, in the layout of times."""
         lists = self._lists
         first, last = self._query.positives[0], self._query.positives[-1]
@@ -107,7 +107,7 @@ class Completion:
         end = rows[last] if last in rows else groups[last].rows[groups[last].ends - 1]
         return lists.T[first][begin], lists.T[last][end]
 
-    def _determined(self, rows: Rows, groups: dict[int, Members]) -> Ints:
+    def _determined(self, rows: Rows, groups: dict[int, GroupMembers]) -> Ints:
         begin, end = self._ends(rows, groups)
         anchor = self._anchors[0]
         shift = self._lists.shift[anchor]
@@ -120,7 +120,7 @@ class Completion:
         return found if shift is None else found - shift[rows[anchor]]
 
     def _gap(
-        self, element: int, rows: Rows, groups: dict[int, Members] | None
+        self, element: int, rows: Rows, groups: dict[int, GroupMembers] | None
     ) -> tuple[Ints, Ints]:
         """Positions in an element's list that lie in its gap. Without groups, between anchors;
         with them, between whatever positives are beside it."""
@@ -152,9 +152,9 @@ class Completion:
         begin = np.searchsorted(times, first, "left")
         return begin, np.maximum(np.searchsorted(times, last, "left"), begin)
 
-    def _members(self, element: int, rows: Rows, size: int) -> Members:
+    def _members(self, element: int, rows: Rows, size: int) -> GroupMembers:
         begin, end = self._gap(element, rows, None)
-        members = Members(end - begin, runs(begin, end - begin))
+        members = GroupMembers(end - begin, runs(begin, end - begin))
         for condition in self._conditions[Class.MEMBER]:
             if element in condition.conjunct.refs and len(members.rows):
                 owner = members.owner
@@ -162,11 +162,11 @@ class Completion:
                 bindings = Bindings(self._lists, len(owner), at, {element: members.rows})
                 true = holds(condition.prepared, bindings, self._meaning.faults)
                 counts = np.bincount(owner[true], minlength=size).astype(np.int64)
-                members = Members(counts, members.rows[true])
+                members = GroupMembers(counts, members.rows[true])
         return members
 
     def _holds(
-        self, condition: Condition, rows: Rows, groups: dict[int, Members], size: int
+        self, condition: BoundCondition, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
         """Whether a condition on complete groups is TRUE, for each match."""
         through = _goes_through(condition.conjunct.expression)
@@ -199,7 +199,7 @@ class Completion:
         return none
 
     def _one_by_one(
-        self, condition: Condition, rows: Rows, groups: dict[int, Members], size: int
+        self, condition: BoundCondition, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
         """Conditions that compare a member with all before it, or two groups."""
         found = np.zeros(size, bool)
@@ -208,7 +208,7 @@ class Completion:
         return found
 
     def _events(
-        self, rows: Rows, groups: dict[int, Members], number: int
+        self, rows: Rows, groups: dict[int, GroupMembers], number: int
     ) -> list[tuple[Event, ...]]:
         lists = self._lists
         whole: list[tuple[Event, ...]] = [()] * len(self._query.elements)
@@ -219,7 +219,9 @@ class Completion:
             whole[element] = tuple(lists.log.event(int(r)) for r in lists.rows[element][part])
         return whole
 
-    def _forbidden(self, element: int, rows: Rows, groups: dict[int, Members], size: int) -> Bools:
+    def _forbidden(
+        self, element: int, rows: Rows, groups: dict[int, GroupMembers], size: int
+    ) -> Bools:
         """Which matches some event forbids."""
         begin, end = self._gap(element, rows, groups)
         counts = end - begin
@@ -244,10 +246,10 @@ class Completion:
 
     def _forbids(
         self,
-        condition: Condition,
+        condition: BoundCondition,
         element: int,
         rows: Rows,
-        groups: dict[int, Members],
+        groups: dict[int, GroupMembers],
         owner: Array,
         events: Array,
     ) -> Bools:
@@ -272,8 +274,8 @@ def _goes_through(e: x.Expression) -> tuple[int, ...] | None:
 
 
 def _kept(
-    rows: Rows, groups: dict[int, Members], keep: Bools
-) -> tuple[Rows, dict[int, Members], int]:
+    rows: Rows, groups: dict[int, GroupMembers], keep: Bools
+) -> tuple[Rows, dict[int, GroupMembers], int]:
     if not keep.all():
         rows = {e: r[keep] for e, r in rows.items()}
         groups = {e: m.keep(keep) for e, m in groups.items()}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints
 from seustream.engine.pattern.event import Event, Match
 
 
 @dataclass(slots=True)
-class Members:
+class GroupMembers:
     """The groups of one element: `counts` a match, and their rows one group after the other."""
 
     counts: Ints
@@ -32,12 +32,12 @@ class Members:
         """For each row the match it belongs to."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
-    def keep(self, matches: Bools) -> Members:
-        return Members(self.counts[matches], self.rows[np.repeat(matches, self.counts)])
+    def keep(self, matches: Bools) -> GroupMembers:
+        return GroupMembers(self.counts[matches], self.rows[np.repeat(matches, self.counts)])
 
-    def reorder(self, order: Array) -> Members:
+    def reorder(self, order: Array) -> GroupMembers:
         counts = self.counts[order]
-        return Members(counts, self.rows[runs(self.starts[order], counts)])
+        return GroupMembers(counts, self.rows[runs(self.starts[order], counts)])
 
 
 def runs(starts: Array, counts: Array) -> Ints:
@@ -52,10 +52,10 @@ def runs(starts: Array, counts: Array) -> Ints:
 class Found:
     """`singles` and `groups` by element, rows of `log`; `determined` is each match's D."""
 
-    log: Batch
+    log: EventBatch
     determined: Ints
     singles: dict[int, Array]
-    groups: dict[int, Members]
+    groups: dict[int, GroupMembers]
 
     def __len__(self) -> int:
         return len(self.determined)
@@ -118,7 +118,7 @@ def joined(parts: list[Found]) -> Found:
         np.concatenate([part.determined for part in parts]),
         {e: np.concatenate([p.singles[e] for p in parts]) for e in first.singles},
         {
-            e: Members(
+            e: GroupMembers(
                 np.concatenate([p.groups[e].counts for p in parts]),
                 np.concatenate([p.groups[e].rows for p in parts]),
             )

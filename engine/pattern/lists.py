@@ -15,10 +15,10 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.aggregates import over_groups
-from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Array, Bools, Ints, Once, taken
 from seustream.engine.pattern.errors import PatternError
-from seustream.engine.pattern.found import Members
+from seustream.engine.pattern.found import GroupMembers
 from seustream.engine.stream.evaluate import evaluate
 
 FAR = 1 << 62
@@ -27,7 +27,7 @@ FAR = 1 << 62
 class Lists:
     """For each element its rows of the log, in order, and their times `T` in the layout."""
 
-    def __init__(self, query: ir.Query, log: Batch, rows: list[Ints]) -> None:
+    def __init__(self, query: ir.Query, log: EventBatch, rows: list[Ints]) -> None:
         self.query = query
         self.log = log
         self.rows = rows
@@ -128,7 +128,7 @@ class Lists:
 class BatchRows:
     """Some rows of a batch, as the events of whatever element is asked for."""
 
-    def __init__(self, batch: Batch, rows: Array) -> None:
+    def __init__(self, batch: EventBatch, rows: Array) -> None:
         self.size = len(rows)
         self._batch = batch
         self._rows = rows
@@ -166,7 +166,7 @@ class Bindings:
         at: dict[int, Array],
         each: dict[int, Array] | None = None,
         before: dict[int, Array] | None = None,
-        groups: dict[int, Members] | None = None,
+        groups: dict[int, GroupMembers] | None = None,
         owner: Array | None = None,
     ) -> None:
         self.size = size

@@ -26,7 +26,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class BoundCondition:
     """A conjunct with what evaluates it, one binding at a time and in columns. `kleene` are the
     groups whose members it goes through, `latest` the last positive element it mentions."""
 
@@ -48,7 +48,7 @@ class Meaning:
         self.size = len(query.elements)
         self.conditions = tuple(self._condition(c) for c in query.conjuncts)
         self._constants: list[list[Evaluator]] = [[] for _ in query.elements]
-        self.forbidding: dict[int, list[Condition]] = {
+        self.forbidding: dict[int, list[BoundCondition]] = {
             i: [] for i, element in enumerate(query.elements) if element.negated
         }
         for condition in self.conditions:
@@ -61,7 +61,7 @@ class Meaning:
         self._zeros = (0,) * self.size
         self._waits = query.waits
 
-    def _condition(self, conjunct: ir.Conjunct) -> Condition:
+    def _condition(self, conjunct: ir.Conjunct) -> BoundCondition:
         elements = self.query.elements
         each = {
             part.element
@@ -70,7 +70,7 @@ class Meaning:
             or (isinstance(part, ir.GroupAggregate) and part.before)
         }
         positive = [i for i in conjunct.refs if not elements[i].negated]
-        return Condition(
+        return BoundCondition(
             conjunct,
             self.evaluator(conjunct.expression),
             Prepared(conjunct.expression),
@@ -111,7 +111,7 @@ class Meaning:
         finally:
             self.faults = faults
 
-    def of(self, *classes: Class) -> list[Condition]:
+    def of(self, *classes: Class) -> list[BoundCondition]:
         return [c for c in self.conditions if c.conjunct.cls in classes]
 
     # --- one event ------------------------------------------------------------
@@ -134,17 +134,17 @@ class Meaning:
 
     # --- bindings -------------------------------------------------------------
 
-    def once(self, condition: Condition, groups: Groups) -> bool:
+    def once(self, condition: BoundCondition, groups: Groups) -> bool:
         """A condition that goes through no members."""
         return condition.evaluate((groups, self._zeros)) is True
 
-    def member(self, condition: Condition, groups: Groups, index: int) -> bool:
+    def member(self, condition: BoundCondition, groups: Groups, index: int) -> bool:
         """A condition on one member of its group."""
         at = list(self._zeros)
         at[condition.kleene[0]] = index
         return condition.evaluate((groups, at)) is True
 
-    def throughout(self, condition: Condition, groups: Groups) -> bool:
+    def throughout(self, condition: BoundCondition, groups: Groups) -> bool:
         """A condition on complete groups: for all members it goes through, for a step from the
         second on."""
         first = 1 if condition.conjunct.cls is Class.STEP else 0

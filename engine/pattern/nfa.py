@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Mode, Strategy
 from seustream.engine.pattern.automaton import Automaton
-from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.buffer import BufferEntry, SharedBuffer
 from seustream.engine.pattern.errors import EngineRefused, InternalError, PatternBudgetExceeded
 from seustream.engine.pattern.event import END_OF_STREAM, Event, Match
 from seustream.engine.pattern.meaning import EventList, Meaning
@@ -32,24 +32,24 @@ class Numbering(enum.Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Chosen:
+class ChosenMatch:
     """The events a run chose, newest first; clones share it."""
 
     stage: int
     event: Event
-    before: Chosen | None
+    before: ChosenMatch | None
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class PartialMatch:
     """`stage` and `count` say where it stands: the `count`-th event of that stage."""
 
     stage: int
     count: int
     start: Event
     version: Version
-    entry: Entry
-    chosen: Chosen
+    entry: BufferEntry
+    chosen: ChosenMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ class Nfa:
         self._max_runs, self._max_matches = max_runs, max_matches
         self._query = query
         self._stages = self.automaton.stages
-        self._runs: list[list[Run]] = [[] for _ in self._stages]
+        self._runs: list[list[PartialMatch]] = [[] for _ in self._stages]
         self._roots = 0
         self._lists = [EventList() for _ in query.elements]
         self._pending: list[Match] = []
         self._found: list[Match] = []
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[PartialMatch]:
         return [run for runs in self._runs for run in runs]
 
     @property
@@ -158,7 +158,7 @@ class Nfa:
             return
         fits = [meaning.fits(stage.element, event) for stage in self._stages]
         # What this event makes is put aside: only runs that existed before see it.
-        made: list[Run] = []
+        made: list[PartialMatch] = []
         for place, runs in enumerate(self._runs):
             onward = place + 1 < len(self._stages) and fits[place + 1]
             looped = fits[place] and self._stages[place].loop_state is not None
@@ -178,7 +178,7 @@ class Nfa:
                 "narrow WITHIN, add conditions, or raise max_runs",
             )
 
-    def _expire(self, over: Callable[[Run], bool]) -> None:
+    def _expire(self, over: Callable[[PartialMatch], bool]) -> None:
         for place, runs in enumerate(self._runs):
             kept = []
             for run in runs:
@@ -189,7 +189,9 @@ class Nfa:
                     kept.append(run)
             self._runs[place] = kept
 
-    def _step(self, run: Run, event: Event, fits: list[bool], made: list[Run]) -> Run | None:
+    def _step(
+        self, run: PartialMatch, event: Event, fits: list[bool], made: list[PartialMatch]
+    ) -> PartialMatch | None:
         """Moves one run on; the run itself if it stays."""
         query = self._query
         if query.window is not None and event.ts - run.start.ts > query.window:
@@ -232,7 +234,9 @@ class Nfa:
         """Whether an event may follow in the next element. Rows are totally ordered."""
         return self._query.rows or event.ts > than.ts
 
-    def _labels(self, run: Run, number: int, target: int, options: int) -> tuple[Version, Version]:
+    def _labels(
+        self, run: PartialMatch, number: int, target: int, options: int
+    ) -> tuple[Version, Version]:
         """The version of the new edge, and of the run that stands on it."""
         if self._numbering is Numbering.PER_TAKE:
             label = increase(run.version, number)
@@ -246,7 +250,7 @@ class Nfa:
             label = add_stage(label)
         return label, add_stage(label)
 
-    def _allowed(self, target: int, event: Event, run: Run | None) -> bool:
+    def _allowed(self, target: int, event: Event, run: PartialMatch | None) -> bool:
         """Whether the conditions settled by this step hold."""
         begins = run is None or target != run.stage
         stage = self._stages[target]
@@ -257,7 +261,7 @@ class Nfa:
         groups[stage.element].append(event)
         return all(test.holds(self.meaning, groups) for test in tests)
 
-    def _groups(self, chosen: Chosen | None) -> list[list[Event]]:
+    def _groups(self, chosen: ChosenMatch | None) -> list[list[Event]]:
         groups: list[list[Event]] = [[] for _ in self._query.elements]
         while chosen is not None:
             groups[self._stages[chosen.stage].element].append(chosen.event)
@@ -268,30 +272,32 @@ class Nfa:
 
     # --- runs -----------------------------------------------------------------
 
-    def _start(self, event: Event, made: list[Run]) -> None:
+    def _start(self, event: Event, made: list[PartialMatch]) -> None:
         self._roots += 1
         label = root(self._roots)
         entry = self.buffer.put(self._stages[0].state(1), event, label, None)
-        run = Run(0, 1, event, add_stage(label), entry, Chosen(0, event, None))
+        run = PartialMatch(0, 1, event, add_stage(label), entry, ChosenMatch(0, event, None))
         self._move("start", run.version, label, entry)
         self._arrive(run, label, made)
 
     def _enter(
         self,
-        run: Run,
+        run: PartialMatch,
         target: int,
         event: Event,
         label: Version,
         version: Version,
-        made: list[Run],
+        made: list[PartialMatch],
     ) -> None:
         count = run.count + 1 if target == run.stage else 1
         entry = self.buffer.put(self._stages[target].state(count), event, label, run.entry)
-        clone = Run(target, count, run.start, version, entry, Chosen(target, event, run.chosen))
+        clone = PartialMatch(
+            target, count, run.start, version, entry, ChosenMatch(target, event, run.chosen)
+        )
         self._move("take" if target == run.stage else "begin", version, label, entry)
         self._arrive(clone, label, made)
 
-    def _arrive(self, run: Run, label: Version, made: list[Run]) -> None:
+    def _arrive(self, run: PartialMatch, label: Version, made: list[PartialMatch]) -> None:
         """A run stands on a new entry: perhaps with a match, perhaps to go on."""
         self.buffer.lock(run.entry)
         stage = self._stages[run.stage]
@@ -303,13 +309,13 @@ class Nfa:
         else:
             made.append(run)
 
-    def _accepted(self, run: Run) -> bool:
+    def _accepted(self, run: PartialMatch) -> bool:
         if not self.automaton.accept:
             return True
         groups = self._groups(run.chosen)
         return all(test.holds(self.meaning, groups) for test in self.automaton.accept)
 
-    def _match(self, run: Run, label: Version) -> None:
+    def _match(self, run: PartialMatch, label: Version) -> None:
         paths = self.buffer.extract(run.entry, label)
         if self._numbering is Numbering.PER_TAKE and len(paths) != 1:
             raise InternalError(f"{len(paths)} ways back from {run.entry!r} with {label}")
@@ -325,10 +331,10 @@ class Nfa:
                 "narrow WITHIN, add conditions, or raise max_matches",
             )
 
-    def _as_match(self, events: list[Event], run: Run) -> Match:
+    def _as_match(self, events: list[Event], run: PartialMatch) -> Match:
         """Events of a path, cut into groups by what the run chose."""
         counts = [0] * len(self._stages)
-        chosen: Chosen | None = run.chosen
+        chosen: ChosenMatch | None = run.chosen
         while chosen is not None:
             counts[chosen.stage] += 1
             chosen = chosen.before
@@ -341,7 +347,7 @@ class Nfa:
             raise InternalError("a path of another length than its run")
         return Match(tuple(groups), self.meaning.determined(events[0].ts, events[-1].ts))
 
-    def _move(self, kind: str, version: Version, label: Version | None, entry: Entry) -> None:
+    def _move(self, kind: str, version: Version, label: Version | None, entry: BufferEntry) -> None:
         if self._on_move is not None:
             self._on_move(Move(kind, version, label, repr(entry)))
 

@@ -20,7 +20,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import output, state
-from seustream.engine.pattern.batch import Batch, concat, needed, of_events, of_table
+from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events, of_table
 from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.errors import EngineRefused, LateEvent
@@ -103,7 +103,7 @@ class PatternOperator:
         self._needed = needed(query)
         self._arrived = 0
         self._heap: list[tuple[int, int, Event]] = []
-        self._tables: Batch | None = None
+        self._tables: EventBatch | None = None
         self._columns = self._new_columns() if self.engine == "columns" else None
         self._matchers: dict[Key, Matcher] = {}
         self._skippers: dict[Key, Skipper] = {}
@@ -229,22 +229,22 @@ class PatternOperator:
             if self.query.skip is not Skip.NONE:
                 found = self._skipped(found.matches(self.query) if found else [])
         else:
-            events = released.rows() if isinstance(released, Batch) else released
+            events = released.rows() if isinstance(released, EventBatch) else released
             found = self._by_key(events, old, watermark)
         self.stats.matches += 0 if found is None else len(found)
         return found
 
-    def _consider(self, released: Batch | list[Event]) -> None:
+    def _consider(self, released: EventBatch | list[Event]) -> None:
         """Another matcher, if it would do an epoch like this one for far less."""
         before = self.engine
-        few = released if isinstance(released, Batch) else released[:SAMPLED]
+        few = released if isinstance(released, EventBatch) else released[:SAMPLED]
         kept = len(self._retained) if self._columns is None else self._columns.held
         self._chooser.consider(self._as_batch(few), len(released), kept)
         if self.engine != before:
             self._build(self._seen())
 
-    def _as_batch(self, released: Batch | list[Event]) -> Batch:
-        if isinstance(released, Batch):
+    def _as_batch(self, released: EventBatch | list[Event]) -> EventBatch:
+        if isinstance(released, EventBatch):
             return released
         return of_events(released, self._needed)
 
@@ -253,7 +253,7 @@ class PatternOperator:
 
     # --- in order -------------------------------------------------------------
 
-    def _released(self, watermark: int) -> Batch | list[Event]:
+    def _released(self, watermark: int) -> EventBatch | list[Event]:
         """Everything up to the watermark, in order: in columns where rows came in tables."""
         events = self._popped(watermark)
         waiting = self._tables

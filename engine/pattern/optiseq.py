@@ -17,7 +17,7 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
 from seustream.engine.pattern.errors import PatternBudgetExceeded
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Match
-from seustream.engine.pattern.meaning import Condition, EventList, Meaning
+from seustream.engine.pattern.meaning import BoundCondition, EventList, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.sampling import sample_step
 
@@ -25,7 +25,7 @@ Groups = list[Sequence[Event]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OrderStep:
     """Something the search did: for the trace. `kind` is order, range, bind, fail, match or
     reject; `depth` is how many anchors were bound before."""
 
@@ -45,7 +45,7 @@ class OptiSeq:
         order: str | Order = "cost",
         tighten: bool = True,
         max_matches: int | None = None,
-        on_step: Callable[[Step], None] | None = None,
+        on_step: Callable[[OrderStep], None] | None = None,
     ) -> None:
         query = meaning.query
         check_order(order, len(query.anchors))
@@ -63,7 +63,7 @@ class OptiSeq:
         self._members = meaning.of(Class.MEMBER)
         self._loops = [i for i in query.positives if query.elements[i].kleene]
         self._order: Order = ()
-        self._due: list[list[Condition]] = []
+        self._due: list[list[BoundCondition]] = []
         self._bounds: list[tuple[int, int]] = []
         self._epoch = (0, 0)
         self._found: list[Match] = []
@@ -119,7 +119,7 @@ class OptiSeq:
                 self._verify(groups, start, start, 1)
         groups[element] = ()
 
-    def _conditions_by_step(self) -> list[list[Condition]]:
+    def _conditions_by_step(self) -> list[list[BoundCondition]]:
         """The conditions that each anchor of the order completes."""
         found, bound = [], set()
         for place in self._order:
@@ -239,7 +239,7 @@ class OptiSeq:
 
     def _tell(self, kind: str, depth: int, text: str) -> None:
         if self._on_step is not None:
-            self._on_step(Step(kind, depth, text))
+            self._on_step(OrderStep(kind, depth, text))
 
     # --- groups and absences --------------------------------------------------
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
-from seustream.engine.pattern.batch import Batch
-from seustream.engine.pattern.columns import Array, Once, evaluate
+from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.columns import Array, Once, values_of
 from seustream.engine.pattern.event import Match
 from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.lists import Bindings
@@ -68,7 +68,7 @@ def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
     for _, e, each in fields(query):
         if each is None:
             whole = Bindings(log, len(found), found.singles, groups=found.groups)
-            columns.append(evaluate(e, whole, meaning.faults))
+            columns.append(values_of(e, whole, meaning.faults))
             continue
         members = found.groups[each]
         owner = members.owner
@@ -76,14 +76,14 @@ def of_found(meaning: Meaning, found: Found | None) -> pa.Table:
         bindings = Bindings(
             log, len(owner), singles, {each: members.rows}, groups=found.groups, owner=owner
         )
-        columns.append(_lists(members.counts, evaluate(e, bindings, meaning.faults)))
+        columns.append(_lists(members.counts, values_of(e, bindings, meaning.faults)))
     return pa.Table.from_arrays(columns, schema=schema(query))
 
 
 class _Log:
     """A batch seen as the list of every element: positions are its rows."""
 
-    def __init__(self, log: Batch) -> None:
+    def __init__(self, log: EventBatch) -> None:
         self._log = log
 
     def column(self, element: int, attribute: str) -> pa.Array:

@@ -34,7 +34,7 @@ def paper_order(counts: Sequence[int]) -> Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """What is known of the lists: their lengths, the time they span, the window, and for each
     condition on anchors its positions and how often it holds."""
 
@@ -61,7 +61,7 @@ class Estimate:
         return math.prod(inside)
 
 
-def cost_order(estimate: Estimate) -> tuple[float, Order]:
+def cost_order(estimate: CostEstimate) -> tuple[float, Order]:
     """The cheapest order, by dynamic programming over blocks of neighbours whose last anchor is
     at either end. Of equally cheap ones the smaller sequence of positions."""
     size = len(estimate.counts)
@@ -111,7 +111,7 @@ class OrderChooser:
         ]
         self._measured: tuple[int, ...] = ()
         self._shares: tuple[tuple[tuple[int, ...], float], ...] = ()
-        self.estimate: Estimate | None = None
+        self.estimate: CostEstimate | None = None
 
     def choose(self, counts: Sequence[int], span: float) -> Order:
         if isinstance(self.order, tuple):
@@ -122,7 +122,7 @@ class OrderChooser:
             self._measured = tuple(counts)
             self._shares = tuple(self._selectivity(c) for c in self._pairs)
         window = float(self.query.window) if self.query.window is not None else max(span, 1.0)
-        self.estimate = Estimate(tuple(counts), span, window, self._shares)
+        self.estimate = CostEstimate(tuple(counts), span, window, self._shares)
         return cost_order(self.estimate)[1]
 
     def _selectivity(self, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]:

@@ -9,7 +9,7 @@ import numpy as np
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class
-from seustream.engine.pattern.batch import Batch
+from seustream.engine.pattern.batch import EventBatch
 from seustream.engine.pattern.columns import Ints, Prepared, holds
 from seustream.engine.pattern.found import runs
 from seustream.engine.pattern.lists import BatchRows, Bindings, Lists
@@ -35,7 +35,7 @@ def pieces(counts: Ints, limit: int) -> list[slice]:
     return found
 
 
-def fitting(query: ir.Query, element: int, batch: Batch, faults: Faults | None = None) -> Ints:
+def fitting(query: ir.Query, element: int, batch: EventBatch, faults: Faults | None = None) -> Ints:
     """The rows of a batch that have an element's type and pass its constants."""
     wanted = query.elements[element].type
     if wanted is None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.buffer import BufferEntry, SharedBuffer
 from seustream.engine.pattern.errors import EngineRefused
 from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
@@ -24,7 +24,7 @@ from seustream.engine.pattern.event import (
 )
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Move, Nfa, Numbering
-from seustream.engine.pattern.optiseq import OptiSeq, Step
+from seustream.engine.pattern.optiseq import OptiSeq, OrderStep
 from seustream.engine.pattern.optiseq import show as events_of
 from seustream.engine.pattern.planner import supports
 from seustream.engine.pattern.versions import show
@@ -32,7 +32,7 @@ from seustream.engine.pattern.versions import show
 TRACED = ("nfa", "optiseq")
 
 
-class Watched(Protocol):
+class TracedRun(Protocol):
     """A matcher of one key that tells what it does."""
 
     def take(self, event: Event) -> Iterator[str]: ...
@@ -63,7 +63,7 @@ def trace(
     """Lines for every event, in order; the last lines are the matches, before AFTER MATCH."""
     chosen = traced_engine(query, engine)
     meaning = Meaning(query)
-    watched: dict[tuple[object, ...], Watched] = {}
+    watched: dict[tuple[object, ...], TracedRun] = {}
     before: dict[tuple[object, ...], Event] = {}
     for event in events:
         key = key_of(event, query.partition)
@@ -157,7 +157,7 @@ def buffer_lines(buffer: SharedBuffer) -> Iterator[str]:
         yield f"entry {entry!r}: refs {entry.refs}, edges {edges}"
 
 
-def _edge(target: Entry | None, version: str) -> str:
+def _edge(target: BufferEntry | None, version: str) -> str:
     return f"{'−' if target is None else repr(target)}@{version}"
 
 
@@ -171,7 +171,7 @@ class WatchedLists:
     def __init__(self, meaning: Meaning) -> None:
         self.found: list[Match] = []
         self._meaning = meaning
-        self._steps: list[Step] = []
+        self._steps: list[OrderStep] = []
         self._lists = OptiSeq(meaning, on_step=self._steps.append)
         self._waiting: list[Event] = []
         self._before = BEGIN_OF_TIME
@@ -197,7 +197,7 @@ class WatchedLists:
                 yield f"list {element}: {' '.join(map(repr, one.events))}"
 
 
-def _step(step: Step) -> str:
+def _step(step: OrderStep) -> str:
     texts = {
         "order": f"search: {step.text}",
         "range": f"range: {step.text}",

@@ -16,14 +16,14 @@ import numpy as np
 
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Class, Strategy
-from seustream.engine.pattern.batch import Batch, concat
+from seustream.engine.pattern.batch import EventBatch, concat
 from seustream.engine.pattern.columns import Array, Bools, Ints, holds
 from seustream.engine.pattern.event import END_OF_STREAM, Event
 from seustream.engine.pattern.fill import Completion, Rows
 from seustream.engine.pattern.following import chains, neighbours
 from seustream.engine.pattern.found import Found, joined, runs
 from seustream.engine.pattern.lists import FAR, Bindings, Lists
-from seustream.engine.pattern.meaning import Condition, Meaning
+from seustream.engine.pattern.meaning import BoundCondition, Meaning
 from seustream.engine.pattern.planner import Order, OrderChooser, check_order
 from seustream.engine.pattern.reach import Reach, reach
 from seustream.engine.pattern.sampling import fitting, pieces, share
@@ -54,7 +54,7 @@ class ColumnSearch:
         self._max_matches = max_matches
         self._anchors = query.anchors
         self._pairs = meaning.of(Class.PAIR)
-        self._log: Batch | None = None
+        self._log: EventBatch | None = None
         self._rows: list[Ints] = [np.zeros(0, np.int64) for _ in query.elements]
         self._order: Order = ()
         self._lists: Lists | None = None
@@ -76,7 +76,7 @@ class ColumnSearch:
         """What is kept, as single events."""
         return [] if self._log is None else self._log.rows()
 
-    def advance(self, batch: Batch, old: int, new: int) -> Found | None:
+    def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
         """Takes a batch of events with old < ts ≤ new, in order; the matches determined since,
         ordered, or None."""
         self._take(batch)
@@ -88,7 +88,7 @@ class ColumnSearch:
 
     # --- lists ----------------------------------------------------------------
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: EventBatch) -> None:
         elements = range(len(self._rows))
         fits = [fitting(self._query, element, batch, self.meaning.faults) for element in elements]
         # Under STRICT any event at all comes between two others.
@@ -116,7 +116,7 @@ class ColumnSearch:
 
     # --- search ---------------------------------------------------------------
 
-    def _search(self, log: Batch, old: int, new: int) -> Found | None:
+    def _search(self, log: EventBatch, old: int, new: int) -> Found | None:
         if not all(len(self._rows[e]) for e in self._anchors):
             return None
         lists = self._lists = Lists(self._query, log, list(self._rows))
@@ -211,7 +211,7 @@ class ColumnSearch:
             true &= holds(condition.prepared, bindings, self.meaning.faults)
         return true
 
-    def _completed(self, rows: Rows, element: int) -> list[Condition]:
+    def _completed(self, rows: Rows, element: int) -> list[BoundCondition]:
         return [
             c
             for c in self._pairs

@@ -44,8 +44,8 @@ from seustream.engine.sites.model import (
 )
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import plan
-from seustream.engine.sites.site import Site, State
-from seustream.engine.sites.store import RowStore
+from seustream.engine.sites.site import Site, SiteState
+from seustream.engine.sites.store import BlockStore
 from seustream.engine.sites.synopsis import Exact
 
 # --- the site -----------------------------------------------------------------------
@@ -146,7 +146,7 @@ class AutoSite(Site):
 
     def _finish(self, no: int, done: m.Done | None = None) -> None:
         block = self.open.get(no)
-        if block is None or block.state is not State.PLANNED:
+        if block is None or block.state is not SiteState.PLANNED:
             return
         super()._finish(no, done)
         if self.shipped.pop(no, None) is not None:
@@ -181,7 +181,7 @@ def _add(to: dict[Entry, int], counts: Counts, sign: int = 1) -> None:
 class _Replica:
     """Rows of one stream: whole up to block `upto`, and of some blocks after it."""
 
-    rows: RowStore
+    rows: BlockStore
     upto: int = -1
     beyond: frozenset[int] = frozenset()
 
@@ -203,13 +203,13 @@ class Hub:
     ) -> None:
         self.join, self.node, self.outbox, self.query_node = join, node, outbox, query_node
         self.costs = costs
-        self.replicas = [_Replica(RowStore(join, k)) for k in range(len(join))]
+        self.replicas = [_Replica(BlockStore(join, k)) for k in range(len(join))]
         self.epoch: m.Epoch = (0, -1)
         self.watermark = -math.inf
         self.waiting: dict[BlockId, m.Ship] = {}
         self.held: dict[BlockId, tuple[m.Ship, list[Partial]]] = {}
         self.joined: dict[BlockId, float] = {}
-        self.handlers: dict[type[m.Message], Callable[[int, Any], None]] = {
+        self.handlers: dict[type[m.SiteMessage], Callable[[int, Any], None]] = {
             m.Ship: self.on_ship,
             m.Fetched: self.on_fetched,
             m.Forward: self.on_forward,

@@ -22,7 +22,7 @@ from seustream.engine.sites.errors import PlannerLimit, SynopsisUnderflow
 from seustream.engine.sites.model import BlockId, Entry, Join
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
-from seustream.engine.sites.synopsis import Exact, Kind, Size, Synopses
+from seustream.engine.sites.synopsis import Exact, Size, Synopses, SynopsisKind
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Centre:
         planner: Planner,
         query_node: int | None,
         candidates: Sequence[int],
-        kind: Kind | None = None,
+        kind: SynopsisKind | None = None,
         attempt: int = 0,
     ) -> None:
         if planner is smje and len(join) > SMJE_SITES:
@@ -65,7 +65,7 @@ class Centre:
         self.members = (True,) * join.members
         self.counters: Counter[str] = Counter()
         self.on_accept: Callable[[m.Delta | m.Announce, m.Plan], None] = lambda delta, plan: None
-        self.handlers: dict[type[m.Message], Callable[[int, Any], None]] = {
+        self.handlers: dict[type[m.SiteMessage], Callable[[int, Any], None]] = {
             m.Delta: self.on_delta,
             m.Announce: self.on_delta,
             m.Expire: self.on_expire,

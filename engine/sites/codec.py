@@ -32,8 +32,8 @@ from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.messages import MESSAGES, AccountState, ToHub
-from seustream.engine.sites.model import BlockRows, Join, Partial, Result, Row, Stored, Stream
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, Join, Partial, Result, SiteRow, Stored, Stream
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import Where
 from seustream.engine.sites.shared import Bundle, SharedLayout
 from seustream.engine.sites.synopsis import CountingBloom, CountMin, Exact, Hashed
@@ -41,8 +41,8 @@ from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
 _OWN = (
-    *(AccountState, ToHub, Partial, Stored, Result, Row, BlockRows, Stream, UnitCosts, Block),
-    *(Exact, Hashed, CountMin, CountingBloom, Join, Layout, SharedLayout, Bundle, Where),
+    *(AccountState, ToHub, Partial, Stored, Result, SiteRow, BlockRows, Stream, UnitCosts, Block),
+    *(Exact, Hashed, CountMin, CountingBloom, Join, SiteLayout, SharedLayout, Bundle, Where),
     *(Window, Type, Span),
 )
 _KINDS: dict[str, type[Any]] = {

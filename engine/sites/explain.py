@@ -23,8 +23,8 @@ from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.ledger import Ledger
 from seustream.engine.sites.messages import Announce, Delta, Plan
 from seustream.engine.sites.model import Join
-from seustream.engine.sites.network import Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.network import SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 
 HEAD = ("block of", "no", "time", "rows sent", "order", "predicted", "actual")
 
@@ -103,9 +103,9 @@ def with_costs(
     ]
 
 
-def watch(network: Network) -> Record:
+def watch(network: SiteNetwork) -> Record:
     """Records what the centres of a network decide from now on, whichever of them leads."""
-    assert isinstance(network.layout, Layout)
+    assert isinstance(network.layout, SiteLayout)
     record = Record(network.layout.join, network.ledger)
     for node in network.nodes.values():
         node.on_accept(record.note)

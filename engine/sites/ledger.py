@@ -52,7 +52,7 @@ class Ledger:
         self,
         sender: int,
         to: int,
-        message: m.Message,
+        message: m.SiteMessage,
         costs: UnitCosts,
         group: int = 0,
         less: float = 0.0,
@@ -81,7 +81,7 @@ class Ledger:
         """Charges rows on their way from a feeder to their site."""
         self.ingest_cost += times(rows * self.width(1), costs.w[feeder][site])
 
-    def units(self, message: m.Message) -> float:
+    def units(self, message: m.SiteMessage) -> float:
         """The weight of a message, in rows."""
         real = self.preset == "real"
         match message:
@@ -132,7 +132,7 @@ class Ledger:
         )
 
 
-def _block(message: m.Message) -> tuple[int, int]:
+def _block(message: m.SiteMessage) -> tuple[int, int]:
     """The block a charge is of; -1, -1 for none."""
     match message:
         case m.Probe(block=block) | m.Deliver(block=block) | m.Ship(block=block):

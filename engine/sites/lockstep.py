@@ -42,7 +42,7 @@ UNITS, RATE, DOMAIN, DEAREST, BITS = 30, 5, 20, 10, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class LockstepSetting:
     """The input of one run: costs, and `keys[t][i]`, the keys of site i's block at time t."""
 
     n: int
@@ -62,7 +62,7 @@ class Setting:
         return sum(len(block) for unit in self.keys for block in unit)
 
 
-def setting(seed: int, n: int, units: int = UNITS) -> Setting:
+def setting(seed: int, n: int, units: int = UNITS) -> LockstepSetting:
     """The setting of one seed; the paper's has 30 units and seeds 1000·n + s."""
     chance = random.Random(seed)
     w = [[0] * (n + 1) for _ in range(n + 1)]
@@ -74,7 +74,7 @@ def setting(seed: int, n: int, units: int = UNITS) -> Setting:
         return tuple(1 + int(chance.random() * DOMAIN) for _ in range(_poisson(chance)))
 
     keys = tuple(tuple(block() for _ in range(n)) for _ in range(units))
-    return Setting(n, UnitCosts.of(w), keys)
+    return LockstepSetting(n, UnitCosts.of(w), keys)
 
 
 def _poisson(chance: random.Random) -> int:
@@ -123,7 +123,7 @@ class Way:
     """One way to join, over one setting: the loop, and the synopses as they are when each block
     comes. A way gives its costs of deletions, of a block and of the end of a unit."""
 
-    def __init__(self, setting: Setting, terms: Terms | None = None) -> None:
+    def __init__(self, setting: LockstepSetting, terms: Terms | None = None) -> None:
         self.setting, self.terms = setting, terms or Terms()
         self.w = setting.costs.w
         self.synopses = Synopses(Join.on_one_key([self.terms.window] * setting.n))
@@ -188,7 +188,7 @@ class Planned(Way):
 
     def __init__(
         self,
-        setting: Setting,
+        setting: LockstepSetting,
         terms: Terms | None,
         planner: Planner,
         filtered: bool = True,
@@ -277,7 +277,7 @@ class Memory:
 class Lottery(Way):
     """Lottery routing, which knows neither synopses nor costs."""
 
-    def __init__(self, setting: Setting, terms: Terms | None = None) -> None:
+    def __init__(self, setting: LockstepSetting, terms: Terms | None = None) -> None:
         super().__init__(setting, terms)
         self.memory = Memory(setting.n)
 
@@ -289,7 +289,7 @@ class Lottery(Way):
 class AtHub(Way):
     """Everything goes to node h, results from there."""
 
-    def __init__(self, setting: Setting, terms: Terms | None, h: int) -> None:
+    def __init__(self, setting: LockstepSetting, terms: Terms | None, h: int) -> None:
         super().__init__(setting, terms)
         self.h = h
 
@@ -345,7 +345,7 @@ class Auto(Way):
     What a move costs is in its unit."""
 
     def __init__(
-        self, setting: Setting, terms: Terms | None = None, planner: Planner = auto
+        self, setting: LockstepSetting, terms: Terms | None = None, planner: Planner = auto
     ) -> None:
         super().__init__(setting, terms)
         self.planner = planner
@@ -462,7 +462,7 @@ class Auto(Way):
 
 
 def run_smj(
-    setting: Setting,
+    setting: LockstepSetting,
     planner: Planner,
     terms: Terms | None = None,
     *,
@@ -472,22 +472,22 @@ def run_smj(
     return Planned(setting, terms, planner, filtered, on_block).run()
 
 
-def run_lottery(setting: Setting, terms: Terms | None = None) -> Outcome:
+def run_lottery(setting: LockstepSetting, terms: Terms | None = None) -> Outcome:
     return Lottery(setting, terms).run()
 
 
-def run_hub(setting: Setting, terms: Terms | None = None) -> Outcome:
+def run_hub(setting: LockstepSetting, terms: Terms | None = None) -> Outcome:
     """The best hub in hindsight."""
     outcomes = [AtHub(setting, terms, h).run() for h in range(setting.n + 1)]
     return min(outcomes, key=lambda outcome: outcome.total)
 
 
-def run_bloom(setting: Setting, terms: Terms | None = None) -> Outcome:
+def run_bloom(setting: LockstepSetting, terms: Terms | None = None) -> Outcome:
     return Bloom(setting, terms).run()
 
 
 def run_auto(
-    setting: Setting, terms: Terms | None = None, planner: Planner = auto
+    setting: LockstepSetting, terms: Terms | None = None, planner: Planner = auto
 ) -> tuple[Outcome, Account]:
     way = Auto(setting, terms, planner)
     return way.run(), way.account

@@ -41,7 +41,7 @@ message has the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SiteMessage:
     """`KEY` is the name of an exchange and the fields that identify a message in it: a question
     and its answer share them. `CENTRE` marks what only a centre takes."""
 
@@ -56,7 +56,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta(Message):
+class Delta(SiteMessage):
     KEY, CENTRE = ("delta", "stream", "no"), True
     epoch: Epoch
     stream: int
@@ -93,7 +93,7 @@ class ToHub:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Message):
+class Plan(SiteMessage):
     epoch: Epoch
     stream: int
     no: int
@@ -109,7 +109,7 @@ class Plan(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Probe(Message):
+class Probe(SiteMessage):
     KEY = ("probe", "block", "position")
     block: BlockId
     tau: float
@@ -122,7 +122,7 @@ class Probe(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Deliver(Message):
+class Deliver(SiteMessage):
     """The results of a block, on their way to the query node."""
 
     KEY = ("deliver", "block")
@@ -134,7 +134,7 @@ class Deliver(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Message):
+class Done(SiteMessage):
     """Nothing of a block is under way; `spent` is what its way between the sites cost."""
 
     KEY = ("done", "block")
@@ -145,7 +145,7 @@ class Done(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Expire(Message):
+class Expire(SiteMessage):
     KEY, CENTRE = ("expire", "epoch", "stream", "number"), True
     epoch: Epoch
     stream: int
@@ -155,14 +155,14 @@ class Expire(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Ack(Message):
+class Ack(SiteMessage):
     """`to` is the ref of the message that arrived."""
 
     to: Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(Message):
+class Wait(SiteMessage):
     """A Delta arrived and has to wait; the centre is alive."""
 
     KEY = ("delta", "stream", "no")
@@ -172,7 +172,7 @@ class Wait(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuild(Message):
+class Rebuild(SiteMessage):
     """`attempt` distinguishes two lives of one node, should it forget its epoch."""
 
     KEY = ("rebuild", "epoch", "attempt")
@@ -181,7 +181,7 @@ class Rebuild(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Message):
+class Standing(SiteMessage):
     """The holdings of a site: keys of its rows in blocks no longer pending, the pending blocks, the
     next number, the highest planned one, and how far it is."""
 
@@ -200,7 +200,7 @@ class Standing(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Stale(Message):
+class Stale(SiteMessage):
     """The answer to a Rebuild of an epoch that is not new; `epoch` is the site's."""
 
     CENTRE = True
@@ -208,7 +208,7 @@ class Stale(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover(Message):
+class Takeover(SiteMessage):
     """The centre of this epoch is silent or misplaced, or has to start anew."""
 
     KEY, CENTRE = ("takeover", "epoch"), True
@@ -216,7 +216,7 @@ class Takeover(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost(Message):
+class Lost(SiteMessage):
     """A site has lost its store: results may be missing from now on."""
 
     KEY = ("lost", "stream")
@@ -224,7 +224,7 @@ class Lost(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Announce(Message):
+class Announce(SiteMessage):
     """A new block: its rows, and `owed`, the entries its site has not sent since it last did,
     those of the block among them. `spent` and `results` are of all blocks before `first_open` that
     went between the sites in this epoch."""
@@ -243,7 +243,7 @@ class Announce(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Message):
+class Ask(SiteMessage):
     """Wanted: everything not sent before block `no`, and the block itself."""
 
     KEY = ("ask", "epoch", "stream", "no")
@@ -254,7 +254,7 @@ class Ask(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes(Message):
+class Changes(SiteMessage):
     """The changes of a store before block `no`, deletions as negative counts; and the block."""
 
     KEY, CENTRE = ("ask", "epoch", "stream", "no"), True
@@ -271,7 +271,7 @@ class Changes(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Ship(Message):
+class Ship(SiteMessage):
     KEY = ("ship", "block")
     epoch: Epoch
     block: BlockId
@@ -285,7 +285,7 @@ class Ship(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch(Message):
+class Fetch(SiteMessage):
     """Wanted: the live rows of blocks after one number up to another, except some."""
 
     KEY = ("fetch", "stream", "after", "upto")
@@ -297,7 +297,7 @@ class Fetch(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched(Message):
+class Fetched(SiteMessage):
     KEY = ("fetch", "stream", "after", "upto")
     stream: int
     after: int
@@ -307,7 +307,7 @@ class Fetched(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Joined(Message):
+class Joined(SiteMessage):
     """A block's results at a hub; those not `delivered` wait for a Forward."""
 
     KEY, CENTRE = ("joined", "block"), True
@@ -319,7 +319,7 @@ class Joined(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class Forward(Message):
+class Forward(SiteMessage):
     """A block that has more results than may go out from a hub is joined at another; at the same
     one, if that is the best after all."""
 
@@ -329,16 +329,16 @@ class Forward(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class NewEpoch(Message):
+class NewEpoch(SiteMessage):
     """To a query node that is no site: somebody leads a new epoch."""
 
     KEY = ("led", "epoch")
     epoch: Epoch
 
 
-MESSAGES: dict[str, type[Message]] = {
+MESSAGES: dict[str, type[SiteMessage]] = {
     name: kind
     for name, kind in globals().copy().items()
-    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+    if isinstance(kind, type) and issubclass(kind, SiteMessage) and kind is not SiteMessage
 }
 """Every message by its name."""

@@ -35,7 +35,7 @@ Entry: TypeAlias = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SiteRow:
     """A row as its source gives it: values of the stream's join columns, time, anything else."""
 
     keys: tuple[object, ...]
@@ -93,7 +93,7 @@ def span(window: float | Window, name: str) -> float:
     return window
 
 
-class Residual(Protocol):
+class SiteResidual(Protocol):
     """A condition that is no equality: applied to the rows of its streams where they first meet."""
 
     @property
@@ -114,7 +114,7 @@ class Join:
     streams: tuple[Stream, ...]
     equal: tuple[tuple[Column, Column], ...]
     windows: tuple[tuple[float, ...], ...] = ()
-    residuals: tuple[Residual, ...] = ()
+    residuals: tuple[SiteResidual, ...] = ()
     horizons: tuple[float, ...] = ()
     by_row: bool = False
     classes: tuple[frozenset[Column], ...] = field(init=False)
@@ -319,7 +319,7 @@ class BlockRows:
 
     stream: int
     tau: float
-    rows: tuple[Row, ...]
+    rows: tuple[SiteRow, ...]
     no: int | None = None
 
 

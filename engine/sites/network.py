@@ -13,7 +13,7 @@ from typing import Any
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.ledger import Ledger
 from seustream.engine.sites.model import BlockRows, Result
-from seustream.engine.sites.node import Layout, Node
+from seustream.engine.sites.node import SiteLayout, SiteNode
 from seustream.engine.sites.shared import SharedLayout
 from seustream.engine.sites.store import Store
 
@@ -22,7 +22,7 @@ Passes = Callable[[int, int, Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class LineFaults:
     """The faults of a network: the longest delay, and the parts lost and repeated."""
 
     delay: int = 0
@@ -30,13 +30,13 @@ class Faults:
     repeat: float = 0.0
 
 
-NO_FAULTS = Faults()
+NO_FAULTS = LineFaults()
 
 
 class Mail:
     """Messages under way. One from a node to itself arrives at once, and arrives."""
 
-    def __init__(self, faults: Faults, seed: int) -> None:
+    def __init__(self, faults: LineFaults, seed: int) -> None:
         self.faults, self.chance = faults, random.Random(seed)
         self._count = itertools.count()
         self._under_way: list[tuple[float, int, int, int, Any]] = []
@@ -62,13 +62,13 @@ class Mail:
 
 
 @dataclass
-class Network:
+class SiteNetwork:
     """Nodes in one process and the messages between them. Time moves from event to event. `stores`
     gives a site's store where it is not to be in memory. `results` are what the query node emits: the
     number of a member query, and a result."""
 
-    layout: Layout | SharedLayout
-    faults: Faults = NO_FAULTS
+    layout: SiteLayout | SharedLayout
+    faults: LineFaults = NO_FAULTS
     seed: int = 0
     ledger: Ledger = field(default_factory=lambda: Ledger(0))
     results: list[tuple[int, Result]] = field(default_factory=list)
@@ -115,7 +115,7 @@ class Network:
         self.down[node] = until
 
     def lose_store(self, stream: int) -> None:
-        node: Node = self.nodes[stream]
+        node: SiteNode = self.nodes[stream]
         assert node.site is not None
         node.site.lose_store()
         self._post(stream)

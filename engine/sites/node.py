@@ -23,7 +23,7 @@ from seustream.engine.sites.planner import PLANNERS
 from seustream.engine.sites.sink import Sink
 from seustream.engine.sites.site import MAX_PENDING, RETRY_LIMIT, Site
 from seustream.engine.sites.store import Store
-from seustream.engine.sites.synopsis import Exact, Kind
+from seustream.engine.sites.synopsis import Exact, SynopsisKind
 
 Strategy: TypeAlias = Literal["planned", "auto"]
 Emit: TypeAlias = Callable[[int, Result], None]
@@ -31,7 +31,7 @@ OnAccept: TypeAlias = Callable[[m.Delta | m.Announce, m.Plan], None]
 
 
 @dataclass(frozen=True)
-class Layout:
+class SiteLayout:
     """The facts all nodes agree on before they start. Node k is the site of stream k; the query node
     and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
     where planned joins would cost more (seustream.engine.sites.account)."""
@@ -42,7 +42,7 @@ class Layout:
     planner: str = "auto"
     candidates: tuple[int, ...] = ()
     deliver: bool = True
-    kind: Kind = field(default_factory=Exact)
+    kind: SynopsisKind = field(default_factory=Exact)
     retry: float = 20.0
     retry_limit: int = RETRY_LIMIT
     max_pending: int = MAX_PENDING
@@ -74,26 +74,28 @@ class Layout:
 
     # What a simulated network needs of a layout, be it of one join or of several.
 
-    def node(self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0) -> Node:
-        return Node(self, number, emit, attempt, store)
+    def node(
+        self, number: int, emit: Emit, store: Store | None = None, attempt: int = 0
+    ) -> SiteNode:
+        return SiteNode(self, number, emit, attempt, store)
 
     def charge(
-        self, ledger: Ledger, sender: int, to: int, message: m.Message, costs: UnitCosts
+        self, ledger: Ledger, sender: int, to: int, message: m.SiteMessage, costs: UnitCosts
     ) -> None:
         ledger.charge(sender, to, message, costs)
 
-    def without_centre(self, message: m.Message) -> m.Message | None:
+    def without_centre(self, message: m.SiteMessage) -> m.SiteMessage | None:
         """The part of a message that reaches a node whose centre is dead."""
         return None if message.CENTRE else message
 
 
-class Node:
+class SiteNode:
     """One of the layout's nodes, with the roles it gives it. `attempt` counts its lives: a node
     that starts again is handed another one, and has forgotten everything."""
 
     def __init__(
         self,
-        layout: Layout,
+        layout: SiteLayout,
         number: int,
         emit: Emit = lambda member, result: None,
         attempt: int = 0,
@@ -186,7 +188,7 @@ class Node:
         if self.site is not None:
             self.site.tick()
 
-    def receive(self, sender: int, message: m.Message, now: float) -> None:
+    def receive(self, sender: int, message: m.SiteMessage, now: float) -> None:
         self.outbox.now = now
         if isinstance(message, m.Ack):
             self.outbox.answered(message.to, by=sender)
@@ -197,7 +199,7 @@ class Node:
             if role is not None and (handle := role.handlers.get(type(message))) is not None:
                 handle(sender, message)
 
-    def drain(self) -> list[tuple[int, m.Message]]:
+    def drain(self) -> list[tuple[int, m.SiteMessage]]:
         """The messages to send."""
         return self.outbox.drain()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seustream.engine.sites.messages import Ack, Message, Ref
+from seustream.engine.sites.messages import Ack, Ref, SiteMessage
 
 
 @dataclass(slots=True)
 class _Unanswered:
     to: int
-    message: Message
+    message: SiteMessage
     due: float
     tries: int = 0
 
@@ -22,17 +22,17 @@ class Outbox:
     def __init__(self, interval: float) -> None:
         self.interval = interval
         self.now = 0.0
-        self.out: list[tuple[int, Message]] = []
+        self.out: list[tuple[int, SiteMessage]] = []
         self.unanswered: dict[tuple[int, Ref], _Unanswered] = {}
 
-    def send(self, to: int, message: Message) -> None:
+    def send(self, to: int, message: SiteMessage) -> None:
         """Sends a message once."""
         self.out.append((to, message))
 
-    def ack(self, to: int, message: Message) -> None:
+    def ack(self, to: int, message: SiteMessage) -> None:
         self.send(to, Ack(message.ref))
 
-    def repeat(self, to: int, message: Message) -> None:
+    def repeat(self, to: int, message: SiteMessage) -> None:
         """Sends a message until it is answered."""
         self.unanswered[to, message.ref] = _Unanswered(to, message, self.now + self.interval)
         self.out.append((to, message))
@@ -70,6 +70,6 @@ class Outbox:
                 unanswered.due = now + self.interval
                 self.out.append((unanswered.to, unanswered.message))
 
-    def drain(self) -> list[tuple[int, Message]]:
+    def drain(self) -> list[tuple[int, SiteMessage]]:
         out, self.out = self.out, []
         return out

@@ -37,7 +37,7 @@ STRETCHES = 16
 
 
 @dataclass(slots=True)
-class Saved:
+class SavedPrefilter:
     """The effect of the filter on a stream. Synopses count as the shorter of bits and two bytes a
     key."""
 
@@ -140,10 +140,10 @@ def places(column: pa.Array, bits: int) -> Ints:
 
 
 @dataclass(slots=True)
-class _Stream:
+class _SentStream:
     waiting: list[pa.Table] = field(default_factory=list)
     boundary: float = -math.inf
-    saved: Saved = field(default_factory=Saved)
+    saved: SavedPrefilter = field(default_factory=SavedPrefilter)
 
 
 class SynopsisFilter:
@@ -158,7 +158,7 @@ class SynopsisFilter:
         if slack < 0:
             raise ValueError(f"slack = {slack}: want 0 or more")
         self.needs, self.bits, self.slack = needs, bits, slack
-        self.streams = {name: _Stream() for name in streams}
+        self.streams = {name: _SentStream() for name in streams}
         reaches = [
             reach
             for ways in needs.ways.values()
@@ -197,7 +197,7 @@ class SynopsisFilter:
         self.promise(stream, math.inf)
 
     @property
-    def saved(self) -> dict[str, Saved]:
+    def saved(self) -> dict[str, SavedPrefilter]:
         return {name: stream.saved for name, stream in self.streams.items()}
 
     def release(self) -> Iterator[tuple[str, pa.Table]]:
@@ -214,7 +214,7 @@ class SynopsisFilter:
                 yield name, kept
         self.forget(self._earliest)
 
-    def _decided(self, name: str, stream: _Stream) -> pa.Table | None:
+    def _decided(self, name: str, stream: _SentStream) -> pa.Table | None:
         """The waiting rows before the first that has to wait on."""
         if not stream.waiting:
             return None

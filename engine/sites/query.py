@@ -28,7 +28,7 @@ from seustream.compiler.plan.keys import implied
 from seustream.compiler.plan.logical import Query
 from seustream.engine.host.rows import leaves
 from seustream.engine.sites.errors import BadQuery, SitesError
-from seustream.engine.sites.model import BlockRows, Join, Row, Stream
+from seustream.engine.sites.model import BlockRows, Join, SiteRow, Stream
 from seustream.engine.stream.evaluate import holds
 from seustream.engine.stream.schema import arrow_type
 
@@ -116,7 +116,7 @@ def join_of(
 # --- rows as blocks -------------------------------------------------------------------
 
 
-def rows_of(stream: Stream, table: pa.Table) -> list[Row]:
+def rows_of(stream: Stream, table: pa.Table) -> list[SiteRow]:
     """A table's rows with their keys and payloads, in its order."""
     keys = zip(*(_keys(table.column(name)) for name in stream.columns), strict=True)
     read = ["ts" if name == TIME_COLUMN.name else name for name in stream.carried]
@@ -126,7 +126,7 @@ def rows_of(stream: Stream, table: pa.Table) -> list[Row]:
     times = _times(table).tolist()
     if not stream.columns:
         keys = (() for _ in times)  # type: ignore[assignment]
-    return [Row(key, t, load) for key, t, load in zip(keys, times, carried, strict=True)]
+    return [SiteRow(key, t, load) for key, t, load in zip(keys, times, carried, strict=True)]
 
 
 def _keys(column: pa.ChunkedArray) -> list[object]:
@@ -158,7 +158,7 @@ def blocks_of(
     for no, start in enumerate(starts.tolist(), start=first):
         end = starts[no - first + 1] if no - first + 1 < len(starts) else len(ts)
         part = rows_of(stream, table.slice(start, end - start))
-        rows = tuple(Row(r.keys, r.t, (r.payload[0] + start, *r.payload[1:])) for r in part)  # type: ignore[index]  # a payload is a tuple
+        rows = tuple(SiteRow(r.keys, r.t, (r.payload[0] + start, *r.payload[1:])) for r in part)  # type: ignore[index]  # a payload is a tuple
         yield BlockRows(number, rows[-1].t, rows, no)
 
 
@@ -234,7 +234,7 @@ def blocks_of_batch(
     in the order of their closing times, then streams."""
     if unit < 1:
         raise ValueError(f"unit = {unit}: want 1 tick or more")
-    blocks: dict[tuple[int, int], list[Row]] = {}
+    blocks: dict[tuple[int, int], list[SiteRow]] = {}
     for stream, table in tables.items():
         # What comes after its time is part of the first block after those that have gone.
         closing = np.maximum(-(-_times(table) // unit) * unit, numbers.latest(stream, batch))

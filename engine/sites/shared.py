@@ -23,7 +23,7 @@ from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.ledger import ENTRY, Ledger
 from seustream.engine.sites.model import BlockRows, Column, Join, Result, Stream
-from seustream.engine.sites.node import Emit, Layout, Node
+from seustream.engine.sites.node import Emit, SiteLayout, SiteNode
 from seustream.engine.sites.store import Store
 
 
@@ -107,12 +107,12 @@ def _with_horizons(group: Group, every: Sequence[Group]) -> Group:
 class Bundle:
     """The messages one node sends another at a time, by group."""
 
-    parts: tuple[tuple[int, m.Message], ...]
+    parts: tuple[tuple[int, m.SiteMessage], ...]
 
 
 @dataclass(frozen=True)
 class SharedLayout:
-    """Like `Layout`, for several queries. Node k is site k; then the query node. It emits a query's
+    """Like `SiteLayout`, for several queries. Node k is site k; then the query node. It emits a query's
     number and its results."""
 
     sites: tuple[Stream, ...]
@@ -123,7 +123,7 @@ class SharedLayout:
     deliver: bool = True
     retry: float = 20.0
     groups: tuple[Group, ...] = field(init=False)
-    layouts: tuple[Layout, ...] = field(init=False)
+    layouts: tuple[SiteLayout, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(groups(self.sites, self.queries)))
@@ -147,10 +147,10 @@ class SharedLayout:
         rest = [node for node in (self.query_node, self.centre) if node not in group.sites]
         return (*group.sites, *dict.fromkeys(rest))
 
-    def _layout(self, group: Group) -> Layout:
+    def _layout(self, group: Group) -> SiteLayout:
         numbers = self.numbers(group)
         first = numbers.index(self.centre)
-        return Layout(
+        return SiteLayout(
             group.join,
             UnitCosts.of([[self.costs.w[a][b] for b in numbers] for a in numbers]),
             numbers.index(self.query_node),
@@ -191,18 +191,18 @@ class SharedLayout:
 
 
 class SharedNode:
-    """One of the nodes: a `Node` for each group it has a part in."""
+    """One of the nodes: a `SiteNode` for each group it has a part in."""
 
     def __init__(self, layout: SharedLayout, number: int, emit: Emit, attempt: int = 0) -> None:
         self.layout, self.number = layout, number
         self.numbers = [layout.numbers(group) for group in layout.groups]
-        self.members: dict[int, Node] = {}
+        self.members: dict[int, SiteNode] = {}
         self.watermarks: dict[int, float] = {}
         for g, group in enumerate(layout.groups):
             if number in self.numbers[g]:
                 local = self.numbers[g].index(number)
                 mine = _in_order(group, emit)
-                self.members[g] = Node(layout.layouts[g], local, mine, attempt)
+                self.members[g] = SiteNode(layout.layouts[g], local, mine, attempt)
         self.sites = {g: node.site for g, node in self.members.items() if node.site is not None}
         for g, site in self.sites.items():
             site.on_watermark = self._deleting(g)
@@ -253,7 +253,7 @@ class SharedNode:
 
     def drain(self) -> list[tuple[int, Bundle]]:
         """One bundle for each node there are messages to."""
-        bundles: dict[int, list[tuple[int, m.Message]]] = {}
+        bundles: dict[int, list[tuple[int, m.SiteMessage]]] = {}
         for g, node in self.members.items():
             for to, message in node.drain():
                 bundles.setdefault(self.numbers[g][to], []).append((g, message))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from seustream.engine.sites.messages import Deliver, Done, Lost, Message
+from seustream.engine.sites.messages import Deliver, Done, Lost, SiteMessage
 from seustream.engine.sites.model import BlockId, Result, Tid
 from seustream.engine.sites.outbox import Outbox
 
@@ -27,7 +27,7 @@ class Sink:
         self.watermark = -math.inf
         self.incomplete = False
         self.counters: Counter[str] = Counter()
-        self.handlers: dict[type[Message], Callable[[int, Any], None]] = {
+        self.handlers: dict[type[SiteMessage], Callable[[int, Any], None]] = {
             Deliver: self.on_deliver,
             Lost: self.on_lost,
         }

@@ -26,21 +26,21 @@ from seustream.engine.sites.model import (
     Entry,
     Join,
     Partial,
-    Row,
+    SiteRow,
     Stored,
     counts,
     results_of,
     start,
 )
 from seustream.engine.sites.outbox import Outbox
-from seustream.engine.sites.store import RowStore, Store
-from seustream.engine.sites.synopsis import Exact, Kind
+from seustream.engine.sites.store import BlockStore, Store
+from seustream.engine.sites.synopsis import Exact, SynopsisKind
 
 RETRY_LIMIT = 5
 MAX_PENDING = 1024
 
 
-class State(enum.Enum):
+class SiteState(enum.Enum):
     PENDING = "pending"
     PLANNED = "planned"
 
@@ -53,7 +53,7 @@ class _Open:
     begin: float
     counts: dict[Entry, int]
     rows: list[Stored]
-    state: State = State.PENDING
+    state: SiteState = SiteState.PENDING
 
 
 class Site:
@@ -71,7 +71,7 @@ class Site:
         query_node: int,
         costs: UnitCosts,
         candidates: Sequence[int],
-        kind: Kind | None = None,
+        kind: SynopsisKind | None = None,
         store: Store | None = None,
         retry_limit: int = RETRY_LIMIT,
         max_pending: int = MAX_PENDING,
@@ -81,7 +81,7 @@ class Site:
         self.epoch, self.attempt = epoch, 0
         self.query_node, self.costs, self.candidates = query_node, costs, tuple(candidates)
         self.kind = kind or Exact()
-        self.store: Store = store or RowStore(join, stream)
+        self.store: Store = store or BlockStore(join, stream)
         self.retry_limit, self.max_pending = retry_limit, max_pending
         self.forgot = forgot
         self.open: dict[int, _Open] = {}
@@ -94,7 +94,7 @@ class Site:
         self.on_plan: Callable[[m.Plan], None] = lambda plan: None
         self.on_over: Callable[[m.Done], None] = lambda done: None
         self.on_watermark: Callable[[float], None] = self.advance
-        self.handlers: dict[type[m.Message], Callable[[int, Any], None]] = {
+        self.handlers: dict[type[m.SiteMessage], Callable[[int, Any], None]] = {
             m.Plan: self.on_plan_message,
             m.Probe: self.on_probe,
             m.Done: self.on_done,
@@ -154,7 +154,7 @@ class Site:
             self.store.store(rows)
             self._ask(no)
 
-    def _admitted(self, rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    def _admitted(self, rows: Sequence[SiteRow]) -> list[tuple[int, SiteRow]]:
         """The rows, with their places, that conditions over this stream alone admit."""
         kept = list(enumerate(rows))
         for residual in self.join.residuals:
@@ -163,7 +163,7 @@ class Site:
                 kept = [one for one, holds in zip(kept, held, strict=True) if holds]
         return kept
 
-    def _stored(self, row: Row, tau: float, tid: tuple[int, int, int]) -> Stored | None:
+    def _stored(self, row: SiteRow, tau: float, tid: tuple[int, int, int]) -> Stored | None:
         """The row as it is kept; None, and counted, if it can join nothing."""
         ends = tuple(row.t + windows[self.stream] for windows in self.join.windows)
         when = row.t if self.join.by_row else tau
@@ -199,7 +199,7 @@ class Site:
     def _answer_alone(self, no: int) -> None:
         """One stream has nothing to join: every row is a result."""
         block = self.open[no]
-        block.state = State.PLANNED
+        block.state = SiteState.PLANNED
         parts = [start(self.join, row) for row in block.rows]
         self._send_results((self.stream, no), block.tau, parts)
 
@@ -208,13 +208,13 @@ class Site:
     def take(self, plan: m.Plan) -> list[Stored] | None:
         """The rows of a block whose plan came; None if no plan is awaited for it."""
         block = self.open.get(plan.no)
-        if plan.epoch != self.epoch or block is None or block.state is not State.PENDING:
+        if plan.epoch != self.epoch or block is None or block.state is not SiteState.PENDING:
             return None
         self.outbox.answered(("delta", self.stream, plan.no))
         self._centre_lives()
         self.planned = max(self.planned, plan.no)
         self.on_plan(plan)
-        rows, block.rows, block.state = block.rows, [], State.PLANNED
+        rows, block.rows, block.state = block.rows, [], SiteState.PLANNED
         return rows
 
     def on_plan_message(self, sender: int, plan: m.Plan) -> None:
@@ -266,7 +266,7 @@ class Site:
             self.epoch, self.attempt = asked
             self.outbox.forget(m.Delta, m.Expire, m.Announce, m.Takeover)
             self.asked = None
-        pending = [no for no, block in self.open.items() if block.state is State.PENDING]
+        pending = [no for no, block in self.open.items() if block.state is SiteState.PENDING]
         self.outbox.send(sender, self._standing(pending))
         for no in pending:
             self._ask(no)
@@ -312,7 +312,7 @@ class Site:
 
     def _finish(self, no: int, done: m.Done | None = None) -> None:
         block = self.open.get(no)
-        if block is not None and block.state is State.PLANNED:
+        if block is not None and block.state is SiteState.PLANNED:
             del self.open[no]
             if done is not None:
                 self.on_over(done)

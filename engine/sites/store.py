@@ -1,6 +1,6 @@
 """A site's rows: found by key, deleted once no window can reach them.
 
-`Store` is what a site needs of whatever keeps its rows: `RowStore` keeps them in memory,
+`Store` is what a site needs of whatever keeps its rows: `BlockStore` keeps them in memory,
 `seustream.engine.sites.device_store.DeviceStore` on a device, here or behind a bridge.
 """
 
@@ -43,7 +43,7 @@ class Ends:
             yield heapq.heappop(self.heap)[2]
 
 
-class RowStore:
+class BlockStore:
     """Rows in memory, with an index for each class."""
 
     def __init__(self, join: Join, stream: int) -> None:

@@ -46,7 +46,7 @@ class Synopsis(Protocol):
         """The non-zero cells, once per independent table."""
 
 
-class Kind(Protocol):
+class SynopsisKind(Protocol):
     """A way to keep synopses; sites and centre agree on one."""
 
     def entry(self, key: Key) -> Key:
@@ -237,7 +237,7 @@ Size: TypeAlias = Callable[[int], float]
 class SiteSynopsis:
     """The synopses of one site: one for each class of its stream, and its rows."""
 
-    def __init__(self, join: Join, stream: int, kind: Kind) -> None:
+    def __init__(self, join: Join, stream: int, kind: SynopsisKind) -> None:
         self.classes = join.classes_of(stream)
         self.by_class: dict[int, Synopsis] = {c: kind.new() for c in self.classes}
         self.rows = 0
@@ -261,7 +261,7 @@ class SiteSynopsis:
 class Synopses:
     """The synopses of all sites."""
 
-    def __init__(self, join: Join, kind: Kind | None = None) -> None:
+    def __init__(self, join: Join, kind: SynopsisKind | None = None) -> None:
         self.join, self.kind = join, kind or Exact()
         self.sites = [SiteSynopsis(join, k, self.kind) for k in range(len(join))]
 

@@ -22,7 +22,7 @@ from seustream.compiler.apas.tree import Node
 from seustream.compiler.errors import CompileError
 from seustream.engine.supervisor.history import Event, History
 from seustream.engine.temporal.feed import Feed
-from seustream.engine.temporal.network import Network, Sink
+from seustream.engine.temporal.network import ElementNetwork, Sink
 from seustream.engine.temporal.operators import Profile
 
 
@@ -72,7 +72,7 @@ class Query:
     handlers: Mapping[str, Handler]
     phase: Phase = Phase.COMPILING
     compiled: Compiled | None = None
-    network: Network | None = None
+    network: ElementNetwork | None = None
     error: Exception | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -151,7 +151,7 @@ class Supervisor:
                     if stream not in schemas or schemas[stream].version != version:
                         raise CompileStale(f"stream {stream} changed since the query was compiled")
                 trees: dict[str, Node] = {s: schemas[s].tree for s in compiled.network.sources}
-                network = query.network = Network(
+                network = query.network = ElementNetwork(
                     compiled.network,
                     compiled.tree,
                     trees,

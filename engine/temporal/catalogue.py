@@ -12,7 +12,7 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import Node
 
 
-class State(enum.Enum):
+class StreamState(enum.Enum):
     UNCONNECTED = "UNCONNECTED"  # registered; no source has told a schema
     CONNECTED = "CONNECTED"
     DISCONNECTED = "DISCONNECTED"  # the channel is lost; the source may resume
@@ -24,10 +24,10 @@ class CatalogueError(ValueError):
 
 
 @dataclass(slots=True)
-class Entry:
+class CatalogueEntry:
     name: str
     tree: Node
-    state: State = State.UNCONNECTED
+    state: StreamState = StreamState.UNCONNECTED
     version: int = 0
     address: str | None = None
     accepted: int = 0
@@ -38,29 +38,29 @@ class Catalogue:
     """`lock` is held by whoever changes an entry or compares versions."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, CatalogueEntry] = {}
         self.lock = threading.RLock()
 
-    def register(self, name: str) -> Entry:
+    def register(self, name: str) -> CatalogueEntry:
         with self.lock:
             if name in self.entries:
                 raise CatalogueError(f"stream {name} is registered already")
             if not (name.isidentifier() and name.isascii()):
                 raise CatalogueError(f"{name!r} is no name of a stream")
-            self.entries[name] = Entry(name, Node(name))
+            self.entries[name] = CatalogueEntry(name, Node(name))
             return self.entries[name]
 
     def remove(self, name: str) -> None:
         with self.lock:
             self.entries.pop(name, None)
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> CatalogueEntry:
         with self.lock:
             if name not in self.entries:
                 raise CatalogueError(f"there is no stream {name}")
             return self.entries[name]
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[CatalogueEntry]:
         with self.lock:
             return iter(list(self.entries.values()))
 
@@ -73,7 +73,7 @@ class Catalogue:
         """A source's schema; whether it is another one than before."""
         with self.lock:
             entry = self[name]
-            entry.state = State.CONNECTED
+            entry.state = StreamState.CONNECTED
             if entry.version and str(entry.tree) == str(tree):
                 return False
             entry.tree, entry.version = tree, entry.version + 1

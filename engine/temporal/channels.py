@@ -19,19 +19,19 @@ import queue
 import socket
 from typing import Protocol
 
-from seustream.engine.temporal.elements import EARLIEST, FOREVER, Element, Kind
+from seustream.engine.temporal.elements import EARLIEST, FOREVER, Element, ElementKind
 from seustream.engine.temporal.values import told as told_as
 
 MAX_LINE = 1 << 20
 
 
-class Malformed(ValueError):
+class LineMalformed(ValueError):
     """A message that is none."""
 
 
 class Channel(Protocol):
     def recv(self) -> Element | None:
-        """The next element, None at the end; raises `Malformed`, after which it goes on."""
+        """The next element, None at the end; raises `LineMalformed`, after which it goes on."""
 
     def close(self) -> None:
         """Ends the channel, also for a `recv` that waits."""
@@ -67,9 +67,9 @@ class TcpChannel:
             line = self.lines.readline(MAX_LINE)
             if len(line) == MAX_LINE and not line.endswith(b"\n"):
                 self.close()
-                raise Malformed(f"a line of over {MAX_LINE} bytes")
+                raise LineMalformed(f"a line of over {MAX_LINE} bytes")
         except (OSError, ValueError) as error:
-            if isinstance(error, Malformed):
+            if isinstance(error, LineMalformed):
                 raise
             return None
         if not line:
@@ -90,33 +90,33 @@ def decode(line: bytes) -> tuple[Element, str | None]:
     try:
         found = json.loads(line.decode("utf-8"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise Malformed(f"no JSON: {error}") from None
-    if not isinstance(found, dict) or str(found.get("type")) not in Kind.__members__:
-        raise Malformed(f"want an object with a type of {', '.join(Kind.__members__)}")
-    kind = Kind[str(found["type"])]
-    if kind is Kind.HEADER:
+        raise LineMalformed(f"no JSON: {error}") from None
+    if not isinstance(found, dict) or str(found.get("type")) not in ElementKind.__members__:
+        raise LineMalformed(f"want an object with a type of {', '.join(ElementKind.__members__)}")
+    kind = ElementKind[str(found["type"])]
+    if kind is ElementKind.HEADER:
         stream = found.get("stream")
         if not isinstance(stream, str):
-            raise Malformed("a HEADER names its stream")
+            raise LineMalformed("a HEADER names its stream")
         return Element(kind, schema=found.get("schema")), stream
     if not kind.timed:
         return Element(kind), None
     ts = _time(found, "ts")
-    te = ts if kind is Kind.BOUNDARY or "te" not in found else _time(found, "te")
+    te = ts if kind is ElementKind.BOUNDARY or "te" not in found else _time(found, "te")
     values = found.get("values", [])
     if not isinstance(values, list):
-        raise Malformed("values is no list")
-    return Element(kind, ts, te, tuple(values) if kind is Kind.INSERTION else ()), None
+        raise LineMalformed("values is no list")
+    return Element(kind, ts, te, tuple(values) if kind is ElementKind.INSERTION else ()), None
 
 
 def encode(x: Element, stream: str | None = None) -> bytes:
     """An element as a line."""
     told: dict[str, object] = {"type": x.kind.name}
-    if x.kind is Kind.HEADER:
+    if x.kind is ElementKind.HEADER:
         told |= {"stream": stream, "schema": x.schema}
     elif x.kind.timed:
         told["ts"] = x.ts
-    if x.kind is Kind.INSERTION:
+    if x.kind is ElementKind.INSERTION:
         told |= {"te": "inf" if x.te == FOREVER else x.te, "values": list(map(told_as, x.values))}
     return json.dumps(told).encode() + b"\n"
 
@@ -126,5 +126,5 @@ def _time(found: dict[str, object], name: str) -> int:
     if value == "inf" and name == "te":
         return FOREVER
     if not isinstance(value, int) or isinstance(value, bool) or not EARLIEST <= value <= FOREVER:
-        raise Malformed(f"{name} is {str(value)[:40]}, want milliseconds")
+        raise LineMalformed(f"{name} is {str(value)[:40]}, want milliseconds")
     return value

@@ -20,12 +20,12 @@ from seustream.engine.temporal import library
 Values = tuple[Any, ...]
 
 
-class BadKey(ValueError):
+class KeyRefused(ValueError):
     """A time-table's key is 0: its sign cannot mean delete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CollectionRow:
     """A stored element; `term` is what a join compares of it, `indexed` what its index reads."""
 
     ts: int
@@ -40,7 +40,7 @@ class Change:
     """`row`'s values are added to (sign 1) or withdrawn from (-1) [start, end)."""
 
     sign: int
-    row: Row
+    row: CollectionRow
     start: int
     end: int
 
@@ -59,9 +59,9 @@ class Served:
         self.shown, self.index, self.types = shown, index, types
         self.next = 0
         self.number: dict[int, int] = {}  # by id
-        self.rows: dict[int, Row] = {}  # by number
+        self.rows: dict[int, CollectionRow] = {}  # by number
 
-    def stored(self, id: int, row: Row) -> None:
+    def stored(self, id: int, row: CollectionRow) -> None:
         if None in row.indexed:
             return  # it matches nothing
         number = np.array([self.next])
@@ -78,7 +78,7 @@ class Served:
         with library.calling(self.shown):
             self.index.delete(np.array([number]))
 
-    def candidates(self, values: Values, types: Sequence[Type]) -> list[Row]:
+    def candidates(self, values: Values, types: Sequence[Type]) -> list[CollectionRow]:
         columns = library.columns(values, types)
         numbers = library.candidates(self.shown, self.index, columns)[1]
         return [
@@ -91,32 +91,32 @@ class Collection:
     by term for a join."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, CollectionRow] = {}
         self.listeners: list[Listener] = []
-        self.by_term: dict[Values, dict[int, Row]] = {}
+        self.by_term: dict[Values, dict[int, CollectionRow]] = {}
         self._expiry: list[tuple[int, int]] = []
         self.served: Served | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def scan(self) -> Iterator[Row]:
+    def scan(self) -> Iterator[CollectionRow]:
         """In key order."""
         return iter(self.rows.values())
 
-    def get(self, id: int) -> Row | None:
+    def get(self, id: int) -> CollectionRow | None:
         return self.rows.get(id)
 
     def attach(self, index: Listener) -> None:
         self.listeners.append(index)
 
-    def candidates(self, term: Values) -> list[Row]:
+    def candidates(self, term: Values) -> list[CollectionRow]:
         """Rows of this term, in key order; NULL equals nothing."""
         if None in term:
             return []
         return list(self.by_term.get(term, {}).values())
 
-    def insert(self, row: Row) -> None:
+    def insert(self, row: CollectionRow) -> None:
         raise NotImplementedError
 
     def reorganise(self, now: int) -> None:
@@ -142,7 +142,7 @@ class Collection:
         self.by_term.clear()
         self._expiry.clear()
 
-    def _store(self, id: int, row: Row) -> None:
+    def _store(self, id: int, row: CollectionRow) -> None:
         self._drop(id)
         self.rows[id] = row
         self.by_term.setdefault(row.term, {})[id] = row
@@ -150,7 +150,7 @@ class Collection:
         if self.served is not None:
             self.served.stored(id, row)
 
-    def _drop(self, id: int) -> Row | None:
+    def _drop(self, id: int) -> CollectionRow | None:
         row = self.rows.pop(id, None)
         if row is not None:
             same = self.by_term[row.term]
@@ -173,7 +173,7 @@ class TimeCollection(Collection):
         super().__init__()
         self._next = 0
 
-    def insert(self, row: Row) -> None:
+    def insert(self, row: CollectionRow) -> None:
         self._store(self._next, row)
         self._next += 1
         self._tell("insert", Change(1, row, row.ts, row.te))
@@ -207,10 +207,10 @@ class TableCollection(Collection):
         key: int = values[self.key] or 0
         return key
 
-    def insert(self, row: Row) -> None:
+    def insert(self, row: CollectionRow) -> None:
         key = self.key_of(row.values)
         if key == 0:
-            raise BadKey("key 0: the sign of 0 cannot mean delete")
+            raise KeyRefused("key 0: the sign of 0 cannot mean delete")
         if key < 0:
             self._end(-key, row)
         elif key in self.rows:
@@ -221,15 +221,15 @@ class TableCollection(Collection):
             self._store(key, row)
             self._tell("insert", Change(1, row, row.ts, row.te))
 
-    def refuse(self, row: Row) -> None:
+    def refuse(self, row: CollectionRow) -> None:
         """A row that fails the node's condition: its key has no row any more, uncounted."""
         key = self.key_of(row.values)
         if key == 0:
-            raise BadKey("key 0: the sign of 0 cannot mean delete")
+            raise KeyRefused("key 0: the sign of 0 cannot mean delete")
         if key in self.rows:
-            self._end(key, Row(row.ts, row.ts, row.values))
+            self._end(key, CollectionRow(row.ts, row.ts, row.values))
 
-    def _end(self, key: int, row: Row) -> None:
+    def _end(self, key: int, row: CollectionRow) -> None:
         old = self.rows.get(key)
         if old is None:
             self.unknown_deletes += 1

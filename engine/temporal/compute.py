@@ -37,7 +37,7 @@ def _leaf(leaf: Leaf, frame: n.Frame, faults: Faults) -> Evaluate:
             return call(tuple(value(pair) for value in values))[0]
 
         return invoke
-    assert isinstance(leaf, a.Read)
+    assert isinstance(leaf, a.LeafRead)
     if leaf.place not in frame.reads:
         to = frame.writes[leaf.place]
         return lambda pair: pair[1][to]
@@ -115,7 +115,7 @@ def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
 
 
 def arguments(
-    partials: Sequence[a.Partial], frame: n.Frame, faults: Faults
+    partials: Sequence[a.PartialAggregate], frame: n.Frame, faults: Faults
 ) -> Callable[[Array], tuple[tuple[Any, ...], ...]]:
     """What each partial aggregate takes of a tuple."""
     prepared = [

@@ -28,7 +28,7 @@ LATEST_MOMENT = (datetime.datetime.max - EPOCH) // datetime.timedelta(millisecon
 Key = tuple[int, int]
 
 
-class Kind(enum.Enum):
+class ElementKind(enum.Enum):
     """What an element is. Only INSERTION and BOUNDARY have a time; the others act when they
     reach the head of their queue."""
 
@@ -40,7 +40,7 @@ class Kind(enum.Enum):
 
     @property
     def timed(self) -> bool:
-        return self in (Kind.INSERTION, Kind.BOUNDARY)
+        return self in (ElementKind.INSERTION, ElementKind.BOUNDARY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Element:
     """One element. `values` are the leaves in order, of an INSERTION; `schema` that of a HEADER,
     whatever the layer above takes for one."""
 
-    kind: Kind
+    kind: ElementKind
     ts: int = 0
     te: int = 0
     values: tuple[Value, ...] = ()
@@ -63,9 +63,9 @@ class Element:
         return self.ts == self.te
 
     def __repr__(self) -> str:
-        if self.kind is Kind.BOUNDARY:
+        if self.kind is ElementKind.BOUNDARY:
             return f"B({self.ts})"
-        if self.kind is Kind.INSERTION:
+        if self.kind is ElementKind.INSERTION:
             te = "inf" if self.te == FOREVER else self.te
             return f"[{self.ts},{te}) {', '.join(map(repr, self.values))}"
         return self.kind.name
@@ -74,19 +74,19 @@ class Element:
 def insertion(ts: int, te: int, *values: Value) -> Element:
     if ts > te:
         raise ValueError(f"[{ts}, {te}): an interval ends after it starts")
-    return Element(Kind.INSERTION, ts, te, values)
+    return Element(ElementKind.INSERTION, ts, te, values)
 
 
 def boundary(t: int) -> Element:
-    return Element(Kind.BOUNDARY, t, t)
+    return Element(ElementKind.BOUNDARY, t, t)
 
 
 def header(schema: object) -> Element:
-    return Element(Kind.HEADER, schema=schema)
+    return Element(ElementKind.HEADER, schema=schema)
 
 
-STOP = Element(Kind.STOP)
-REMOVE = Element(Kind.REMOVE)
+STOP = Element(ElementKind.STOP)
+REMOVE = Element(ElementKind.REMOVE)
 
 
 def later(ts: int, size: int) -> int:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from seustream.compiler.apas.tree import Node, SchemaRefused, from_lists
 from seustream.compiler.language.types import Type
-from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, State
-from seustream.engine.temporal.channels import Channel, Malformed, TcpChannel
-from seustream.engine.temporal.elements import Element, Key, Kind, Value, header
+from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, StreamState
+from seustream.engine.temporal.channels import Channel, LineMalformed, TcpChannel
+from seustream.engine.temporal.elements import Element, ElementKind, Key, Value, header
 from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
@@ -97,18 +97,18 @@ class Feed:
         with self.lock:
             entry = self.catalogue[name]
             gate = self.gates[name]
-            checked = self._header(name, gate, x) if x.kind is Kind.HEADER else None
+            checked = self._header(name, gate, x) if x.kind is ElementKind.HEADER else None
             if checked is None:
                 checked, reason = self._checked(gate, x)
                 if checked is None:
                     self._reject(name, reason, x)
                     return False
-            entry.accepted += checked.kind is Kind.INSERTION
-            if checked.kind is Kind.STOP:
-                gate.stopped, entry.state = True, State.STOPPED
+            entry.accepted += checked.kind is ElementKind.INSERTION
+            if checked.kind is ElementKind.STOP:
+                gate.stopped, entry.state = True, StreamState.STOPPED
             for network in list(self.networks.get(name, ())):
                 network.feed(name, checked)
-            if checked.kind is Kind.REMOVE:
+            if checked.kind is ElementKind.REMOVE:
                 self.catalogue.remove(name)
                 del self.gates[name]
             return True
@@ -130,23 +130,23 @@ class Feed:
 
     def _checked(self, gate: _Gate, x: Element) -> tuple[Element | None, str]:
         """The element as it goes on, or the reason it does not."""
-        if x.kind is Kind.HEADER:
+        if x.kind is ElementKind.HEADER:
             return None, "header"
         if gate.stopped:
             return None, "stopped"
         if not x.kind.timed:
             return x, ""
-        if x.kind is Kind.INSERTION and gate.types is None:
+        if x.kind is ElementKind.INSERTION and gate.types is None:
             return None, "no_schema"
         if x.te < x.ts:
             return None, "interval"
-        if x.kind is Kind.INSERTION and gate.types is not None:
+        if x.kind is ElementKind.INSERTION and gate.types is not None:
             values = _typed(x.values, gate.types)
             if values is None:
                 return None, "schema"
             x = Element(x.kind, x.ts, x.te, values)
         if gate.last is not None and x.key < gate.last:
-            return None, "stale_boundary" if x.kind is Kind.BOUNDARY else "late"
+            return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
         gate.last = x.key
         return x, ""
 
@@ -198,7 +198,7 @@ class Feed:
             while True:
                 try:
                     x = channel.recv()
-                except Malformed as error:
+                except LineMalformed as error:
                     self.note("malformed", f"stream {name}: {error}")
                     with self.lock:
                         if name in self.gates:
@@ -211,8 +211,8 @@ class Feed:
             channel.close()
             with self.lock:
                 self.channels.pop(name, None)
-                if name in self.gates and self.catalogue[name].state is State.CONNECTED:
-                    self.catalogue[name].state = State.DISCONNECTED
+                if name in self.gates and self.catalogue[name].state is StreamState.CONNECTED:
+                    self.catalogue[name].state = StreamState.DISCONNECTED
             self.note("channel closed", f"stream {name}")
 
     # --- TCP ------------------------------------------------------------------
@@ -259,10 +259,10 @@ class Feed:
         try:
             first = channel.recv()
             if first is None or channel.stream is None:
-                raise Malformed("the first line is no HEADER")
+                raise LineMalformed("the first line is no HEADER")
             self._admit(channel.stream)
             self.connect(channel.stream, _Pushed(first, channel), address)
-        except (Malformed, CatalogueError) as error:
+        except (LineMalformed, CatalogueError) as error:
             self.note("source refused", f"{address}: {error}")
             channel.close()
         finally:

@@ -22,16 +22,16 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import Index, ListIndex
-from seustream.engine.temporal.elements import STOP, Element, Kind, header, moment
+from seustream.engine.temporal.elements import STOP, Element, ElementKind, header, moment
 from seustream.engine.temporal.operators import (
-    Aggregate,
-    Join,
-    Lifetimes,
-    Merge,
-    Operator,
+    ElementAggregate,
+    ElementJoin,
+    ElementLifetimes,
+    ElementMerge,
+    ElementOperator,
+    ElementSelect,
+    ElementSetEnd,
     Profile,
-    Select,
-    SetEnd,
 )
 from seustream.engine.temporal.schedule import SCHEDULERS, Halted
 
@@ -43,10 +43,12 @@ OnEnd = Callable[[str | None], None]
 """Told from within a node that the network is at its end: by itself (None), or halted, and why."""
 
 
-class SourceNode(Operator):
+class SourceNode(ElementOperator):
     """Picks the attributes used, by label; a later schema may have them elsewhere."""
 
-    def __init__(self, node: n.Source, number: int, profile: Profile, network: Network) -> None:
+    def __init__(
+        self, node: n.Source, number: int, profile: Profile, network: ElementNetwork
+    ) -> None:
         super().__init__(number, 1, profile, network.fault)
         self.node, self.network = node, network
         self.places: list[int] = []
@@ -68,7 +70,7 @@ class SourceNode(Operator):
 
     def control(self, source: int, x: Element) -> None:
         stream = self.node.stream
-        if x.kind is Kind.HEADER:
+        if x.kind is ElementKind.HEADER:
             tree = x.schema if isinstance(x.schema, Node) else from_lists(stream, x.schema)
             if self.seen is None:
                 # The schema the query was compiled with.
@@ -79,7 +81,7 @@ class SourceNode(Operator):
                 if missing is not None:
                     self.network.halt(f"stream {stream}: {missing}")
             self.seen = tree
-        elif x.kind is Kind.REMOVE:
+        elif x.kind is ElementKind.REMOVE:
             self.network.ask("SOURCE_REMOVED", self.number, {"stream": stream})
             self.sync.stop(0)
 
@@ -87,7 +89,7 @@ class SourceNode(Operator):
         self.send(x.ts, x.te, tuple(x.values[place] for place in self.places))
 
 
-class Network:
+class ElementNetwork:
     """Built of a plan. `ask` is told of special messages and answers whether to go on; without
     one nothing goes on."""
 
@@ -199,23 +201,23 @@ class Network:
 
     # --- inside ---------------------------------------------------------------
 
-    def _operator(self, number: int, node: n.Node) -> Operator:
+    def _operator(self, number: int, node: n.Node) -> ElementOperator:
         p, fault = self.profile, self.fault
         match node:
             case n.Source():
                 return SourceNode(node, number, p, self)
             case n.SetEnd():
-                return SetEnd(node, number, p, fault)
+                return ElementSetEnd(node, number, p, fault)
             case n.Lifetimes():
-                return Lifetimes(node, number, p, fault)
+                return ElementLifetimes(node, number, p, fault)
             case n.Merge():
-                return Merge(node, number, p, fault)
+                return ElementMerge(node, number, p, fault)
             case n.Select():
-                return Select(node, number, p, fault)
+                return ElementSelect(node, number, p, fault)
             case n.Join():
-                return Join(node, number, p, fault)
+                return ElementJoin(node, number, p, fault)
             case n.Aggregate():
-                return Aggregate(node, number, p, fault, self._index(node))
+                return ElementAggregate(node, number, p, fault, self._index(node))
 
     def _index(self, node: n.Aggregate) -> Index:
         functions = [partial.aggregate for partial in node.partials]
@@ -270,7 +272,7 @@ def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
 
 
 def _picked(x: Element, columns: tuple[int, ...]) -> Element:
-    if x.kind is not Kind.INSERTION:
+    if x.kind is not ElementKind.INSERTION:
         return x
     return Element(
         x.kind,

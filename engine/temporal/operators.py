@@ -21,15 +21,23 @@ from seustream.compiler.language.registry import Fault
 from seustream.engine.temporal import compute, library
 from seustream.engine.temporal.aggregates.index import Index
 from seustream.engine.temporal.collection import (
-    BadKey,
     Change,
     Collection,
-    Row,
+    CollectionRow,
+    KeyRefused,
     Served,
     TableCollection,
     TimeCollection,
 )
-from seustream.engine.temporal.elements import FOREVER, STOP, Element, Kind, Value, boundary, later
+from seustream.engine.temporal.elements import (
+    FOREVER,
+    STOP,
+    Element,
+    ElementKind,
+    Value,
+    boundary,
+    later,
+)
 from seustream.engine.temporal.synchroniser import Synchroniser
 
 Emit = Callable[[Element], None]
@@ -53,7 +61,7 @@ class Profile:
         return cls(derived_boundaries=False, reference=True)
 
 
-class Operator:
+class ElementOperator:
     """Base of all nodes. Outputs never fall in their key; BOUNDARYs that promise nothing new are
     not sent."""
 
@@ -85,7 +93,7 @@ class Operator:
     def execute(self, source: int, x: Element) -> None:
         try:
             self.algebra(source, x)
-        except BadKey:
+        except KeyRefused:
             self.bad_keys += 1
         except Exception as error:
             self._failed(x, error)
@@ -137,7 +145,7 @@ class Operator:
 
     def send(self, ts: int, te: int, values: tuple[Value, ...]) -> None:
         self.last = (ts, te)
-        self.emit(Element(Kind.INSERTION, ts, te, values))
+        self.emit(Element(ElementKind.INSERTION, ts, te, values))
 
     def _boundary(self, t: int) -> None:
         """Nothing if what was sent already promises as much."""
@@ -155,7 +163,7 @@ def array(x: Element) -> tuple[Any, ...]:
     return (x.ts, x.te, *x.values)
 
 
-class SetEnd(Operator):
+class ElementSetEnd(ElementOperator):
     """A window: te := ts + size, whatever it was."""
 
     def __init__(self, node: n.SetEnd, number: int, profile: Profile, fault: OnFault) -> None:
@@ -167,7 +175,7 @@ class SetEnd(Operator):
         self.send(x.ts, te, x.values)
 
 
-class Lifetimes(Operator):
+class ElementLifetimes(ElementOperator):
     """A window of a library. Tuples wait until it knows their lifetimes, then in an order buffer
     until nothing that begins earlier can come."""
 
@@ -257,7 +265,7 @@ class Lifetimes(Operator):
         super()._boundary(self._floor(t))
 
 
-class Merge(Operator):
+class ElementMerge(ElementOperator):
     """A union: the synchronised order."""
 
     def __init__(self, node: n.Merge, number: int, profile: Profile, fault: OnFault) -> None:
@@ -267,7 +275,7 @@ class Merge(Operator):
         self.send(x.ts, x.te, x.values)
 
 
-class Select(Operator):
+class ElementSelect(ElementOperator):
     """A filter and a map."""
 
     def __init__(self, node: n.Select, number: int, profile: Profile, fault: OnFault) -> None:
@@ -282,17 +290,17 @@ class Select(Operator):
             self.send(x.ts, x.te, self.map(inp))
 
 
-def _collection(side: n.Side) -> Collection:
+def _collection(side: n.JoinSide) -> Collection:
     return TimeCollection() if side.key is None else TableCollection(side.key - 2)
 
 
-def _put(collection: Collection, x: Element, holds: bool, row: Callable[[], Row]) -> bool:
+def _put(collection: Collection, x: Element, holds: bool, row: Callable[[], CollectionRow]) -> bool:
     """Inserts a tuple unless the node's condition on it fails; whether it is in. A delete has no
     values the condition could be about."""
     if isinstance(collection, TableCollection):
         key = collection.key_of(x.values)
         if key > 0 and not holds:
-            collection.refuse(Row(x.ts, x.te, x.values))
+            collection.refuse(CollectionRow(x.ts, x.te, x.values))
             return False
         collection.insert(row())
         return key > 0
@@ -301,7 +309,7 @@ def _put(collection: Collection, x: Element, holds: bool, row: Callable[[], Row]
     return holds
 
 
-class Join(Operator):
+class ElementJoin(ElementOperator):
     """Symmetric: each tuple meets those of the other side that live at its start. Results wait in
     an order buffer, since those of one ts come out with rising te."""
 
@@ -345,7 +353,9 @@ class Join(Operator):
         reads = holds and not keyed
         term = self.terms[source](inp) if reads else ()
         indexed = self.indexed[source](inp) if reads else ()
-        inserted = _put(collection, x, holds, lambda: Row(x.ts, x.te, x.values, term, indexed))
+        inserted = _put(
+            collection, x, holds, lambda: CollectionRow(x.ts, x.te, x.values, term, indexed)
+        )
         if not inserted or x.instant or None in term or None in indexed:
             return  # what equals NULL is not known
         for y in self._candidates(1 - source, term, indexed):
@@ -380,7 +390,9 @@ class Join(Operator):
         for collection in self.collections:
             collection.clear()
 
-    def _candidates(self, side: int, term: tuple[Any, ...], indexed: tuple[Any, ...]) -> list[Row]:
+    def _candidates(
+        self, side: int, term: tuple[Any, ...], indexed: tuple[Any, ...]
+    ) -> list[CollectionRow]:
         collection = self.collections[side]
         if self.index is not None and collection.served is not None:
             found = collection.served.candidates(indexed, self.index.types[1 - side])
@@ -404,7 +416,7 @@ def _whole(pair: tuple[Any, ...]) -> tuple[Any, ...]:
     return pair[2:]
 
 
-class Aggregate(Operator):
+class ElementAggregate(ElementOperator):
     """Sliding aggregates: the collection's changes go to the index, which gives intervals."""
 
     derives = True
@@ -442,7 +454,7 @@ class Aggregate(Operator):
                     out[place] = self._counted(value, of)
                 mapped = self.map(out)
             except Exception as error:
-                self._failed(Element(Kind.INSERTION, start, end, values), error)
+                self._failed(Element(ElementKind.INSERTION, start, end, values), error)
             else:
                 self.send(start, end, mapped)
 
@@ -470,7 +482,7 @@ class Aggregate(Operator):
         holds = (isinstance(key, int) and key < 0) or self.guard(inp)
         if holds and isinstance(key, int) and key > 0:
             self.take(inp)  # one that a library or strict faults refuse is not stored
-        _put(self.table, x, holds, lambda: Row(x.ts, x.te, x.values))
+        _put(self.table, x, holds, lambda: CollectionRow(x.ts, x.te, x.values))
 
     def remembered(self) -> Any:
         return (self.index.save(), None if self.table is None else self.table.save())

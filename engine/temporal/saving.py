@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.engine.temporal.aggregates.index import Piece
-from seustream.engine.temporal.collection import Row
-from seustream.engine.temporal.elements import Element, Kind
+from seustream.engine.temporal.collection import CollectionRow
+from seustream.engine.temporal.elements import Element, ElementKind
 
-_RECORDS: dict[str, Any] = {"Row": Row, "Element": Element, "Piece": Piece}
+_RECORDS: dict[str, Any] = {"Row": CollectionRow, "Element": Element, "Piece": Piece}
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
 _TIMES: dict[str, Any] = {
     "datetime": datetime.datetime,
@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:
         return {type(value).__name__: value.isoformat()}
     if isinstance(value, Decimal):
         return {"Decimal": str(value)}
-    if isinstance(value, Kind):
+    if isinstance(value, ElementKind):
         return {"kind": value.name}
     for name, of in _RECORDS.items():
         if type(value) is of:
@@ -91,7 +91,7 @@ def restored(saved: Any) -> Any:
     if name == "dict":
         return {restored(key): restored(each) for key, each in inside}
     if name == "kind":
-        return Kind[inside]
+        return ElementKind[inside]
     if name in _SEQUENCES:
         return _SEQUENCES[name](restored(each) for each in inside)
     return _RECORDS[name](*(restored(each) for each in inside))

@@ -11,10 +11,10 @@ import heapq
 from collections import deque
 from typing import Any, Protocol
 
-from seustream.engine.temporal.elements import FOREVER, Element, Kind
+from seustream.engine.temporal.elements import FOREVER, Element, ElementKind
 
 
-class Receiver(Protocol):
+class ElementReceiver(Protocol):
     """What a synchroniser releases to."""
 
     def reorganise(self, now: int) -> None:
@@ -36,7 +36,7 @@ class Receiver(Protocol):
 class Synchroniser:
     """Releases the elements of `inputs` queues in the order (ts, te, input)."""
 
-    def __init__(self, inputs: int, receiver: Receiver) -> None:
+    def __init__(self, inputs: int, receiver: ElementReceiver) -> None:
         self.queues: list[deque[Element]] = [deque() for _ in range(inputs)]
         self.open = [True] * inputs
         self.receiver = receiver
@@ -86,7 +86,7 @@ class Synchroniser:
                 ):
                     x = queue.popleft()
                     self.receiver.reorganise(x.ts)
-                    if x.kind is Kind.BOUNDARY:
+                    if x.kind is ElementKind.BOUNDARY:
                         self.receiver.broadcast(i, x)
                     else:
                         self.receiver.execute(i, x)
@@ -112,7 +112,7 @@ class Synchroniser:
         queue = self.queues[i]
         while queue and not queue[0].kind.timed:
             x = queue.popleft()
-            if x.kind is Kind.STOP:
+            if x.kind is ElementKind.STOP:
                 self.open[i] = False
                 queue.clear()
             self.receiver.control(i, x)

@@ -30,7 +30,7 @@ from seustream.progress import Notes
 
 if TYPE_CHECKING:
     from seustream.spark_feeder.job import Sink
-    from seustream.spark_feeder.progress import Counts
+    from seustream.spark_feeder.progress import FeedCounts
 
 HELP = "feed a bridge from Spark, and take results back"
 SINKS = ("parquet", "csv", "json", "console", "none")
@@ -128,13 +128,13 @@ def run(arguments: argparse.Namespace) -> int:
     from pyspark.errors import PySparkException
 
     from seustream.spark_feeder.errors import FeedError
-    from seustream.spark_feeder.inputs import Source, read
+    from seustream.spark_feeder.inputs import InputSource, read
     from seustream.spark_feeder.job import run as start
     from seustream.spark_feeder.job import session
 
     streams = {stream.name: stream for stream in c.streams}
     try:
-        found = {name: Source.parse(text) for name, text in sources.items()}
+        found = {name: InputSource.parse(text) for name, text in sources.items()}
         with Notes() as note, contextlib.ExitStack() as stack:
             note("starting Spark")
             spark = session(arguments.master, **_conf(arguments.conf))
@@ -247,7 +247,7 @@ def _late(arguments: argparse.Namespace) -> Sink | None:
     return None if arguments.late is None else files(arguments.late, arguments.format)
 
 
-def _saved(counts: Counts) -> str:
+def _saved(counts: FeedCounts) -> str:
     """What the synopsis filter kept at the sources; bytes less those of the synopses."""
     rows = [
         (
@@ -260,7 +260,7 @@ def _saved(counts: Counts) -> str:
     return table(rows, ("stream", "tuples kept at the source", "bytes saved"))
 
 
-def _summary(counts: Counts, arguments: argparse.Namespace) -> str:
+def _summary(counts: FeedCounts, arguments: argparse.Namespace) -> str:
     kept = arguments.format not in ("console", "none")
     where = str(Path(arguments.output)) if kept else arguments.format
     rows = [

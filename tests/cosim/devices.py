@@ -16,7 +16,7 @@ from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.link.device import BoardDevice
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.cosim.verilated.build import missing
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
@@ -49,7 +49,7 @@ def linked(config: DeviceConfig) -> BoardDevice:
     if config != TINY:
         pytest.skip(f"{config.name} is not built with a link for tests")
     line = SimulatedLine(SimulatedBoard(build.linked(config)))
-    return BoardDevice(Session(line, now=line.now), config)
+    return BoardDevice(LinkSession(line, now=line.now), config)
 
 
 DEVICES: dict[str, Callable[[DeviceConfig], Device]] = {

@@ -33,7 +33,7 @@ from seustream.engine.graph import GraphRun
 from seustream.engine.pattern import explain as pattern_explain
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.messages import MESSAGES
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.node import SiteLayout
 from seustream.hdl import device, isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import LoadRefused
@@ -314,7 +314,7 @@ def test_commands_and_options_are_all_there() -> None:
 def test_joins_across_sites_are_all_there() -> None:
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page("sites"), re.M | re.S))
     options = [codes(row[0])[0] for row in table(sections["Layout"], "option")]
-    assert options == [field.name for field in dataclasses.fields(Layout)]
+    assert options == [field.name for field in dataclasses.fields(SiteLayout)]
     told = [codes(row[0])[0] for row in table(sections["Messages"], "message")]
     assert sorted(told) == sorted(MESSAGES)
     members = [codes(row[0])[0] for row in table(sections["Record"], "member")]

@@ -17,7 +17,7 @@ from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, accepted
 from seustream.engine.stream.answers import result_schema
-from seustream.spark_feeder.progress import Counts
+from seustream.spark_feeder.progress import FeedCounts
 from tests.docs.blocks import ROOT
 
 
@@ -89,7 +89,7 @@ def test_it_notices(change: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_cycles_are_given_where_there_is_a_clock(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = Counts(rows={"R": 50, "S": 50}, results={"q": 5}, epochs=2)
+    counts = FeedCounts(rows={"R": 50, "S": 50}, results={"q": 5}, epochs=2)
     demo.report(counts, 2.0, "golden")
     assert capsys.readouterr().out == (
         "100 tuples in 2 epochs, 5 results in 2.0 s: 50 tuples/s from Spark to Spark\n"

@@ -20,8 +20,8 @@ from seustream.compiler.language.types import NULL, Type, list_of
 from seustream.compiler.language.types import Kind as Kind_
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar.run import ColumnarRun
-from seustream.engine.temporal.elements import STOP, Element, Kind
-from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.elements import STOP, Element, ElementKind
+from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.values import taken
 from tests.compiler.language.plain import type_named
 from tests.language.casefile import Case, place, read
@@ -66,15 +66,15 @@ def columnar(case: Case, c: Compiled, tree: Node, faults: Faults) -> list[Any]:
 
 def by_rows(case: Case, c: Compiled, tree: Node) -> tuple[list[Any], Faults]:
     out: list[Element] = []
-    network = Network(c.network, c.tree, {"R": tree})
+    network = ElementNetwork(c.network, c.tree, {"R": tree})
     network.subscribe(out.append)
     network.start()
     for row in case.rows:
         values = tuple(taken(value, of) for value, of in zip((1, *row), tree.types, strict=True))
-        network.feed("R", Element(Kind.INSERTION, 1, 2, values))
+        network.feed("R", Element(ElementKind.INSERTION, 1, 2, values))
     network.feed("R", STOP)
     network.stop()
-    return [x.values[0] for x in out if x.kind is Kind.INSERTION], network.faults
+    return [x.values[0] for x in out if x.kind is ElementKind.INSERTION], network.faults
 
 
 def agrees(found: Any, wanted: Any, of: Type, nearly: bool) -> bool:

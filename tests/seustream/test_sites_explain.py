@@ -12,8 +12,8 @@ from seustream.cli import main
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.explain import save, watch
-from seustream.engine.sites.network import Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.network import SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import join_of
 from tests.engine.sites.running import block, feed
 
@@ -41,7 +41,7 @@ def record(here: Path, strategy: str = "planned") -> Path:
     join = join_of(query)
     bare = type(join)(join.streams, join.equal)
     costs = UnitCosts.of([[0, 18, 25, 1], [18, 0, 20, 1], [25, 20, 0, 1], [1, 1, 1, 0]])
-    net = Network(Layout(bare, costs, 3, strategy=strategy))  # type: ignore[arg-type]
+    net = SiteNetwork(SiteLayout(bare, costs, 3, strategy=strategy))  # type: ignore[arg-type]
     seen = watch(net)
     for t in range(4):
         feed(net, [block(0, t, 5), block(1, t, 5)], lockstep=True)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.inputs import InputSource, read
 from tests.cosim.bridge.serving import Rows, multiset
 
 FIRST = 1_000_000_000
@@ -35,7 +35,9 @@ def frames(
 ) -> dict[str, DataFrame]:
     """The streams of a folder, so many files a batch."""
     return {
-        stream.name: read(spark, Source.parse(f"parquet:{folder / stream.name}"), stream, files)
+        stream.name: read(
+            spark, InputSource.parse(f"parquet:{folder / stream.name}"), stream, files
+        )
         for stream in compilation.streams
         if stream.defined_by is None
     }

@@ -27,7 +27,7 @@ from pyspark.sql import functions as f
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Run
-from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.inputs import InputSource, read
 from seustream.spark_feeder.job import SHORT, Job, files, run, session
 from tests.cosim.bridge.serving import bridge, compiled, streams, wanted
 from tests.docs.blocks import ROOT
@@ -117,7 +117,7 @@ _SCHEMAS = {"R": "ts long, a int, b int", "S": "ts long, d int, name string"}
 
 def frames(spark: SparkSession, server: str) -> dict[str, DataFrame]:
     return {
-        stream.name: read(spark, Source.parse(f"kafka:{server}/topic-{stream.name}"), stream)
+        stream.name: read(spark, InputSource.parse(f"kafka:{server}/topic-{stream.name}"), stream)
         for stream in compiled().streams
     }
 

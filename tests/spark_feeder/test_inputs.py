@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.inputs import Source, _items, read, rows_of
+from seustream.spark_feeder.inputs import InputSource, _items, read, rows_of
 from seustream.spark_feeder.job import _check_times
 from tests.cosim.bridge.serving import compiled
 
@@ -32,13 +32,13 @@ R, S = compiled().streams
     ],
 )
 def test_sources(text: str, kind: str, where: str) -> None:
-    assert Source.parse(text) == Source(kind, where)
+    assert InputSource.parse(text) == InputSource(kind, where)
 
 
 @pytest.mark.parametrize("text", ["", "r.txt", "folder", "ftp:x"])
 def test_what_is_no_source(text: str) -> None:
     with pytest.raises(FeedError, match="no source"):
-        Source.parse(text)
+        InputSource.parse(text)
 
 
 def test_items_of_a_select_list() -> None:
@@ -59,7 +59,7 @@ def test_files_and_their_times(spark: SparkSession, tmp_path: Path) -> None:
     zoned = pa.array([at], pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"TS": zoned, **ints}), tmp_path / "z.parquet")
     for number, path in enumerate(sorted(tmp_path.iterdir())):
-        found = rows_of(read(spark, Source.parse(str(path)), R), R)
+        found = rows_of(read(spark, InputSource.parse(str(path)), R), R)
         query = found.writeStream.format("memory").queryName(f"m{number}")
         query.trigger(availableNow=True).start().awaitTermination()
         rows = [tuple(row) for row in spark.table(f"m{number}").collect()]
@@ -72,7 +72,7 @@ def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"ts": [1, 2], "a": pa.array([noon, None], pa.time64("us"))})
     (tmp_path / "T").mkdir()
     pq.write_table(rows, tmp_path / "T" / "rows.parquet")
-    frame = read(spark, Source("parquet", str(tmp_path / "T")), stream)
+    frame = read(spark, InputSource("parquet", str(tmp_path / "T")), stream)
     assert dict(frame.dtypes)["a"].startswith("time")
     # A session of somebody else's may be without.
     spark.conf.set("spark.sql.timeType.enabled", "false")
@@ -86,7 +86,7 @@ def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_rate_and_kafka(spark: SparkSession) -> None:
-    frame = read(spark, Source.parse("rate:5"), R)
+    frame = read(spark, InputSource.parse("rate:5"), R)
     select = "timestamp AS ts, CAST(value % 3 AS int) AS a, CAST(value AS int) AS b"
     assert rows_of(frame, R, select).columns == ["ts", "a", "b"]
     for text, complaint in (
@@ -96,4 +96,4 @@ def test_rate_and_kafka(spark: SparkSession) -> None:
         ("none.csv", "no such file"),
     ):
         with pytest.raises(FeedError, match=complaint):
-            read(spark, Source.parse(text), R)
+            read(spark, InputSource.parse(text), R)

@@ -22,7 +22,7 @@ from seustream.cosim.bridge.protocol import Run
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.spark_feeder.errors import FeedError
-from seustream.spark_feeder.inputs import Source, read
+from seustream.spark_feeder.inputs import InputSource, read
 from seustream.spark_feeder.job import files, run
 from seustream.spark_feeder.progress import OBSERVED
 from tests.cosim.bridge.serving import QUERIES, TINY, bridge, compiled, multiset, streams, wanted
@@ -138,7 +138,7 @@ def test_skew_late_rows_bursts_and_a_silent_stream(spark: SparkSession, tmp_path
 def test_streams_without_an_end_are_ended_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     """Of the rate source everything but how many rows there will have been is known before."""
     compilation = compiled()
-    source = read(spark, Source.parse("rate:300"), compilation.streams[0])
+    source = read(spark, InputSource.parse("rate:300"), compilation.streams[0])
     how = {
         "R": "value * 2 AS ts, CAST(value % 5 AS int) AS a, CAST(value * 7 % 1000 AS int) AS b",
         "S": "value * 3 AS ts, CAST(value % 4 AS int) AS d, concat('n', value % 3) AS name",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
-from seustream.spark_feeder.progress import Counts
+from seustream.spark_feeder.progress import FeedCounts
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, streams, wanted
 
 
 def test_counts_of_bridges_add_up(tmp_path: Path) -> None:
     rows, want = streams(50, 1), wanted(compiled(), streams(50, 1))
-    counts = Counts()
+    counts = FeedCounts()
     for number in range(2):
         with bridge(tmp_path / str(number)) as (_, url), BridgeClient(url) as client:
             client.load(compiled())
@@ -32,7 +32,7 @@ def test_counts_of_bridges_add_up(tmp_path: Path) -> None:
 
 
 def test_cycles_are_those_of_the_slowest() -> None:
-    counts = Counts()
+    counts = FeedCounts()
     for cycles in (500, 700, 600):
         counts.add({"device_cycles_total": cycles, "device_pairs_total": 10})
     assert counts.device == {"cycles": 700, "pairs": 30}

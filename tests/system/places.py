@@ -18,7 +18,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from seustream.cosim.sites.cluster import Place
+from seustream.cosim.sites.cluster import ClusterPlace
 
 PORT = 7000
 
@@ -27,7 +27,7 @@ PORT = 7000
 class Places:
     """`before(k)` goes before any command that is to run where node k is."""
 
-    of: dict[int, Place]
+    of: dict[int, ClusterPlace]
     what: str
     delay: float
     before: Callable[[int], tuple[str, ...]] = field(default=lambda node: ())
@@ -38,13 +38,14 @@ def apart(nodes: int, loss: float = 0.0, delay: float = 0.0) -> Iterator[Places]
     """So many places; `delay` in seconds, at most: what of it is left to the nodes is `delay`."""
     with _namespaces(nodes) as spaces:
         if spaces is None:
-            of = {k: Place() for k in range(nodes)}
+            of = {k: ClusterPlace() for k in range(nodes)}
             yield Places(of, "processes with ports of their own, which send late", delay)
             return
         netem = spaces.netem(loss, delay)
         what = "delay and loss by tc netem" if netem else "processes send late"
         of = {
-            k: Place(f"grpc://{spaces.host(k)}:{PORT + k}", spaces.before(k)) for k in range(nodes)
+            k: ClusterPlace(f"grpc://{spaces.host(k)}:{PORT + k}", spaces.before(k))
+            for k in range(nodes)
         }
         yield Places(of, f"network namespaces; {what}", 0.0 if netem else delay, spaces.before)
 

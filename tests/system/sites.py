@@ -22,8 +22,8 @@ from pathlib import Path
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.sites.cluster import Cluster
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.model import BlockRows, Row
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, SiteRow
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import join_of
 from tests.docs.blocks import ROOT
 from tests.engine.sites.oracle import answer, random_blocks
@@ -45,7 +45,7 @@ def run(seed: int, folder: Path, strategy: str = "planned") -> str:
     chance = random.Random(seed)
     blocks = _with_values(chance, random_blocks(chance, SITES, units=10))
     near = [[0 if a == b else 1 if CENTRE in (a, b) else 5 for b in range(5)] for a in range(5)]
-    layout = Layout(
+    layout = SiteLayout(
         join_of(compile_text(QUERY).program.queries[0]),
         UnitCosts.of(near),
         QUERY_NODE,
@@ -88,7 +88,7 @@ def _with_values(chance: random.Random, blocks: list[BlockRows]) -> list[BlockRo
     numbers = [0] * SITES
     found = []
     for block in blocks:
-        rows = tuple(Row(r.keys, r.t, (0, chance.randint(0, 9))) for r in block.rows)
+        rows = tuple(SiteRow(r.keys, r.t, (0, chance.randint(0, 9))) for r in block.rows)
         found.append(BlockRows(block.stream, block.tau, rows, numbers[block.stream]))
         numbers[block.stream] += 1
     return found

@@ -10,8 +10,8 @@ from pathlib import Path
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.engine.sites.device_store import DeviceStore
 from seustream.engine.sites.model import Join
-from seustream.engine.sites.network import Faults, Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.network import LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from tests.cosim.bridge.serving import bridge
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
@@ -28,9 +28,9 @@ def test_three_sites_behind_three_bridges(tmp_path: Path) -> None:
             _, url = stack.enter_context(bridge(tmp_path / str(site)))
             client = stack.enter_context(BridgeClient(url, patience=0))
             devices.append(stack.enter_context(client.device()))
-        net = Network(
-            Layout(join, costs(random.Random(1), 4), 3),
-            Faults(20, 0.1, 0.1),
+        net = SiteNetwork(
+            SiteLayout(join, costs(random.Random(1), 4), 3),
+            LineFaults(20, 0.1, 0.1),
             stores=lambda site: DeviceStore(join, site, devices[site]),
         )
         feed(net, blocks)

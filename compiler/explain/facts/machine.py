@@ -234,7 +234,7 @@ def _admits(scope: Scope, slot: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MachineLine:
     """An instruction: where, its word, its text, and what it does for the queries."""
 
     address: int
@@ -257,7 +257,7 @@ class SelectionRegister:
 class Listing:
     area: str
     registers: tuple[SelectionRegister, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[MachineLine, ...]
     limit: int
 
 
@@ -307,10 +307,10 @@ class _Commentator:
         for bit in range(len(scope.c.requests.selections[slot])):
             self.holds[isa.WINDOW_SELECTION_REGISTERS[bit]] = scope.selection_mark(slot, bit)
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[MachineLine]:
         names = self.scope.c.slot_names
         return [
-            Line(
+            MachineLine(
                 address,
                 f"{instruction.encode():05X}",
                 show(instruction, names),

@@ -20,7 +20,7 @@ from seustream.compiler.plan.normalise import Normalised
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class ResidualFact:
     """A condition the host must still check, and why."""
 
     condition: str
@@ -37,7 +37,7 @@ class NormalForm:
     why: str
     condition: str
     terms: tuple[tuple[str, ...], ...]
-    residual: tuple[Residual, ...]
+    residual: tuple[ResidualFact, ...]
     fell_back: bool
 
 
@@ -71,7 +71,7 @@ def normal_form(scope: Scope, one: Normalised) -> NormalForm:
         one.division.why,
         x.show(one.division.query.where),
         tuple(tuple(map(_leaf, term)) for term in one.terms),
-        tuple(Residual(x.show(e), why.get(e) or too_large) for e in one.residual),
+        tuple(ResidualFact(x.show(e), why.get(e) or too_large) for e in one.residual),
         one.fell_back,
     )
 

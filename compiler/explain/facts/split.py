@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seustream.compiler.explain.facts.names import Scope, WindowOf, window_of, windows_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
-    Residual,
+    ResidualFact,
     attributes,
     normal_form,
 )
@@ -135,7 +135,7 @@ def _runs(one: Normalised) -> str:
     return "device" if whole else "device, then host"
 
 
-def _host_work(one: Normalised, residual: Iterable[Residual]) -> Iterable[HostWork]:
+def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[HostWork]:
     """What is left to the host, in the order it is done."""
     query = one.division.query
     if query.where == x.FALSE:

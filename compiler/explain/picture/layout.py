@@ -16,15 +16,15 @@ _LANE = 8.0
 
 
 @dataclass(slots=True)
-class Place:
+class PicturePlace:
     """A box, or an edge on its way past a layer (`key` is None then)."""
 
     key: str | None
     layer: int
     height: float
     y: float = 0.0  # of its middle
-    before: list[Place] = field(default_factory=list)
-    after: list[Place] = field(default_factory=list)
+    before: list[PicturePlace] = field(default_factory=list)
+    after: list[PicturePlace] = field(default_factory=list)
 
     @property
     def gap(self) -> float:
@@ -32,18 +32,22 @@ class Place:
 
 
 @dataclass(slots=True)
-class Layout:
+class PictureLayout:
     """Boxes by key, and of each edge the places it goes through, its ends included."""
 
-    boxes: dict[str, Place]
-    routes: list[list[Place]]
+    boxes: dict[str, PicturePlace]
+    routes: list[list[PicturePlace]]
     height: float
 
 
-def lay_out(boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, str]]) -> Layout:
+def lay_out(
+    boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, str]]
+) -> PictureLayout:
     """Boxes are (key, layer, height); edges run from a lower to a higher layer."""
-    places = {key: Place(key, layer, height) for key, layer, height in boxes}
-    layers: list[list[Place]] = [[] for _ in range(max((b[1] for b in boxes), default=-1) + 1)]
+    places = {key: PicturePlace(key, layer, height) for key, layer, height in boxes}
+    layers: list[list[PicturePlace]] = [
+        [] for _ in range(max((b[1] for b in boxes), default=-1) + 1)
+    ]
     connected = {end for edge in edges for end in edge}
     for key, place in places.items():
         if key in connected:
@@ -52,7 +56,7 @@ def lay_out(boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, 
     for source, target in edges:
         route = [places[source]]
         for layer in range(places[source].layer + 1, places[target].layer):
-            lane = Place(None, layer, 0.0)
+            lane = PicturePlace(None, layer, 0.0)
             layers[layer].append(lane)
             route.append(lane)
         route.append(places[target])
@@ -67,13 +71,13 @@ def lay_out(boxes: Sequence[tuple[str, int, float]], edges: Sequence[tuple[str, 
             below = [other.y + other.height / 2 + _GAP for other in layers[place.layer]]
             place.y = max(below, default=0.0) + place.height / 2
             layers[place.layer].append(place)
-    return Layout(places, routes, _from_the_top(layers))
+    return PictureLayout(places, routes, _from_the_top(layers))
 
 
 # --- order within the layers --------------------------------------------------
 
 
-def _ordered(layers: list[list[Place]]) -> list[list[Place]]:
+def _ordered(layers: list[list[PicturePlace]]) -> list[list[PicturePlace]]:
     """Layers sorted by the middle of their neighbours, to and fro; the best round counts."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers)
     for number in range(_ROUNDS):
@@ -82,7 +86,7 @@ def _ordered(layers: list[list[Place]]) -> list[list[Place]]:
             position = {id(place): i for other in layers for i, place in enumerate(other)}
 
             def middle(
-                place: Place, at: dict[int, int] = position, back: bool = backwards
+                place: PicturePlace, at: dict[int, int] = position, back: bool = backwards
             ) -> float:
                 beside = place.after if back else place.before
                 if not beside:
@@ -96,7 +100,7 @@ def _ordered(layers: list[list[Place]]) -> list[list[Place]]:
     return best
 
 
-def _crossings(layers: list[list[Place]]) -> int:
+def _crossings(layers: list[list[PicturePlace]]) -> int:
     """Pairs of edges between neighbouring layers that cross."""
     found = 0
     for left, right in pairwise(layers):
@@ -112,7 +116,7 @@ def _crossings(layers: list[list[Place]]) -> int:
 # --- heights ------------------------------------------------------------------
 
 
-def _stand(layers: list[list[Place]]) -> None:
+def _stand(layers: list[list[PicturePlace]]) -> None:
     """Every place as near to the middle of its neighbours as the order lets it."""
     for layer in layers:
         y = 0.0
@@ -130,7 +134,7 @@ def _stand(layers: list[list[Place]]) -> None:
                 place.y = y
 
 
-def _from_the_top(layers: list[list[Place]]) -> float:
+def _from_the_top(layers: list[list[PicturePlace]]) -> float:
     """Moves everything so that it begins at 0; gives the height of the whole."""
     everywhere = [place for layer in layers for place in layer]
     top = min((p.y - p.height / 2 for p in everywhere), default=0.0)
@@ -139,7 +143,7 @@ def _from_the_top(layers: list[list[Place]]) -> float:
     return max((p.y + p.height / 2 for p in everywhere), default=0.0)
 
 
-def _apart(layer: Sequence[Place], wanted: Sequence[float]) -> list[float]:
+def _apart(layer: Sequence[PicturePlace], wanted: Sequence[float]) -> list[float]:
     """The heights nearest to the wanted ones at which nothing overlaps.
 
     Measured from where each would stand if all were packed, the heights may only rise; runs

@@ -11,7 +11,7 @@ from seustream.compiler.explain.facts.routes import StepFacts, TagFacts
 from seustream.compiler.explain.facts.split import QuerySplit
 from seustream.compiler.explain.marks import clip, plural
 from seustream.compiler.explain.picture import draw
-from seustream.compiler.explain.picture.layout import Layout, Place, lay_out
+from seustream.compiler.explain.picture.layout import PictureLayout, PicturePlace, lay_out
 from seustream.compiler.explain.text.machine import checked
 
 _MARGIN = 28.0
@@ -100,20 +100,20 @@ class _Machine:
             at = columns[-1].end
         return columns
 
-    def _ports(self, box: Place, count: int, apart: float = _STEP_HEIGHT) -> list[float]:
+    def _ports(self, box: PicturePlace, count: int, apart: float = _STEP_HEIGHT) -> list[float]:
         first = _TOP + box.y - (count - 1) * apart / 2
         return [first + number * apart for number in range(count)]
 
     # --- edges ----------------------------------------------------------------
 
-    def _route(self, layout: Layout, source: str, target: str) -> list[Place]:
+    def _route(self, layout: PictureLayout, source: str, target: str) -> list[PicturePlace]:
         ends = (layout.boxes[source], layout.boxes[target])
         return next(r for r in layout.routes if r[0] is ends[0] and r[-1] is ends[1])
 
-    def _last_place(self, layout: Layout, step: StepFacts) -> Place:
+    def _last_place(self, layout: PictureLayout, step: StepFacts) -> PicturePlace:
         return self._route(layout, f"tag-{step.pre}", f"tag-{step.post}")[-2]
 
-    def _curve(self, columns: Sequence[_Column], route: Sequence[Place], port: float) -> str:
+    def _curve(self, columns: Sequence[_Column], route: Sequence[PicturePlace], port: float) -> str:
         """From the right of the first box, between those it passes, to the port of the last."""
         x, y = columns[route[0].layer].end, _TOP + route[0].y
         parts = [f"M{x:.1f},{y:.1f}"]
@@ -130,7 +130,7 @@ class _Machine:
         return "".join(parts)
 
     def _step(
-        self, layout: Layout, columns: Sequence[_Column], step: StepFacts, port: float
+        self, layout: PictureLayout, columns: Sequence[_Column], step: StepFacts, port: float
     ) -> list[str]:
         route = self._route(layout, f"tag-{step.pre}", f"tag-{step.post}")
         number = self.area[step.area]
@@ -172,7 +172,9 @@ class _Machine:
         by = ", ".join(index.column for index in indexes)
         return f"probes area {area}" + (f", indexed by {by}" if by else "")
 
-    def _results(self, layout: Layout, columns: Sequence[_Column], query: QuerySplit) -> list[str]:
+    def _results(
+        self, layout: PictureLayout, columns: Sequence[_Column], query: QuerySplit
+    ) -> list[str]:
         tags = [tag for tag in self.tags.values() if query.query in tag.queries]
         routes = [self._route(layout, f"tag-{t.tag}", self.key[query.query]) for t in tags]
         routes.sort(key=lambda route: route[-2].y)
@@ -199,7 +201,7 @@ class _Machine:
             return max(draw.width_of(first), draw.width_of(second, 11), 40.0)
         return draw.width_of(first + second) + 20
 
-    def _tag(self, layout: Layout, columns: Sequence[_Column], tag: TagFacts) -> str:
+    def _tag(self, layout: PictureLayout, columns: Sequence[_Column], tag: TagFacts) -> str:
         place, column = layout.boxes[f"tag-{tag.tag}"], columns[len(tag.carries) - 1]
         y, width = _TOP + place.y, column.end - column.boxes
         first, second = self._tag_lines(tag)
@@ -223,7 +225,7 @@ class _Machine:
         box = draw.rectangle(column.boxes, y - place.height / 2, width, place.height, kind)
         return draw.group([box, *inside], f"tag-{tag.tag}", hint, "tag")
 
-    def _query(self, layout: Layout, columns: Sequence[_Column], query: QuerySplit) -> str:
+    def _query(self, layout: PictureLayout, columns: Sequence[_Column], query: QuerySplit) -> str:
         place, column = layout.boxes[self.key[query.query]], columns[self.last]
         y, width = _TOP + place.y, column.end - column.boxes
         kind = "result" if query.device else "result crossed"

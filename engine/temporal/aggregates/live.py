@@ -207,7 +207,7 @@ class MergeHeap(Saved):
             self._mend(at)
 
 
-class Ends(Saved):
+class LiveEnds(Saved):
     """When something ends, and how many tuples then: a heap of distinct te."""
 
     def __init__(self) -> None:

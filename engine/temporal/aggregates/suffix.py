@@ -7,10 +7,10 @@ from typing import Any
 
 from seustream.compiler.apas.functions import Aggregate
 from seustream.engine.temporal.aggregates.index import Result, Values, merged
-from seustream.engine.temporal.aggregates.live import Ends, Live
+from seustream.engine.temporal.aggregates.live import Live, LiveEnds
 
 
-class Counts:
+class SuffixCounts:
     """How many of the tuples that live count for one aggregate, and how many end when."""
 
     def __init__(self) -> None:
@@ -41,8 +41,8 @@ class SuffixIndex:
         leaves = leaves or [1] * len(functions)
         self.parts = tuple(parts)
         self.nothing = tuple(f.none(n) for f, n in zip(functions, leaves, strict=True))
-        self.counts = tuple(Counts() for _ in parts)
-        self.ends = Ends()
+        self.counts = tuple(SuffixCounts() for _ in parts)
+        self.ends = LiveEnds()
         self.start = 0  # of what has not been told
 
     def reorganise(self, now: int) -> list[Result]:

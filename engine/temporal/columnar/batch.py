@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class IntervalBatch:
     """Times as numpy columns, values as Arrow arrays."""
 
     ts: Ints
@@ -33,13 +33,15 @@ class Batch:
         """ts, te and the columns, as edges and expressions count them."""
         return (self.ts, self.te, *self.columns)
 
-    def take(self, which: Ints | slice) -> Batch:
-        return Batch(self.ts[which], self.te[which], tuple(taken(c, which) for c in self.columns))
+    def take(self, which: Ints | slice) -> IntervalBatch:
+        return IntervalBatch(
+            self.ts[which], self.te[which], tuple(taken(c, which) for c in self.columns)
+        )
 
-    def picked(self, columns: Sequence[int]) -> Batch:
+    def picked(self, columns: Sequence[int]) -> IntervalBatch:
         """The columns of an edge; a time among them is a DATETIME from here on."""
         array = self.array
-        return Batch(
+        return IntervalBatch(
             self.ts, self.te, tuple(moments(array[at]) if at < 2 else array[at] for at in columns)
         )
 
@@ -53,19 +55,19 @@ class Batch:
         return (self.ts, self.te, self.columns)
 
     @classmethod
-    def load(cls, saved: tuple[Any, ...]) -> Batch:
+    def load(cls, saved: tuple[Any, ...]) -> IntervalBatch:
         return cls(*saved)
 
 
-def empty(leaves: Sequence[Leaf]) -> Batch:
+def empty(leaves: Sequence[Leaf]) -> IntervalBatch:
     none = np.empty(0, np.int64)
-    return Batch(none, none, tuple(pa.array([], arrow_type(of)) for _, of in leaves))
+    return IntervalBatch(none, none, tuple(pa.array([], arrow_type(of)) for _, of in leaves))
 
 
-def concatenated(batches: Sequence[Batch]) -> Batch:
+def concatenated(batches: Sequence[IntervalBatch]) -> IntervalBatch:
     if len(batches) == 1:
         return batches[0]
-    return Batch(
+    return IntervalBatch(
         np.concatenate([b.ts for b in batches]),
         np.concatenate([b.te for b in batches]),
         tuple(pa.concat_arrays(cs) for cs in zip(*(b.columns for b in batches), strict=True)),

@@ -41,7 +41,7 @@ class Evaluator:
             self.steps(leaf.before)
             function = leaf.bound.function
             return self._call(leaf.name, function, leaf.arguments, [leaf.type])[0]
-        assert isinstance(leaf, a.Read)
+        assert isinstance(leaf, a.LeafRead)
         at = self.frame.reads.get(leaf.place)
         if at is None:
             return self.out[self.frame.writes[leaf.place]]

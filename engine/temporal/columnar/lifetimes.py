@@ -12,13 +12,13 @@ from seustream.compiler.apas import network as n
 from seustream.compiler.apas.streams import Lifetimes as Found
 from seustream.compiler.language.faults import Faults
 from seustream.engine.temporal import library
-from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
+from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
 from seustream.engine.temporal.columnar.evaluate import Evaluator, for_library
 
 Ints = npt.NDArray[np.int64]
 
 
-class Lifetimes:
+class ColumnarLifetimes:
     """Tuples wait until the window knows their lifetimes, then until nothing that begins earlier
     can come; they leave in the order of their new (ts, te)."""
 
@@ -32,7 +32,9 @@ class Lifetimes:
         self.ready = empty(node.leaves)
         self.ready_numbers = np.empty(0, np.int64)
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> tuple[Batch, int]:
+    def process(
+        self, inputs: Sequence[IntervalBatch], bound: int, last: bool
+    ) -> tuple[IntervalBatch, int]:
         (x,) = inputs
         if len(x):
             columns = [
@@ -82,14 +84,14 @@ class Lifetimes:
             message = library.wrong_lifetime(shown, *(int(c[first]) for c in (was, ts, te)))
             raise library.LibraryFailed(message)
         decided = self.waiting.take(at)
-        self.ready = concatenated([self.ready, Batch(ts, te, decided.columns)])
+        self.ready = concatenated([self.ready, IntervalBatch(ts, te, decided.columns)])
         self.ready_numbers = np.concatenate((self.ready_numbers, which))
         left = np.ones(len(self.waiting), np.bool_)
         left[at] = False
         rest = np.flatnonzero(left)
         self.waiting, self.waiting_numbers = self.waiting.take(rest), self.waiting_numbers[rest]
 
-    def _flushed(self, floor: int, last: bool) -> Batch:
+    def _flushed(self, floor: int, last: bool) -> IntervalBatch:
         out = np.ones(len(self.ready), np.bool_) if last else self.ready.ts < floor
         gone, stay = np.flatnonzero(out), np.flatnonzero(~out)
         order = np.lexsort((self.ready_numbers[gone], self.ready.te[gone], self.ready.ts[gone]))
@@ -111,6 +113,6 @@ class Lifetimes:
         self.seen = saved["seen"]
         waiting, self.waiting_numbers = saved["waiting"]
         ready, self.ready_numbers = saved["ready"]
-        self.waiting, self.ready = Batch.load(waiting), Batch.load(ready)
+        self.waiting, self.ready = IntervalBatch.load(waiting), IntervalBatch.load(ready)
         with library.calling(self.node.shown):
             self.window.load(saved["window"])

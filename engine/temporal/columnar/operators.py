@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.apas import network as n
-from seustream.compiler.apas.expressions import Partial, Read
+from seustream.compiler.apas.expressions import LeafRead, PartialAggregate
 from seustream.compiler.apas.functions import Registered
 from seustream.compiler.apas.streams import JoinIndex
 from seustream.compiler.apas.types import DOUBLE, INTEGER
@@ -27,18 +27,18 @@ from seustream.compiler.language.types import Kind
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal import library
 from seustream.engine.temporal.columnar import spans
-from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
+from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
 from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
 from seustream.engine.temporal.elements import EARLIEST, FOREVER
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]
-Output = tuple[Batch, int]
+Output = tuple[IntervalBatch, int]
 
 
-class Operator(Protocol):
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+class ColumnarOperator(Protocol):
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         """`last` says that nothing comes any more; `bound` is then past all time."""
 
     def save(self) -> Any:
@@ -58,43 +58,45 @@ class Stateless:
         """There is nothing to."""
 
 
-class SetEnd(Stateless):
+class ColumnarSetEnd(Stateless):
     """te := ts + size, as far as there is time."""
 
     def __init__(self, node: n.SetEnd) -> None:
         self.size = node.size
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         (x,) = inputs
         if self.size is None:
             te = np.full(len(x), FOREVER)
         else:
             room = FOREVER - self.size
             te = np.where(x.ts > room, FOREVER, np.minimum(x.ts, room) + self.size)
-        return Batch(x.ts, te, x.columns), bound
+        return IntervalBatch(x.ts, te, x.columns), bound
 
 
-class Merge(Stateless):
+class ColumnarMerge(Stateless):
     """The order (ts, te, input, arrival)."""
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         both = concatenated(inputs)
         return both.take(np.lexsort((both.te, both.ts))), bound
 
 
-class Select(Stateless):
+class ColumnarSelect(Stateless):
     def __init__(self, node: n.Select, faults: Faults) -> None:
         self.filter, self.map, self.faults = node.filter, node.map, faults
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         (x,) = inputs
         kept = holds(self.filter, x.array, len(x), self.faults)
         if len(kept) < len(x):
             x = x.take(kept)
-        return Batch(x.ts, x.te, tuple(mapped(self.map, x.array, len(x), self.faults))), bound
+        return IntervalBatch(
+            x.ts, x.te, tuple(mapped(self.map, x.array, len(x), self.faults))
+        ), bound
 
 
-class Join:
+class ColumnarJoin:
     """New rows of each side meet all rows of the other that are stored or new; a pair is one
     wherever lifetimes overlap. What comes of it is put in the order of the order buffer."""
 
@@ -102,7 +104,7 @@ class Join:
         self.node, self.faults = node, faults
         self.guards = (node.left.guard, node.right.guard)
         self.terms = ([a for a, _ in node.terms], [b for _, b in node.terms])
-        self.stored: list[Batch] | None = None
+        self.stored: list[IntervalBatch] | None = None
         self.order: list[Ints] = [np.empty(0, np.int64), np.empty(0, np.int64)]
         self.arrived = 0
         self.quiet = Faults()  # terms of stored rows are evaluated again and again
@@ -113,7 +115,7 @@ class Join:
                     node.index.function.index(side ^ node.index.place) for side in (0, 1)
                 ]
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         # The place of every row in the synchronised order: it says which of a pair came last.
         ts = np.concatenate([x.ts for x in inputs])
         te = np.concatenate([x.te for x in inputs])
@@ -139,7 +141,7 @@ class Join:
         te = np.minimum(sides[0].te[left], sides[1].te[right])
         live = np.flatnonzero(ts < te)
         a, b = sides[0].take(left[live]), sides[1].take(right[live])
-        pairs = Batch(ts[live], te[live], (*a.columns, *b.columns))
+        pairs = IntervalBatch(ts[live], te[live], (*a.columns, *b.columns))
         of_left, of_right = orders[0][left[live]], orders[1][right[live]]
         held = holds(self.node.residual, pairs.array, len(pairs), self.faults)
         pairs, of_left, of_right = pairs.take(held), of_left[held], of_right[held]
@@ -155,13 +157,13 @@ class Join:
         self.order = [order[kept] for order, kept in zip(orders, stay, strict=True)]
         if self.node.map is not None:
             columns = mapped(self.node.map, pairs.array, len(pairs), self.faults)
-            pairs = Batch(pairs.ts, pairs.te, tuple(columns))
+            pairs = IntervalBatch(pairs.ts, pairs.te, tuple(columns))
         return pairs, bound
 
-    def _count_faults(self, side: int, new: Batch) -> None:
+    def _count_faults(self, side: int, new: IntervalBatch) -> None:
         """Evaluates the terms of rows that come, for their faults alone."""
         for term in self.terms[side]:
-            if not isinstance(term.conditions[0], Read):
+            if not isinstance(term.conditions[0], LeafRead):
                 Evaluator(term.frame, new.array, len(new), self.faults).value(term.conditions[0])
 
     def save(self) -> Any:
@@ -170,7 +172,7 @@ class Join:
 
     def load(self, saved: Any) -> None:
         stored, self.order, self.arrived = saved
-        self.stored = None if stored is None else [Batch.load(each) for each in stored]
+        self.stored = None if stored is None else [IntervalBatch.load(each) for each in stored]
         if self.stored is not None:
             for place, index in enumerate(self.indexes):
                 rows, columns = self._indexed(place, self.stored[place])
@@ -183,7 +185,7 @@ class Join:
         return self.node.index.name if self.node.index is not None else ""
 
     def _served(
-        self, sides: list[Batch], orders: list[Ints], fresh: list[int]
+        self, sides: list[IntervalBatch], orders: list[Ints], fresh: list[int]
     ) -> tuple[Ints, Ints]:
         """Places of pairs that may match of which one at least is new, as the index finds them."""
         new = [side.take(slice(cut, None)) for side, cut in zip(sides, fresh, strict=True)]
@@ -199,7 +201,7 @@ class Join:
         equal = np.flatnonzero((codes[0][lefts] == codes[1][rights]) & (codes[0][lefts] >= 0))
         return lefts[equal], rights[equal]
 
-    def _indexed(self, side: int, batch: Batch) -> tuple[Ints, list[Column]]:
+    def _indexed(self, side: int, batch: IntervalBatch) -> tuple[Ints, list[Column]]:
         """The rows without NULL, which alone match anything, and what the index takes of them."""
         assert self.node.index is not None
         arguments = self.node.index.left if side == 0 else self.node.index.right
@@ -237,7 +239,7 @@ class Join:
 
     # --- by sorting -----------------------------------------------------------
 
-    def _pairs(self, sides: list[Batch], fresh: list[int]) -> tuple[Ints, Ints]:
+    def _pairs(self, sides: list[IntervalBatch], fresh: list[int]) -> tuple[Ints, Ints]:
         """Places of pairs with equal terms of which one at least is new, by sorting one side."""
         codes = self._codes(sides)
         new_left = _matches(codes[0], codes[1], fresh[0], 0)
@@ -247,7 +249,7 @@ class Join:
             np.concatenate((new_left[1], new_right[1])),
         )
 
-    def _codes(self, sides: list[Batch]) -> tuple[Ints, Ints]:
+    def _codes(self, sides: list[IntervalBatch]) -> tuple[Ints, Ints]:
         """A number for each row's terms, equal where all terms are; -1 where one is NULL."""
         counts = [len(side) for side in sides]
         code = np.zeros(sum(counts), np.int64)
@@ -288,7 +290,7 @@ def _matches(left: Ints, right: Ints, from_left: int, from_right: int) -> tuple[
     return who, order[np.repeat(first, count) + offset]
 
 
-class Aggregate:
+class ColumnarAggregate:
     """All segments between two changes at once: each tuple counts for the span of segments it
     lives in. Segments are cut where a tuple starts, and touching equal ones of one cut are one."""
 
@@ -302,7 +304,7 @@ class Aggregate:
     def can(cls, node: n.Aggregate) -> bool:
         return node.side.key is None and all(map(_has_columns, node.partials))
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> Output:
+    def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
         (x,) = inputs
         kept = holds(self.node.side.guard, x.array, len(x), self.faults)
         kept = kept[x.te[kept] > x.ts[kept]]
@@ -342,7 +344,9 @@ class Aggregate:
     def load(self, saved: Any) -> None:
         self.start, self.ts, self.te, self.values = saved
 
-    def _segments(self, ts: Ints, te: Ints, values: list[list[pa.Array]], now: Ints) -> Batch:
+    def _segments(
+        self, ts: Ints, te: Ints, values: list[list[pa.Array]], now: Ints
+    ) -> IntervalBatch:
         end = int(now[-1])
         first_start = np.maximum(ts, self.start)
         cuts = np.unique(np.concatenate((now, te[te <= end], first_start[first_start < end])))
@@ -374,12 +378,12 @@ class Aggregate:
         for place, column in zip(places, finals, strict=True):
             array[place] = taken(column, first)
         out = mapped(self.node.map, array, len(starts), self.faults)
-        return Batch(starts, ends, tuple(out))
+        return IntervalBatch(starts, ends, tuple(out))
 
     # --- the partials at each segment -----------------------------------------
 
     def _final(
-        self, partial: Partial, columns: list[pa.Array], lo: Ints, hi: Ints, live: Ints
+        self, partial: PartialAggregate, columns: list[pa.Array], lo: Ints, hi: Ints, live: Ints
     ) -> list[pa.Array]:
         """The leaves of a result at each segment. A tuple with a NULL among its values does not
         count."""
@@ -410,7 +414,7 @@ class Aggregate:
 
     def _known(
         self,
-        partial: Partial,
+        partial: PartialAggregate,
         function: Registered,
         columns: list[pa.Array],
         lo: Ints,
@@ -430,13 +434,13 @@ class Aggregate:
             return pa.array(found, to, mask=none | wrong)
         return _extreme(column, lo, hi, live, name == "max")
 
-    def _count(self, partial: Partial, wrong: Mask) -> None:
+    def _count(self, partial: PartialAggregate, wrong: Mask) -> None:
         """Counts the segments whose sum does not fit."""
         if wrong.any():
             self.faults.add(partial.place, int(wrong.sum()), int(wrong.argmax()))
 
 
-def _has_columns(partial: Partial) -> bool:
+def _has_columns(partial: PartialAggregate) -> bool:
     function = partial.aggregate
     if not isinstance(function, Registered):
         return function.spans

@@ -29,8 +29,8 @@ from seustream.engine.host.errors import HostError
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar import operators as o
-from seustream.engine.temporal.columnar.batch import Batch, concatenated, empty
-from seustream.engine.temporal.columnar.lifetimes import Lifetimes
+from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
+from seustream.engine.temporal.columnar.lifetimes import ColumnarLifetimes
 from seustream.engine.temporal.columnar.tuples import TupleOperator
 from seustream.engine.temporal.elements import EARLIEST, FOREVER
 from seustream.engine.temporal.saving import Unsavable, plain, restored
@@ -56,15 +56,17 @@ class ColumnarRun:
         self.plan, self.tree, self.trees = c.network, c.tree, trees
         self.step_rows = step_rows
         self.promise = EARLIEST  # no later result begins before it
-        self.operators: list[o.Operator | None] = [
+        self.operators: list[o.ColumnarOperator | None] = [
             _operator(node, self.faults) for node in c.network.nodes
         ]
-        self.waiting: dict[str, list[Batch]] = {name: [] for name in c.network.sources}
+        self.waiting: dict[str, list[IntervalBatch]] = {name: [] for name in c.network.sources}
         self.last: dict[str, tuple[int, int]] = {}
         self.accepted: Counter[str] = Counter()
         self.reasons: dict[str, Counter[str]] = {}
         self.rejected: dict[str, list[pa.Table]] = {}
-        self.held: list[list[list[Batch]]] = [[[] for _ in node.edges] for node in c.network.nodes]
+        self.held: list[list[list[IntervalBatch]]] = [
+            [[] for _ in node.edges] for node in c.network.nodes
+        ]
 
     @property
     def bad_keys(self) -> int:
@@ -81,7 +83,7 @@ class ColumnarRun:
             for path, (_, type) in zip(node.paths, node.leaves, strict=True)
         )
         self.accepted[stream] += rows.num_rows
-        self.waiting[stream].append(Batch(_ints(rows, "ts"), _ints(rows, "te"), columns))
+        self.waiting[stream].append(IntervalBatch(_ints(rows, "ts"), _ints(rows, "te"), columns))
 
     def advance(self, now: int) -> Iterator[pa.Table]:
         """The results that are certain: no tuple of any stream before `now` comes any more. Iterate
@@ -117,9 +119,10 @@ class ColumnarRun:
             if operator is not None:
                 operator.load(restored(each))
         for name, batches in restored(saved["waiting"]).items():
-            self.waiting[name] = [Batch.load(each) for each in batches]
+            self.waiting[name] = [IntervalBatch.load(each) for each in batches]
         self.held = [
-            [[Batch.load(each) for each in one] for one in node] for node in restored(saved["held"])
+            [[IntervalBatch.load(each) for each in one] for one in node]
+            for node in restored(saved["held"])
         ]
         self.last, accepted, reasons = restored(saved["gate"])
         self.accepted = Counter(accepted)
@@ -136,7 +139,7 @@ class ColumnarRun:
         for bound in np.unique(every[self.step_rows :: self.step_rows]).tolist():
             yield from self._results(self._step(self._taken(bound), bound, False))
 
-    def _taken(self, bound: int | None) -> dict[str, Batch]:
+    def _taken(self, bound: int | None) -> dict[str, IntervalBatch]:
         """Takes what starts before a bound, or all."""
         found = {}
         for name, batches in self.waiting.items():
@@ -148,8 +151,8 @@ class ColumnarRun:
             self.waiting[name] = [whole.take(slice(cut, None))] if cut < len(whole) else []
         return found
 
-    def _step(self, sources: dict[str, Batch], bound: int, last: bool) -> Batch:
-        outputs: list[Batch] = []
+    def _step(self, sources: dict[str, IntervalBatch], bound: int, last: bool) -> IntervalBatch:
+        outputs: list[IntervalBatch] = []
         promises: list[int] = []
         for number, (node, operator) in enumerate(
             zip(self.plan.nodes, self.operators, strict=True)
@@ -184,7 +187,7 @@ class ColumnarRun:
         self.promise = promises[-1]
         return outputs[-1]
 
-    def _results(self, batch: Batch) -> Iterator[pa.Table]:
+    def _results(self, batch: IntervalBatch) -> Iterator[pa.Table]:
         if not len(batch):
             return
         names = ["ts", "te", *(name for name, _ in self.plan.nodes[-1].leaves)]
@@ -228,22 +231,22 @@ def _below_an_earlier(keys: Ints) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _operator(node: n.Node, faults: Faults) -> o.Operator | None:
+def _operator(node: n.Node, faults: Faults) -> o.ColumnarOperator | None:
     match node:
         case n.Source():
             return None
         case n.SetEnd():
-            return o.SetEnd(node)
+            return o.ColumnarSetEnd(node)
         case n.Lifetimes():
-            return Lifetimes(node, faults)
+            return ColumnarLifetimes(node, faults)
         case n.Merge():
-            return o.Merge()
+            return o.ColumnarMerge()
         case n.Select():
-            return o.Select(node, faults)
+            return o.ColumnarSelect(node, faults)
         case n.Join() if node.left.key is None and node.right.key is None:
-            return o.Join(node, faults)
-        case n.Aggregate() if o.Aggregate.can(node):
-            return o.Aggregate(node, faults)
+            return o.ColumnarJoin(node, faults)
+        case n.Aggregate() if o.ColumnarAggregate.can(node):
+            return o.ColumnarAggregate(node, faults)
         case _:
             return TupleOperator(node, faults)
 

@@ -12,10 +12,15 @@ from seustream.compiler.apas import network as n
 from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.aggregates.choose import choose
-from seustream.engine.temporal.columnar.batch import Batch, empty
-from seustream.engine.temporal.elements import STOP, Element, Kind, boundary
+from seustream.engine.temporal.columnar.batch import IntervalBatch, empty
+from seustream.engine.temporal.elements import STOP, Element, ElementKind, boundary
 from seustream.engine.temporal.library import LibraryFailed
-from seustream.engine.temporal.operators import Aggregate, Join, Operator, Profile
+from seustream.engine.temporal.operators import (
+    ElementAggregate,
+    ElementJoin,
+    ElementOperator,
+    Profile,
+)
 
 
 class TupleOperator:
@@ -24,15 +29,15 @@ class TupleOperator:
     def __init__(self, node: n.Node, faults: Faults) -> None:
         self.leaves = node.leaves
         profile = Profile(derived_boundaries=False, faults=faults)
-        self.operator: Operator
+        self.operator: ElementOperator
         if isinstance(node, n.Join):
-            self.operator = Join(node, 0, profile, _failed)
+            self.operator = ElementJoin(node, 0, profile, _failed)
         else:
             assert isinstance(node, n.Aggregate)
             functions = [partial.aggregate for partial in node.partials]
             leaves = [len(group) for group in node.results]
             index = choose(functions, node.side.key is not None, False, leaves=leaves)
-            self.operator = Aggregate(node, 0, profile, _failed, index)
+            self.operator = ElementAggregate(node, 0, profile, _failed, index)
         self.out: list[Element] = []
         self.operator.emit = self.out.append
         self.reached: int | None = None
@@ -48,14 +53,16 @@ class TupleOperator:
         operator, self.reached = saved
         self.operator.load(operator)
 
-    def process(self, inputs: Sequence[Batch], bound: int, last: bool) -> tuple[Batch, int]:
+    def process(
+        self, inputs: Sequence[IntervalBatch], bound: int, last: bool
+    ) -> tuple[IntervalBatch, int]:
         sync = self.operator.sync
         for source, batch in enumerate(inputs):
             for ts, te, *values in batch.elements():
                 assert isinstance(ts, int)
                 assert isinstance(te, int)
-                sync.put(source, Element(Kind.INSERTION, ts, te, tuple(values)))
-        aggregates = isinstance(self.operator, Aggregate)
+                sync.put(source, Element(ElementKind.INSERTION, ts, te, tuple(values)))
+        aggregates = isinstance(self.operator, ElementAggregate)
         for source in range(len(inputs)):
             if last:
                 sync.put(source, STOP)
@@ -67,7 +74,7 @@ class TupleOperator:
             (batch,) = inputs
             self.reached = int(batch.ts[-1]) if len(batch) else self.reached
             bound = bound if self.reached is None else min(bound, self.reached)
-        rows = [x for x in self.out if x.kind is Kind.INSERTION]
+        rows = [x for x in self.out if x.kind is ElementKind.INSERTION]
         self.out.clear()
         if not rows:
             return empty(self.leaves), bound
@@ -78,7 +85,7 @@ class TupleOperator:
         )
         ts = np.array([x.ts for x in rows], np.int64)
         te = np.array([x.te for x in rows], np.int64)
-        return Batch(ts, te, typed), bound
+        return IntervalBatch(ts, te, typed), bound
 
 
 def _failed(number: int, x: Element, text: str) -> None:

@@ -21,7 +21,7 @@ from seustream.cosim.boards import netlist
 from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.link.device import BoardDevice
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.cosim.verilated.build import missing
 from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.identity import Identity
@@ -66,7 +66,7 @@ def test_a_link_in_cells(kind: str, tmp_path: Path) -> None:
     simulated = SimulatedBoard(echoing(board, tmp_path), netlist.DIVISOR)
     inner = SimulatedLine(simulated, clock=500_000, chunk=1_000)
     line = FaultyLine(inner, KINDS.get(kind, NONE), seed=4)
-    session = Session(line, now=inner.now, patience=30.0, chance=random.Random(4))
+    session = LinkSession(line, now=inner.now, patience=30.0, chance=random.Random(4))
     identity = Identity.decode(session.open())
     assert identity is not None
     assert (identity.board, identity.clock) == ("ecpix5", round(board.clock * 1000))
@@ -84,7 +84,7 @@ def test_a_link_in_cells(kind: str, tmp_path: Path) -> None:
 def on_the_netlist(board: str, config: DeviceConfig) -> BoardDevice:
     path = netlist.netlist(BOARDS[board], config, CONSTRAINTS / board, print)
     line = SimulatedLine(SimulatedBoard(path, netlist.DIVISOR), clock=2_000_000, chunk=2_000)
-    return BoardDevice(Session(line, now=line.now, patience=30.0), config)
+    return BoardDevice(LinkSession(line, now=line.now, patience=30.0), config)
 
 
 @campaign

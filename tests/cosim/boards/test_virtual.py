@@ -13,7 +13,7 @@ from seustream.cosim.boards.virtual import VirtualBoard
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.errors import BoardRefused, NoAnswer, NoPort
 from seustream.cosim.link.serial import SerialAddress, open_board
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.identity import version
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.cosim.contract import EQUALITY
@@ -108,7 +108,7 @@ def test_noise_is_no_board() -> None:
             pass
 
     line = Noise()
-    session = Session(line, now=line.now)
+    session = LinkSession(line, now=line.now)
     with pytest.raises(NoAnswer):
         session.open()
     assert session.refused

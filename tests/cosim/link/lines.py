@@ -10,7 +10,7 @@ import pytest
 from seustream.cosim.boards import build
 from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from seustream.cosim.link.device import BoardDevice
-from seustream.cosim.link.session import Line, Session
+from seustream.cosim.link.session import LinkLine, LinkSession
 from seustream.cosim.verilated.build import missing
 from seustream.hdl.config import DeviceConfig
 
@@ -43,7 +43,7 @@ KINDS = {
 class FaultyLine:
     """A line on which things go wrong, both ways. `faults` counts how often."""
 
-    def __init__(self, line: Line, faults: Faults, seed: int) -> None:
+    def __init__(self, line: LinkLine, faults: Faults, seed: int) -> None:
         self._line, self._of = line, faults
         self._chance = random.Random(seed)
         self.faults = 0
@@ -99,5 +99,5 @@ def connect(
     """A device on the board; time is the board's."""
     inner = SimulatedLine(board)
     line = FaultyLine(inner, faults, seed)
-    session = Session(line, patience=30.0, now=inner.now, chance=random.Random(seed))
+    session = LinkSession(line, patience=30.0, now=inner.now, chance=random.Random(seed))
     return BoardDevice(session, config), line

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from seustream.cosim.link.errors import NoAnswer, SessionLost
-from seustream.cosim.link.session import Session
+from seustream.cosim.link.session import LinkSession
 from seustream.hdl.boards.protocol import FLAG, LEAST, MOST, RING, Frame, Kind, longer, shorter
 
 
@@ -63,15 +63,15 @@ def line() -> Told:
 
 
 @pytest.fixture
-def session(line: Told) -> Session:
-    made = Session(line, now=line.now, chance=random.Random(1))
+def session(line: Told) -> LinkSession:
+    made = LinkSession(line, now=line.now, chance=random.Random(1))
     assert made.open() == b"it"
     line.sent()
     return made
 
 
 def test_a_session_is_opened_twice(line: Told) -> None:
-    Session(line, now=line.now, chance=random.Random(1)).open()
+    LinkSession(line, now=line.now, chance=random.Random(1)).open()
     first, second, credit = line.frames
     assert (first.kind, second.kind, credit.kind) == (Kind.OPEN, Kind.OPEN, Kind.DATA)
     assert first.session != second.session == credit.session
@@ -80,11 +80,11 @@ def test_a_session_is_opened_twice(line: Told) -> None:
 def test_a_board_that_does_not_answer(line: Told) -> None:
     line.answers_open = False
     with pytest.raises(NoAnswer, match="it does not answer"):
-        Session(line, patience=3.0, now=line.now).open()
+        LinkSession(line, patience=3.0, now=line.now).open()
     assert 3.0 < line.time < 4.0
 
 
-def test_what_comes_in_order_is_given_once(session: Session, line: Told) -> None:
+def test_what_comes_in_order_is_given_once(session: LinkSession, line: Told) -> None:
     line.say(Kind.DATA, sequence=0, payload=b"abc")
     line.say(Kind.DATA, sequence=0, payload=b"abc")
     line.say(Kind.DATA, sequence=3, payload=b"de")
@@ -93,7 +93,7 @@ def test_what_comes_in_order_is_given_once(session: Session, line: Told) -> None
     assert line.frames[-1].ack == 5
 
 
-def test_a_gap_is_asked_for_at_once_and_once(session: Session, line: Told) -> None:
+def test_a_gap_is_asked_for_at_once_and_once(session: LinkSession, line: Told) -> None:
     """Not only when the time to wait is over: then a board that says much at once would have said
     the rest in vain."""
     line.say(Kind.DATA, sequence=10, payload=b"later")
@@ -111,7 +111,7 @@ def test_a_gap_is_asked_for_at_once_and_once(session: Session, line: Told) -> No
     assert session.take() == b"0123456789"
 
 
-def test_what_was_had_already_is_no_gap(session: Session, line: Told) -> None:
+def test_what_was_had_already_is_no_gap(session: LinkSession, line: Told) -> None:
     line.say(Kind.DATA, sequence=0, payload=b"abc")
     session.step(0.01)
     line.sent()
@@ -120,7 +120,7 @@ def test_what_was_had_already_is_no_gap(session: Session, line: Told) -> None:
     assert Kind.ASK not in line.kinds()
 
 
-def test_frames_get_shorter_when_lost_and_longer_again(session: Session, line: Told) -> None:
+def test_frames_get_shorter_when_lost_and_longer_again(session: LinkSession, line: Told) -> None:
     def payloads() -> list[int]:
         return [len(frame.payload) for frame in line.sent() if frame.payload]
 
@@ -140,7 +140,9 @@ def test_frames_get_shorter_when_lost_and_longer_again(session: Session, line: T
     assert payloads()[0] == longer(LEAST)
 
 
-def test_it_asks_less_and_less_often_when_nothing_is_heard(session: Session, line: Told) -> None:
+def test_it_asks_less_and_less_often_when_nothing_is_heard(
+    session: LinkSession, line: Told
+) -> None:
     session.put(b"x")
     times = []
 
@@ -157,7 +159,7 @@ def test_it_asks_less_and_less_often_when_nothing_is_heard(session: Session, lin
     assert set(waits[3:]) == {0.8}
 
 
-def test_it_goes_on_asking_a_board_that_answers(session: Session, line: Told) -> None:
+def test_it_goes_on_asking_a_board_that_answers(session: LinkSession, line: Told) -> None:
     session.put(b"x")
     asked = 0
     while line.time < 20.0:
@@ -168,7 +170,7 @@ def test_it_goes_on_asking_a_board_that_answers(session: Session, line: Told) ->
     assert asked > 150
 
 
-def test_a_lost_session_is_told(session: Session, line: Told) -> None:
+def test_a_lost_session_is_told(session: LinkSession, line: Told) -> None:
     line.say(Kind.LOST)
     with pytest.raises(SessionLost):
         session.step(0.1)

@@ -20,15 +20,15 @@ from seustream.cosim.sites.cluster import Cluster, ClusterError
 from seustream.cosim.sites.process import Process, Setup
 from seustream.engine.sites.codec import Malformed, encode
 from seustream.engine.sites.messages import Delta, Done
-from seustream.engine.sites.model import BlockRows, Join, Row
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
 
 QUERY_NODE, CENTRE = 3, 4
 
 
-def layout(windows: list[float], **options: object) -> Layout:
+def layout(windows: list[float], **options: object) -> SiteLayout:
     of = costs(random.Random(7), 5)
     values: dict[str, object] = {"candidates": (CENTRE, 0), "retry": 40.0} | options
     # The first centre is the candidate that is cheapest; made to be the node of its own.
@@ -36,7 +36,7 @@ def layout(windows: list[float], **options: object) -> Layout:
         [0 if a == b else 1 if CENTRE in (a, b) else c for b, c in enumerate(row)]
         for a, row in enumerate(of.w)
     ]
-    return Layout(Join.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
+    return SiteLayout(Join.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
 
 
 def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
@@ -92,7 +92,7 @@ def test_centre_that_stays_dead_is_replaced(tmp_path: Path) -> None:
 
 def test_a_site_that_lost_its_rows_says_so(tmp_path: Path) -> None:
     def block(stream: int, tau: int, no: int) -> BlockRows:
-        return BlockRows(stream, tau, (Row((1,), tau),), no)
+        return BlockRows(stream, tau, (SiteRow((1,), tau),), no)
 
     with Cluster(layout([math.inf] * 3), tmp_path) as cluster:
         for stream in range(3):
@@ -153,6 +153,6 @@ class Anything:
 def test_code_is_not_sent() -> None:
     join = Join.on_one_key([1, 1, 1])
     withed = Join(join.streams, join.equal, residuals=(Anything(),))
-    setup = Setup(Layout(withed, layout([1, 1, 1]).costs, QUERY_NODE), {}, (None,))
+    setup = Setup(SiteLayout(withed, layout([1, 1, 1]).costs, QUERY_NODE), {}, (None,))
     with pytest.raises(Malformed, match="Anything does not cross"):
         encode(setup.plain())

@@ -17,7 +17,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites import run as runs
 from seustream.cosim.sites.client import Client
 from seustream.cosim.sites.process import Process, Setup
-from seustream.cosim.sites.run import Run, RunFailed
+from seustream.cosim.sites.run import RunFailed, SitesRun
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.sites.costs import UnitCosts
@@ -69,11 +69,11 @@ def setup(services: list[SiteService], **options: object) -> Setup:
 NAMES = {1: "site R at grpc://r", 2: "site S at grpc://s"}
 
 
-def start(of: Setup) -> Run:
-    return Run(of, NAMES, {"T": ROWS["T"]}, patience=0.5)
+def start(of: Setup) -> SitesRun:
+    return SitesRun(of, NAMES, {"T": ROWS["T"]}, patience=0.5)
 
 
-def results(run: Run) -> list[list[tuple[object, ...]]]:
+def results(run: SitesRun) -> list[list[tuple[object, ...]]]:
     plan = across()
     found = []
     for q, (query, join) in enumerate(zip(plan.queries, plan.joins, strict=True)):
@@ -111,7 +111,7 @@ def test_frames_are_kept_while_a_site_is_silent(
     monkeypatch.setattr(Client, "act", sometimes)
     of = setup(services)
     of = replace(of, layout=replace(of.layout, retry=60_000.0))
-    with Run(of, NAMES, {"T": ROWS["T"]}) as run:
+    with SitesRun(of, NAMES, {"T": ROWS["T"]}) as run:
         begun = time.monotonic()
         run.wait()
         assert [len(rows) for rows in results(run)] == [3, 3]

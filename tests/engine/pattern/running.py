@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 
 from seustream.compiler.pattern import ir
-from seustream.engine.pattern.batch import Batch, needed, of_events
+from seustream.engine.pattern.batch import EventBatch, needed, of_events
 from seustream.engine.pattern.choice import Choice, EngineChooser, candidates
 from seustream.engine.pattern.compact import Compact
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM, Event, Ids, Match
@@ -153,7 +153,7 @@ class Turns(EngineChooser):
     def due(self, events: int) -> bool:
         return events > 0
 
-    def consider(self, batch: Batch, events: int, kept: int = 0) -> Choice:
+    def consider(self, batch: EventBatch, events: int, kept: int = 0) -> Choice:
         super().consider(batch, events, kept)
         self.choice = Choice(self.chance.choice(candidates(self.query)), "its turn")
         return self.choice

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from seustream.engine.pattern.buffer import Entry, SharedBuffer
+from seustream.engine.pattern.buffer import BufferEntry, SharedBuffer
 from seustream.engine.pattern.errors import InternalError
 from seustream.engine.pattern.event import BEGIN_OF_TIME, Event
 from seustream.engine.pattern.meaning import Meaning
@@ -58,7 +58,7 @@ def test_39_counting_alone_leaks() -> None:
 
 def test_40_a_long_chain_is_released_without_recursion() -> None:
     buffer = SharedBuffer()
-    entry: Entry | None = None
+    entry: BufferEntry | None = None
     for number in range(100_000):
         entry = buffer.put("a", Event(number, number, "A"), (1,), entry)
     assert entry is not None
@@ -71,7 +71,7 @@ def test_40_a_long_chain_is_released_without_recursion() -> None:
 
 def test_40_a_long_group_is_extracted_without_recursion() -> None:
     buffer = SharedBuffer()
-    entry: Entry | None = None
+    entry: BufferEntry | None = None
     for number in range(20_000):
         entry = buffer.put("a", Event(number, number, "A"), (1,), entry)
     assert entry is not None

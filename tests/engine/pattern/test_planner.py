@@ -10,7 +10,7 @@ import pytest
 from seustream.engine.pattern.errors import EngineRefused
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.planner import (
-    Estimate,
+    CostEstimate,
     check_order,
     cost_order,
     paper_order,
@@ -69,7 +69,7 @@ def test_paper_order() -> None:
     assert paper_order((7,)) == (0,)
 
 
-def cost_of(estimate: Estimate, order: tuple[int, ...]) -> float:
+def cost_of(estimate: CostEstimate, order: tuple[int, ...]) -> float:
     """The sum of the specification, for one order."""
     cost = float(estimate.counts[order[0]])
     for size in range(2, len(order) + 1):
@@ -88,7 +88,7 @@ def cost_of(estimate: Estimate, order: tuple[int, ...]) -> float:
 
 @pytest.mark.parametrize("counts", list(itertools.product((1, 30, 400), repeat=3)))
 def test_cost_order_is_the_cheapest(counts: tuple[int, ...]) -> None:
-    estimate = Estimate((*counts, 50), 1_000, 40, (((0, 1), 0.2), ((1, 2), 0.5), ((2, 3), 0.9)))
+    estimate = CostEstimate((*counts, 50), 1_000, 40, (((0, 1), 0.2), ((1, 2), 0.5), ((2, 3), 0.9)))
     orders = [
         order
         for order in itertools.permutations(range(4))

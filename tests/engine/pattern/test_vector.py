@@ -15,7 +15,7 @@ from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.engine.pattern.batch import Batch, needed, of_table
+from seustream.engine.pattern.batch import EventBatch, needed, of_table
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.operator import PatternOperator
@@ -31,7 +31,7 @@ def stream() -> Ticks:
 
 
 @functools.cache
-def batch() -> Batch:
+def batch() -> EventBatch:
     return of_table(stream().table(), STREAM, "type", ["price"], 0)
 
 

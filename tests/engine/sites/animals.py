@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.model import BlockRows, Join, Row, counts
+from seustream.engine.sites.model import BlockRows, Join, SiteRow, counts
 from seustream.engine.sites.synopsis import Synopses
 
 COSTS = UnitCosts.of([[0, 18, 25], [18, 0, 20], [25, 20, 0]])
@@ -39,10 +39,10 @@ def synopses() -> Synopses:
 def blocks() -> list[BlockRows]:
     """The data as blocks of the times 0 and 1, then the two blocks of the second site."""
     found = [
-        BlockRows(k, t, tuple(Row((key,), t) for key, when in rows if when == t))
+        BlockRows(k, t, tuple(SiteRow((key,), t) for key, when in rows if when == t))
         for t in (0, 1)
         for k, rows in enumerate(DATA)
     ]
     for tau, keys in ((2, FIRST), (3, SECOND)):
-        found.append(BlockRows(1, tau, tuple(Row((key,), tau) for key in keys)))
+        found.append(BlockRows(1, tau, tuple(SiteRow((key,), tau) for key in keys)))
     return found

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 
-from seustream.engine.sites.model import BlockRows, Row, Tid
+from seustream.engine.sites.model import BlockRows, SiteRow, Tid
 
 Combination = tuple[Tid, ...]
 
@@ -23,7 +23,7 @@ def answer(
 ) -> list[Combination]:
     """All combinations over one shared key; with `equal`, pairs of ((stream, place), ...)."""
     n = len(windows)
-    rows: list[list[tuple[Tid, float, Row]]] = [[] for _ in range(n)]
+    rows: list[list[tuple[Tid, float, SiteRow]]] = [[] for _ in range(n)]
     numbers = [0] * n
     for block in blocks:
         k = block.stream
@@ -32,7 +32,7 @@ def answer(
                 rows[k].append(((k, numbers[k], index), block.tau, row))
         numbers[k] += 1
     pairs = list(equal) or [((0, 0), (k, 0)) for k in range(1, n)]
-    found: list[list[tuple[Tid, float, Row]]] = [[]]
+    found: list[list[tuple[Tid, float, SiteRow]]] = [[]]
     for k in range(n):
         now = [(a, b) for a, b in pairs if max(a[0], b[0]) == k]  # type: ignore[index]
         grown = []
@@ -69,7 +69,7 @@ def random_blocks(
             if chance.random() < 0.15:
                 continue
             block = tuple(
-                Row(
+                SiteRow(
                     (chance.choice([*range(1, keys + 1), None, 2.0]),), t - chance.choice([0, 0, 1])
                 )
                 for _ in range(chance.randint(0, rows))

@@ -10,11 +10,11 @@ from dataclasses import replace
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.keys import Key
-from seustream.engine.sites.model import BlockRows, Entry, Join, Row
-from seustream.engine.sites.network import NO_FAULTS, Faults, Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, Entry, Join, SiteRow
+from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
-from seustream.engine.sites.synopsis import Kind
+from seustream.engine.sites.synopsis import SynopsisKind
 from tests.engine.sites.oracle import Combination, answer, random_blocks, random_windows
 
 
@@ -25,18 +25,22 @@ def costs(chance: random.Random, nodes: int) -> UnitCosts:
 
 
 def network(
-    join: Join, seed: int = 0, faults: Faults = NO_FAULTS, planner: str = "auto", **options: object
-) -> Network:
+    join: Join,
+    seed: int = 0,
+    faults: LineFaults = NO_FAULTS,
+    planner: str = "auto",
+    **options: object,
+) -> SiteNetwork:
     n = len(join)
-    layout = Layout(join, costs(random.Random(seed), n + 1), n, planner)
-    return Network(replace(layout, **options), faults, seed)  # type: ignore[arg-type]
+    layout = SiteLayout(join, costs(random.Random(seed), n + 1), n, planner)
+    return SiteNetwork(replace(layout, **options), faults, seed)  # type: ignore[arg-type]
 
 
-def found(net: Network, member: int = 0) -> list[Combination]:
+def found(net: SiteNetwork, member: int = 0) -> list[Combination]:
     return sorted(result.tids for m, result in net.results if m == member)
 
 
-def feed(net: Network, blocks: Sequence[BlockRows], lockstep: bool = False) -> None:
+def feed(net: SiteNetwork, blocks: Sequence[BlockRows], lockstep: bool = False) -> None:
     """All blocks, in order; in lockstep each is done before the next comes."""
     for block in blocks:
         net.submit(block)
@@ -53,33 +57,33 @@ INF = math.inf
 
 
 def block(stream: int, tau: float, *keys: object, t: float | None = None) -> BlockRows:
-    return BlockRows(stream, tau, tuple(Row((key,), tau if t is None else t) for key in keys))
+    return BlockRows(stream, tau, tuple(SiteRow((key,), tau if t is None else t) for key in keys))
 
 
-def sites(net: Network) -> list[Site]:
+def sites(net: SiteNetwork) -> list[Site]:
     return [node.site for node in net.nodes.values() if node.site is not None]
 
 
-def centres(net: Network) -> list[Centre]:
+def centres(net: SiteNetwork) -> list[Centre]:
     return [node.centre for node in net.nodes.values() if node.centre is not None]
 
 
-def leader(net: Network) -> Centre:
+def leader(net: SiteNetwork) -> Centre:
     return max((centre for centre in centres(net) if centre.active), key=lambda c: c.epoch)
 
 
-def rebuilds(net: Network) -> int:
+def rebuilds(net: SiteNetwork) -> int:
     return sum(centre.counters["rebuilds"] for centre in centres(net))
 
 
 def stormy(
-    seed: int, crash: float = 0.0, kind: Kind | None = None, strategy: str = "planned"
-) -> Network:
+    seed: int, crash: float = 0.0, kind: SynopsisKind | None = None, strategy: str = "planned"
+) -> SiteNetwork:
     """A random run: everything is drawn from the seed. Raises if it differs from the answer."""
     chance = random.Random(seed)
     n = chance.choice([2, 3, 3, 4])
     windows, blocks = random_windows(chance, n), random_blocks(chance, n)
-    faults = Faults(
+    faults = LineFaults(
         chance.choice([0, 5, 30, 60]), chance.choice([0, 0.1, 0.3]), chance.choice([0, 0.2])
     )
     options: dict[str, object] = {"strategy": strategy}

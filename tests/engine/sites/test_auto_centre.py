@@ -10,13 +10,13 @@ import pytest
 
 from seustream.engine.sites.auto import AutoCentre
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.lockstep import Auto, Setting, Terms, setting
-from seustream.engine.sites.messages import Joined, Message
-from seustream.engine.sites.model import BlockRows, Join, Row
-from seustream.engine.sites.network import NO_FAULTS, Faults, Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting
+from seustream.engine.sites.messages import Joined, SiteMessage
+from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import auto
-from seustream.engine.sites.synopsis import CountMin, Hashed, Kind
+from seustream.engine.sites.synopsis import CountMin, Hashed, SynopsisKind
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -59,12 +59,14 @@ def test_auto_at_length(first: int) -> None:
         stormy(seed, crash=0.1 * (seed % 2), strategy="auto")
 
 
-def lockstep(of: Setting, terms: Terms, faults: Faults = NO_FAULTS, seed: int = 0) -> Network:
+def lockstep(
+    of: LockstepSetting, terms: Terms, faults: LineFaults = NO_FAULTS, seed: int = 0
+) -> SiteNetwork:
     """The nodes of a setting; in clear faults each block done before the next comes, and sites
     deleting what each unit of time ends."""
     join = Join.on_one_key([terms.window] * of.n)
-    layout = Layout(join, of.costs, of.query_node, deliver=terms.deliver, strategy="auto")
-    net = Network(layout, faults, seed)
+    layout = SiteLayout(join, of.costs, of.query_node, deliver=terms.deliver, strategy="auto")
+    net = SiteNetwork(layout, faults, seed)
     spent = _Hubs(of, terms)
     for t, unit in enumerate(of.keys):
         if faults == NO_FAULTS:
@@ -90,7 +92,7 @@ def lockstep(of: Setting, terms: Terms, faults: Faults = NO_FAULTS, seed: int = 
 class _Hubs:
     """What every node would have cost as the hub, from the rows alone."""
 
-    def __init__(self, of: Setting, terms: Terms) -> None:
+    def __init__(self, of: LockstepSetting, terms: Terms) -> None:
         self.of, self.terms = of, terms
         self.rows: list[list[tuple[int, int]]] = [[] for _ in of.sources]
         self.shipped = [0.0] * (of.n + 1)
@@ -115,11 +117,11 @@ class _Hubs:
         return min(self.shipped[h] + out * self.of.costs.w[h][self.of.query_node] for h in nodes)
 
 
-def small(seed: int) -> Setting:
+def small(seed: int) -> LockstepSetting:
     """A workload with few enough results to make them all."""
     of = workload(seed)
     keys = tuple(tuple(block[:5] for block in unit) for unit in of.keys[:6])
-    return Setting(
+    return LockstepSetting(
         min(of.n, 3),
         UnitCosts.of([r[-4:] for r in of.costs.w[-4:]]) if of.n >= 3 else of.costs,
         tuple(unit[:3] for unit in keys),
@@ -138,7 +140,7 @@ def test_never_above_shipping_everything_but_for_the_moves(first: int) -> None:
         assert isinstance(centre, AutoCentre)
         moved += centre.account.hub is not None
         stayed += centre.account.hub is None and centre.account.spent > 0
-        lockstep(small(seed), terms, Faults(30, 0.1, 0.1), seed)
+        lockstep(small(seed), terms, LineFaults(30, 0.1, 0.1), seed)
     assert moved > 5
     assert stayed > 2
 
@@ -187,7 +189,7 @@ def test_the_account_outlives_its_centre() -> None:
 
 
 @pytest.mark.parametrize("kind", [Hashed(2), CountMin(2, 3)], ids=str)
-def test_approximate_synopses_change_no_result(kind: Kind) -> None:
+def test_approximate_synopses_change_no_result(kind: SynopsisKind) -> None:
     for seed in range(40):
         stormy(seed, 0.08, kind, strategy="auto")
 
@@ -202,13 +204,13 @@ def test_several_classes() -> None:
             for s, columns in zip(streams, (("a",), ("a", "b"), ("b",)), strict=True)
         )
         join = Join(chained, (((0, "a"), (1, "a")), ((1, "b"), (2, "b"))))
-        net = network(join, seed, Faults(20, 0.1, 0.1), strategy="auto")
+        net = network(join, seed, LineFaults(20, 0.1, 0.1), strategy="auto")
         blocks = [
             BlockRows(
                 k,
                 t,
                 tuple(
-                    Row(tuple(chance.randint(1, 3) for _ in chained[k].columns), t)
+                    SiteRow(tuple(chance.randint(1, 3) for _ in chained[k].columns), t)
                     for _ in range(3)
                 ),
             )
@@ -253,16 +255,16 @@ def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
     asked = 0
     for seed in range(40):
         of = small(seed)
-        layout = Layout(Join.on_one_key([INF] * of.n), of.costs, of.query_node, strategy="auto")
-        net = Network(layout)
-        lost: list[Message] = []
+        layout = SiteLayout(Join.on_one_key([INF] * of.n), of.costs, of.query_node, strategy="auto")
+        net = SiteNetwork(layout)
+        lost: list[SiteMessage] = []
 
         def deaf(
             sender: int,
             to: int,
-            message: Message,
-            net: Network = net,
-            lost: list[Message] = lost,
+            message: SiteMessage,
+            net: SiteNetwork = net,
+            lost: list[SiteMessage] = lost,
         ) -> bool:
             if isinstance(message, Joined) and not message.delivered and not lost:
                 lost.append(message)
@@ -280,7 +282,7 @@ def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
 
 def test_statement_37_a_block_without_a_way_waits_for_one() -> None:
     w = [[0, 1, INF], [1, 0, INF], [INF, INF, 0]]
-    net = Network(Layout(Join.on_one_key([INF] * 2), UnitCosts.of(w), 2, strategy="auto"))
+    net = SiteNetwork(SiteLayout(Join.on_one_key([INF] * 2), UnitCosts.of(w), 2, strategy="auto"))
     feed(net, [block(0, 0, 1)], lockstep=True)
     net.submit(block(1, 0, 1))
     for _ in range(60):

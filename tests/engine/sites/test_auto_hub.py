@@ -14,9 +14,9 @@ from seustream.engine.sites.messages import (
     Fetched,
     Forward,
     Joined,
-    Message,
     NewEpoch,
     Ship,
+    SiteMessage,
 )
 from seustream.engine.sites.model import Join, Stored
 from seustream.engine.sites.outbox import Outbox
@@ -43,7 +43,7 @@ def ship(
     return Ship((1, 0), (stream, no), tau, visible, watermark, (True,), most, False, rows)
 
 
-def said(of: Hub) -> list[tuple[int, Message]]:
+def said(of: Hub) -> list[tuple[int, SiteMessage]]:
     return of.outbox.drain()
 
 

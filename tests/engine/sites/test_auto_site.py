@@ -14,10 +14,10 @@ from seustream.engine.sites.messages import (
     Done,
     Fetch,
     Fetched,
-    Message,
     Plan,
     Rebuild,
     Ship,
+    SiteMessage,
     Standing,
     ToHub,
 )
@@ -41,11 +41,11 @@ def site(window: float = math.inf) -> AutoSite:
     )
 
 
-def said(of: AutoSite) -> list[tuple[int, Message]]:
+def said(of: AutoSite) -> list[tuple[int, SiteMessage]]:
     return of.outbox.drain()
 
 
-def only(of: AutoSite) -> Message:
+def only(of: AutoSite) -> SiteMessage:
     ((_, message),) = said(of)
     return message
 

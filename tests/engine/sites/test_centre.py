@@ -13,9 +13,9 @@ from seustream.engine.sites.messages import (
     Ack,
     Delta,
     Expire,
-    Message,
     Plan,
     Rebuild,
+    SiteMessage,
     Stale,
     Standing,
     Takeover,
@@ -48,7 +48,7 @@ def delta(no: int, stream: int = 0, epoch: tuple[int, int] = (1, 0), first: int 
     return Delta(epoch, stream, no, no, {(7,): 1}, 0, first)
 
 
-def said(of: Centre) -> list[Message]:
+def said(of: Centre) -> list[SiteMessage]:
     return [message for _, message in of.outbox.drain()]
 
 

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from seustream.engine.sites.codec import Malformed, decode, encode
-from seustream.engine.sites.messages import Message
-from seustream.engine.sites.model import Join, Row, Stored
-from seustream.engine.sites.network import Faults
+from seustream.engine.sites.messages import SiteMessage
+from seustream.engine.sites.model import Join, SiteRow, Stored
+from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.synopsis import CountMin
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import feed, network
@@ -24,11 +24,11 @@ from tests.engine.sites.running import feed, network
     ],
 )
 def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str]) -> None:
-    faults = Faults(30, 0.1, 0.1)
+    faults = LineFaults(30, 0.1, 0.1)
     net = network(Join.on_one_key([2, 3, math.inf]), 5, faults, strategy=strategy)
     kinds: set[str] = set()
 
-    def check(sender: int, to: int, message: Message) -> bool:
+    def check(sender: int, to: int, message: SiteMessage) -> bool:
         assert decode(encode(message)) == message
         kinds.add(type(message).__name__)
         return True
@@ -50,7 +50,7 @@ def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str])
         {(1, "a"): 3, (b"k", 2.5): 4},
         frozenset({1, 2}),
         CountMin(3, 8),
-        Row((1, None), 5, ("payload", {"a": 1})),
+        SiteRow((1, None), 5, ("payload", {"a": 1})),
     ],
 )
 def test_values(value: object) -> None:

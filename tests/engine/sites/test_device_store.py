@@ -14,9 +14,9 @@ from seustream.engine.sites import device_store
 from seustream.engine.sites.device_store import DeviceStore
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.model import Join, Stored, Stream, start
-from seustream.engine.sites.network import Faults, Network
-from seustream.engine.sites.node import Layout
-from seustream.engine.sites.store import RowStore
+from seustream.engine.sites.network import LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
+from seustream.engine.sites.store import BlockStore
 from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
@@ -36,7 +36,7 @@ def test_as_in_memory(
     """Small buffers overflow, and little may be deleted before the device is emptied."""
     monkeypatch.setattr(device_store, "FEWEST_DELETED", 3)
     chance = random.Random(3)
-    stores = RowStore(JOIN, 2), DeviceStore(JOIN, 2, device(CONFIGURATIONS[config]))
+    stores = BlockStore(JOIN, 2), DeviceStore(JOIN, 2, device(CONFIGURATIONS[config]))
     restarts = 0
     for no in range(25):
         rows = [
@@ -69,10 +69,10 @@ def test_sites_that_are_devices(seed: int) -> None:
     windows = [2, math.inf, 3]
     blocks = random_blocks(random.Random(seed), 3)
     join = Join.on_one_key(windows)
-    layout = Layout(join, costs(random.Random(seed), 4), 3)
-    net = Network(
+    layout = SiteLayout(join, costs(random.Random(seed), 4), 3)
+    net = SiteNetwork(
         layout,
-        Faults(20, 0.1, 0.1),
+        LineFaults(20, 0.1, 0.1),
         seed,
         stores=lambda k: DeviceStore(join, k, GoldenDevice(CONFIGURATIONS["default"])),
     )

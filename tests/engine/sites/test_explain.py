@@ -9,15 +9,15 @@ import pytest
 
 from seustream.engine.sites.explain import BadRecord, facts, load, save, text, watch
 from seustream.engine.sites.model import Join
-from seustream.engine.sites.network import Faults, Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.network import LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import random_blocks
 from tests.engine.sites.running import INF, block, feed, network
 
 
 def test_the_two_blocks_of_the_specification() -> None:
-    net = Network(Layout(animals.join(), animals.COSTS, 1, deliver=False))
+    net = SiteNetwork(SiteLayout(animals.join(), animals.COSTS, 1, deliver=False))
     record = watch(net)
     *before, first, second = animals.blocks()
     feed(net, before, lockstep=True)
@@ -42,7 +42,7 @@ def test_the_two_blocks_of_the_specification() -> None:
 
 def test_every_block_of_a_stormy_run_is_told_of() -> None:
     blocks = random_blocks(random.Random(8), 3)
-    net = network(Join.on_one_key([3, 3, 3]), 8, Faults(20, 0.1, 0.1))
+    net = network(Join.on_one_key([3, 3, 3]), 8, LineFaults(20, 0.1, 0.1))
     record = watch(net)
     feed(net, blocks[:6])
     net.crash_centre(net.layout.first_epoch[1], net.now)

@@ -11,7 +11,14 @@ import pytest
 
 from seustream.engine.sites.account import Account
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.lockstep import Setting, Terms, run_auto, run_hub, run_smj, setting
+from seustream.engine.sites.lockstep import (
+    LockstepSetting,
+    Terms,
+    run_auto,
+    run_hub,
+    run_smj,
+    setting,
+)
 from seustream.engine.sites.planner import auto, smjh
 
 
@@ -23,7 +30,7 @@ def test_statement_44_hub_without_window_planned_joins_with() -> None:
     assert (stays.hub, stays.moves, stays.moved) == (None, 0, 0)
 
 
-def workload(seed: int) -> Setting:
+def workload(seed: int) -> LockstepSetting:
     """Any costs, also of one direction, and of nothing; sites that are silent, flood, or change
     their keys from one unit to the next."""
     chance = random.Random(seed)
@@ -46,10 +53,10 @@ def workload(seed: int) -> Setting:
                 for _ in range(n)
             )
         )
-    return Setting(n, UnitCosts.of(w), tuple(units))
+    return LockstepSetting(n, UnitCosts.of(w), tuple(units))
 
 
-def check(of: Setting, terms: Terms, seed: int) -> Account:
+def check(of: LockstepSetting, terms: Terms, seed: int) -> Account:
     outcome, account = run_auto(of, terms)
     best = run_hub(of, terms)
     assert account.spent <= best.total + 1e-6, seed
@@ -105,9 +112,9 @@ def test_a_block_that_meets_nobody_costs_nothing() -> None:
     """The case that no rule could meet while the first block's synopsis was paid for."""
     costs = UnitCosts.of([[0, 5, 5, 5], [5, 0, 1, 5], [5, 1, 0, 5], [5, 5, 5, 0]])
     assert costs.centre(range(3)) == 1
-    outcome, account = run_auto(Setting(3, costs, (((1, 2, 3), (), ()),)))
+    outcome, account = run_auto(LockstepSetting(3, costs, (((1, 2, 3), (), ()),)))
     assert outcome.total == account.best == 0
-    assert run_hub(Setting(3, costs, (((1, 2, 3), (), ()),))).total == 0
+    assert run_hub(LockstepSetting(3, costs, (((1, 2, 3), (), ()),))).total == 0
 
 
 @pytest.mark.campaign

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from seustream.engine.sites.messages import Delta, Expire, Message, Plan, Rebuild
+from seustream.engine.sites.messages import Delta, Expire, Plan, Rebuild, SiteMessage
 from seustream.engine.sites.model import Join
-from seustream.engine.sites.network import Faults, Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.network import LineFaults, SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
-from seustream.engine.sites.synopsis import CountingBloom, CountMin, Hashed, Kind
+from seustream.engine.sites.synopsis import CountingBloom, CountMin, Hashed, SynopsisKind
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
@@ -56,7 +56,7 @@ def test_a_centre_that_stays_dead(first: int) -> None:
     for seed in range(first, first + 10):
         chance = random.Random(seed)
         windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-        net = network(Join.on_one_key(windows), seed, Faults(60, 0.2, 0.1), retry_limit=2)
+        net = network(Join.on_one_key(windows), seed, LineFaults(60, 0.2, 0.1), retry_limit=2)
         third = len(blocks) // 3
         feed(net, blocks[:third])
         net.crash_centre(max(site.epoch for site in sites(net))[1], INF)
@@ -76,10 +76,10 @@ def test_statement_27_29_at_length(first: int) -> None:
 def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> None:
     chance = random.Random(seed)
     windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-    net = network(Join.on_one_key(windows), seed, Faults(10, 0.05, 0.05))
+    net = network(Join.on_one_key(windows), seed, LineFaults(10, 0.05, 0.05))
     crashes = 0
 
-    def watch(sender: int, to: int, message: Message) -> bool:
+    def watch(sender: int, to: int, message: SiteMessage) -> bool:
         nonlocal crashes
         wanted = {
             "before accept": Delta,
@@ -206,7 +206,7 @@ def test_statement_32_mutations_are_noticed(
 @pytest.mark.parametrize(
     "kind", [Hashed(2), Hashed(3), CountMin(2, 3), CountingBloom(2, 8)], ids=lambda kind: str(kind)
 )
-def test_approximate_synopses_change_no_result(kind: Kind) -> None:
+def test_approximate_synopses_change_no_result(kind: SynopsisKind) -> None:
     for seed in range(60):
         stormy(seed, 0.08, kind)
 
@@ -214,8 +214,8 @@ def test_approximate_synopses_change_no_result(kind: Kind) -> None:
 def test_animals_by_buckets_cost_more_and_give_the_same() -> None:
     """Statement 8, executed: 8 is let through, 110 is paid, three results."""
     *blocks, first, _ = animals.blocks()
-    net = Network(
-        Layout(animals.join(), animals.COSTS, 1, kind=Hashed(4, lambda key: int(key) % 4))
+    net = SiteNetwork(
+        SiteLayout(animals.join(), animals.COSTS, 1, kind=Hashed(4, lambda key: int(key) % 4))
     )
     feed(net, blocks, lockstep=True)
     results, spent = len(net.results), net.ledger.of_block(1, 2)  # type: ignore[union-attr]

@@ -9,9 +9,9 @@ import pytest
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.lockstep import Terms, run_smj, setting
 from seustream.engine.sites.messages import Expire, Plan
-from seustream.engine.sites.model import BlockRows, Join, Row
-from seustream.engine.sites.network import Network
-from seustream.engine.sites.node import Layout
+from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.network import SiteNetwork
+from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import PLANNERS
 from tests.engine.sites import animals
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
@@ -30,14 +30,14 @@ from tests.engine.sites.running import (
 @pytest.mark.parametrize("window", [INF, 2])
 def test_animals_results(window: float) -> None:
     join = animals.join(window)
-    net = Network(Layout(join, animals.COSTS, 1))
+    net = SiteNetwork(SiteLayout(join, animals.COSTS, 1))
     feed(net, animals.blocks(), lockstep=True)
     assert found(net) == answer(join.windows[0], animals.blocks())
     assert net.layout.first_epoch == (1, 1)
 
 
 def test_statement_05_window_vectors() -> None:
-    net = Network(Layout(animals.join(2), animals.COSTS, 1))
+    net = SiteNetwork(SiteLayout(animals.join(2), animals.COSTS, 1))
     *before, second = animals.blocks()
     feed(net, before, lockstep=True)
 
@@ -71,7 +71,7 @@ def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
     blocks = []
     for unblocked in random_blocks(chance, n, rows=4):
         # Rows that are no older than their block: only then do all in a store still count.
-        rows = tuple(Row(row.keys, unblocked.tau) for row in unblocked.rows)
+        rows = tuple(SiteRow(row.keys, unblocked.tau) for row in unblocked.rows)
         blocks.append(BlockRows(unblocked.stream, unblocked.tau, rows))
     for one in blocks:
         for site in sites(net):
@@ -89,7 +89,7 @@ def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
 def test_protocol_costs_what_the_experiment_says(seed: int, window: float) -> None:
     """The messages of whole nodes with real rows, charged one by one, against lockstep counts."""
     of = setting(seed, seed // 1000)
-    net = Network(Layout(Join.on_one_key([window] * of.n), of.costs, of.query_node))
+    net = SiteNetwork(SiteLayout(Join.on_one_key([window] * of.n), of.costs, of.query_node))
     for t, unit in enumerate(of.keys):
         for site in sites(net):
             site.tau = t if t else site.tau
@@ -143,7 +143,7 @@ def test_statement_22_one_site_and_two() -> None:
     assert found(two) == [((0, 0, 0), (1, 0, 0))]
 
 
-def kinds(net: Network) -> list[str]:
+def kinds(net: SiteNetwork) -> list[str]:
     assert net.ledger is not None
     return [charge.kind for charge in net.ledger.charges]
 

@@ -10,7 +10,7 @@ import pytest
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from seustream.engine.sites.model import Join
-from seustream.engine.sites.network import Faults
+from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.query import blocks_of, join_of
 from tests.engine.sites.running import feed, network
 
@@ -59,7 +59,7 @@ def test_against_duckdb(name: str, seed: int) -> None:
     ranges = ", ".join(f"RANGE {window}" for window in windows)
     made = join(f"SELECT * FROM {sources} WHERE {condition} WINDOW {ranges};")
     tables = [rows(seed, source.strip()[0]) for source in sources.split(",")]
-    net = network(made, seed, Faults(20, 0.1, 0.1))
+    net = network(made, seed, LineFaults(20, 0.1, 0.1))
     blocks = [
         block for k, table in enumerate(tables) for block in blocks_of(made.streams[k], k, table)
     ]

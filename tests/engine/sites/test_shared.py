@@ -9,8 +9,8 @@ import pytest
 
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
-from seustream.engine.sites.model import BlockRows, Join, Row, Stream, Tid
-from seustream.engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.model import BlockRows, Join, SiteRow, Stream, Tid
+from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.shared import SharedLayout, SharedNode, groups
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import INF, costs
@@ -60,7 +60,7 @@ def blocks(chance: random.Random, units: int = 5) -> list[BlockRows]:
             k,
             t,
             tuple(
-                Row((chance.randint(1, 3), chance.choice([1, 2, None])), t)
+                SiteRow((chance.randint(1, 3), chance.choice([1, 2, None])), t)
                 for _ in range(chance.randint(0, 2))
             ),
         )
@@ -87,11 +87,11 @@ def run(
     queries: list[Join],
     given: list[BlockRows],
     seed: int,
-    faults: Faults = NO_FAULTS,
+    faults: LineFaults = NO_FAULTS,
     crash: float = 0.0,
-) -> Network:
+) -> SiteNetwork:
     layout = SharedLayout(SITES, tuple(queries), costs(random.Random(seed), 5), 4)
-    net = Network(layout, faults, seed)
+    net = SiteNetwork(layout, faults, seed)
     for block in given:
         net.submit(block)
         if faults == NO_FAULTS:
@@ -105,11 +105,11 @@ def run(
     return net
 
 
-def found(net: Network, q: int) -> list[tuple[Tid, ...]]:
+def found(net: SiteNetwork, q: int) -> list[tuple[Tid, ...]]:
     return sorted(result.tids for number, result in net.results if number == q)
 
 
-def told(net: Network) -> float:
+def told(net: SiteNetwork) -> float:
     return sum(c.cost for c in net.ledger.charges if c.kind in ("delta", "plan", "expire"))
 
 
@@ -133,7 +133,7 @@ def test_statement_43_in_bad_weather_with_crashes(first: int) -> None:
     for seed in range(first, first + 20):
         chance = random.Random(seed)
         queries, given = several(chance), blocks(chance)
-        net = run(queries, given, seed, Faults(30, 0.1, 0.1), crash=0.05)
+        net = run(queries, given, seed, LineFaults(30, 0.1, 0.1), crash=0.05)
         for q, join in enumerate(queries):
             assert found(net, q) == expected(join, given), (seed, q)
 
@@ -159,7 +159,7 @@ def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
     """Two queries that differ in what R meets: its keys are told, planned and deleted once."""
     queries = [query("RS", [1, 1], "R.a=S.a"), query("RT", [4, 1], "R.a=T.a")]
     near_s = [[0 if a == b else 1 if 1 in (a, b) else 3 for b in range(5)] for a in range(5)]
-    net = Network(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
+    net = SiteNetwork(SharedLayout(SITES, tuple(queries), UnitCosts.of(near_s), 4))
     seen: list[tuple[str, int]] = []
     receive = SharedNode.receive
 
@@ -172,7 +172,7 @@ def test_plans_to_one_site_are_one_message_and_deletions_too() -> None:
         node.receive = watch.__get__(node)  # type: ignore[method-assign]
     for t in (0, 9, 18):
         for k in range(3):
-            net.submit(BlockRows(k, t, (Row((7, None), t),)))
+            net.submit(BlockRows(k, t, (SiteRow((7, None), t),)))
             net.run()
     assert ("Delta", 2) in seen
     assert ("Plan", 2) in seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seustream.engine.sites.messages import Ack, Deliver, Done, Lost, Message
+from seustream.engine.sites.messages import Ack, Deliver, Done, Lost, SiteMessage
 from seustream.engine.sites.model import Result, Stored
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.sink import Sink
@@ -18,7 +18,7 @@ def sink() -> tuple[Sink, list[tuple[int, Result]], Outbox]:
     return Sink(box, lambda member, found: emitted.append((member, found))), emitted, box
 
 
-def kinds(box: Outbox) -> list[type[Message]]:
+def kinds(box: Outbox) -> list[type[SiteMessage]]:
     return [type(message) for _, message in box.drain()]
 
 

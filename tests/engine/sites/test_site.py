@@ -12,7 +12,7 @@ from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BlockGap, FeederBlocked, LateBlock
 from seustream.engine.sites.messages import Ack, Deliver, Probe
 from seustream.engine.sites.model import BlockRows, Join, Stored, start
-from seustream.engine.sites.network import NO_FAULTS, Faults, Network
+from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,
@@ -171,7 +171,7 @@ def test_statement_43_queries_that_share(seed: int) -> None:
     members = tuple(tuple(random_windows(chance, 3)) for _ in range(3))
     streams, equal = Join.on_one_key([INF] * 3).streams, Join.on_one_key([INF] * 3).equal
     blocks = random_blocks(chance, 3)
-    shared = network(Join(streams, equal, members), seed, Faults(10, 0.1, 0.1))
+    shared = network(Join(streams, equal, members), seed, LineFaults(10, 0.1, 0.1))
     feed(shared, blocks)
     apart = 0.0
     for member, windows in enumerate(members):
@@ -182,7 +182,7 @@ def test_statement_43_queries_that_share(seed: int) -> None:
     assert _synopses(shared) < apart
 
 
-def _synopses(net: Network) -> float:
+def _synopses(net: SiteNetwork) -> float:
     assert net.ledger is not None
     return sum(c.cost for c in net.ledger.charges if c.kind in ("delta", "plan", "expire"))
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from seustream.engine.sites.model import Join, Stored, Stream, extend, start
-from seustream.engine.sites.store import RowStore
+from seustream.engine.sites.store import BlockStore
 
 JOIN = Join(
     (Stream("a", ("x",)), Stream("b", ("x", "y")), Stream("c", ("x", "y"))),
@@ -26,7 +26,7 @@ def stored(chance: random.Random, stream: int, no: int, index: int) -> Stored:
 @pytest.mark.parametrize("seed", range(20))
 def test_against_a_list(seed: int) -> None:
     chance = random.Random(seed)
-    store, rows, watermark = RowStore(JOIN, 2), [], -math.inf
+    store, rows, watermark = BlockStore(JOIN, 2), [], -math.inf
     for no in range(12):
         new = [stored(chance, 2, no, index) for index in range(chance.randint(0, 4))]
         store.store(new)

@@ -17,8 +17,8 @@ from seustream.engine.sites.synopsis import (
     CountMin,
     Exact,
     Hashed,
-    Kind,
     Synopses,
+    SynopsisKind,
     overlap,
 )
 from tests.engine.sites.running import of_values
@@ -28,7 +28,7 @@ KINDS = [Exact(), Hashed(16), CountMin(3, 20), CountingBloom(2, 64)]
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 @pytest.mark.parametrize("seed", range(5))
-def test_statement_33_never_less_than_there_is(kind: Kind, seed: int) -> None:
+def test_statement_33_never_less_than_there_is(kind: SynopsisKind, seed: int) -> None:
     chance = random.Random(seed)
     synopsis, truth = kind.new(), Counter[Key]()
     for _ in range(600):
@@ -75,7 +75,7 @@ def test_statement_34_a_full_counter_stays_full() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
-def test_more_removed_than_there_was(kind: Kind) -> None:
+def test_more_removed_than_there_was(kind: SynopsisKind) -> None:
     synopsis = kind.new()
     synopsis.add(kind.entry(1), 2)
     with pytest.raises(SynopsisUnderflow):
@@ -125,7 +125,7 @@ def test_overlap_of_exact_counts_is_the_chance_of_equality() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
-def test_filters_keep_whatever_an_exact_one_keeps(kind: Kind) -> None:
+def test_filters_keep_whatever_an_exact_one_keeps(kind: SynopsisKind) -> None:
     chance = random.Random(3)
     join = Join.on_one_key([math.inf] * 3)
     for _ in range(30):

@@ -18,7 +18,7 @@ from seustream.engine.supervisor.supervisor import (
     Supervisor,
     SupervisorError,
 )
-from seustream.engine.temporal.elements import REMOVE, STOP, Element, Kind, header, insertion
+from seustream.engine.temporal.elements import REMOVE, STOP, Element, ElementKind, header, insertion
 from seustream.engine.temporal.feed import Feed
 from seustream.engine.temporal.operators import Profile
 
@@ -65,7 +65,7 @@ def test_a_query_lives_and_ends(scheduler: str) -> None:
     settle(query)
     supervisor.stop("q")
     supervisor.stop("q")
-    assert [x.values for x in out if x.kind is Kind.INSERTION] == [(2,)]
+    assert [x.values for x in out if x.kind is ElementKind.INSERTION] == [(2,)]
     assert supervisor.list() == [("q", "STOPPED", 1)]
     assert events(supervisor, "q") == ["COMPILING", "RUNNING", "STOPPING", "counters", "STOPPED"]
 
@@ -164,7 +164,7 @@ def test_continue(kind: str, scheduler: str) -> None:
             feed.offer("I", insertion(5, 6, 10, 0))
     for each in supervisor.queries.values():  # the first query is asked too
         settle(each)
-    assert [x.values for x in out if x.kind is Kind.INSERTION] == [(10,)]
+    assert [x.values for x in out if x.kind is ElementKind.INSERTION] == [(10,)]
     assert {message.kind for message in asked} == {kind}
     assert len(asked) == (2 if kind == "SCHEMA_CHANGED" else 1)
     if kind == "EXCEPTION":

@@ -22,12 +22,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seustream.engine.temporal.channels import MAX_LINE, Malformed, MemoryChannel, decode, encode
+from seustream.engine.temporal.channels import (
+    MAX_LINE,
+    LineMalformed,
+    MemoryChannel,
+    decode,
+    encode,
+)
 from seustream.engine.temporal.elements import (
     REMOVE,
     STOP,
     Element,
-    Kind,
+    ElementKind,
     boundary,
     header,
     insertion,
@@ -96,7 +102,7 @@ class Gate:
     def feed(self, stream: str, x: Element) -> None:
         if stream == "I":
             self.heard.append(repr(x))
-        elif x.kind is Kind.INSERTION:
+        elif x.kind is ElementKind.INSERTION:
             self.honest.append(x.values)
 
     def _dead(self, stream: str, reason: str, x: Element | None) -> None:
@@ -131,9 +137,9 @@ def offered(gate: Gate, data: bytes) -> None:
         long = len(line) == MAX_LINE and not line.endswith(b"\n")
         try:
             if long:
-                raise Malformed("too long")
+                raise LineMalformed("too long")
             x, stream = decode(line)
-        except Malformed:
+        except LineMalformed:
             if not first and "I" in gate.feed_.gates:
                 gate.feed_._reject("I", "malformed", None)
             if first or long:
@@ -229,7 +235,9 @@ def element(chance: random.Random) -> Element:
         case _:
             width = chance.choice((0, 1, 1, 1, 2))
             values = tuple(chance.choice([*VALUES, 1, 2]) for _ in range(width))
-            return Element(Kind.INSERTION, chance.randint(0, 9), chance.randint(0, 12), values)
+            return Element(
+                ElementKind.INSERTION, chance.randint(0, 9), chance.randint(0, 12), values
+            )
 
 
 def until(what: Callable[[], object]) -> None:

@@ -14,8 +14,15 @@ from seustream.compiler.apas.compile import Compiled, compile_query
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import Node, from_lists
-from seustream.engine.temporal.elements import FOREVER, STOP, Element, Kind, boundary, insertion
-from seustream.engine.temporal.network import Network
+from seustream.engine.temporal.elements import (
+    FOREVER,
+    STOP,
+    Element,
+    ElementKind,
+    boundary,
+    insertion,
+)
+from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.operators import Profile
 
 PAPER = Profile.paper()
@@ -52,7 +59,7 @@ class Run:
         self.compiled = compiled(query, catalogue) if isinstance(query, str) else query
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         trees: dict[str, Node] = {name: schema.tree for name, schema in catalogue.items()}
-        self.network = Network(
+        self.network = ElementNetwork(
             self.compiled.network, self.compiled.tree, trees, profile, scheduler, self._ask
         )
         self.out: list[Element] = []
@@ -69,7 +76,7 @@ class Run:
 
     def results(self) -> list[Element]:
         self.network.drain()
-        return [x for x in self.out if x.kind is Kind.INSERTION]
+        return [x for x in self.out if x.kind is ElementKind.INSERTION]
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Insertions as (ts, te, values…)."""
@@ -105,7 +112,7 @@ def run(
 
 
 def insertions(out: Sequence[Element]) -> list[Element]:
-    return [x for x in out if x.kind is Kind.INSERTION]
+    return [x for x in out if x.kind is ElementKind.INSERTION]
 
 
 def keys_never_decrease(out: Sequence[Element]) -> bool:

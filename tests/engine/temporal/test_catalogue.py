@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.apas.tree import from_lists
-from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, State
+from seustream.engine.temporal.catalogue import Catalogue, CatalogueError, StreamState
 
 
 @pytest.mark.acceptance(1)
@@ -15,7 +15,7 @@ def test_a_registered_stream_is_unconnected_and_empty() -> None:
     (entry,) = catalogue
     assert (entry.name, entry.state, entry.version, entry.tree.children) == (
         "I",
-        State.UNCONNECTED,
+        StreamState.UNCONNECTED,
         0,
         [],
     )
@@ -41,4 +41,4 @@ def test_another_schema_raises_the_version_and_an_equal_one_does_not() -> None:
     one, other = from_lists("I", [["v", "DOUBLE"]]), from_lists("I", [["w", "DOUBLE"]])
     assert [catalogue.adopt("I", tree) for tree in (one, one.copy(), other)] == [True, False, True]
     assert catalogue["I"].version == 2
-    assert catalogue["I"].state is State.CONNECTED
+    assert catalogue["I"].state is StreamState.CONNECTED

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from seustream.engine.temporal.collection import (
-    BadKey,
     Change,
     Collection,
-    Row,
+    CollectionRow,
+    KeyRefused,
     TableCollection,
     TimeCollection,
 )
 from seustream.engine.temporal.elements import FOREVER, insertion
-from seustream.engine.temporal.operators import Join
+from seustream.engine.temporal.operators import ElementJoin
 from tests.engine.temporal.running import Run, insertions, random_stream, schemas
 
 TABLE = schemas(R=[["k", "INTEGER"], ["v", "INTEGER"]], S=[["k", "INTEGER"]])
@@ -63,8 +63,8 @@ class Heard:
         self.events.append(("reorganise", now))
 
 
-def row(ts: int, te: int, *values: int) -> Row:
-    return Row(ts, te, values)
+def row(ts: int, te: int, *values: int) -> CollectionRow:
+    return CollectionRow(ts, te, values)
 
 
 @pytest.mark.acceptance(23)
@@ -159,7 +159,7 @@ def test_events_of_random_changes(seed: int) -> None:
 class Counts:
     """Hears a join's collections: how many results there were at each insert."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: ElementJoin) -> None:
         self.join = join
         self.inserts: list[int] = []
 
@@ -177,7 +177,7 @@ def test_an_insert_is_heard_before_its_tuple_is_joined(seed: int) -> None:
     chance = random.Random(seed)
     catalogue = schemas(A=[["k", "INTEGER"]], B=[["k", "INTEGER"]])
     one = Run("where $A.k == $B.k select [k = $A.k]", catalogue)
-    (join,) = (op for op in one.network.operators if isinstance(op, Join))
+    (join,) = (op for op in one.network.operators if isinstance(op, ElementJoin))
     heard = Counts(join)
     for collection in join.collections:
         collection.attach(heard)
@@ -219,9 +219,9 @@ def test_scan_is_in_key_order_after_an_update() -> None:
     for r in (row(1, 9, 1, 0), row(2, 9, 2, 0), row(3, 9, 1, 1)):
         table.insert(r)
     assert [r.ts for r in table.scan()] == [2, 3]
-    with pytest.raises(BadKey):
+    with pytest.raises(KeyRefused):
         table.insert(row(4, 9, 0, 0))
-    with pytest.raises(BadKey):
+    with pytest.raises(KeyRefused):
         table.refuse(row(4, 9, 0, 0))
 
 

@@ -7,7 +7,7 @@ import pytest
 from seustream.engine.temporal.elements import (
     FOREVER,
     STOP,
-    Kind,
+    ElementKind,
     boundary,
     header,
     insertion,
@@ -36,7 +36,7 @@ def test_sums_saturate() -> None:
 
 
 def test_only_insertions_and_boundaries_have_a_time() -> None:
-    assert [kind.name for kind in Kind if kind.timed] == ["INSERTION", "BOUNDARY"]
+    assert [kind.name for kind in ElementKind if kind.timed] == ["INSERTION", "BOUNDARY"]
 
 
 def test_they_print_as_in_the_specification() -> None:

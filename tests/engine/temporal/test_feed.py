@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from seustream.engine.temporal.catalogue import CatalogueError, State
+from seustream.engine.temporal.catalogue import CatalogueError, StreamState
 from seustream.engine.temporal.channels import MemoryChannel, encode
 from seustream.engine.temporal.elements import (
     FOREVER,
     REMOVE,
     STOP,
     Element,
-    Kind,
+    ElementKind,
     boundary,
     header,
     insertion,
@@ -51,7 +51,7 @@ def fed() -> tuple[Feed, Heard, list[tuple[str, str]]]:
 def test_the_example_of_the_gate() -> None:
     feed, heard, dead = fed()
     for x in [
-        insertion(1, 3, 7), SCHEMA, insertion(1, 3, 7), insertion(2, 2, 3), Element(Kind.INSERTION, 2, 1, (3,)),
+        insertion(1, 3, 7), SCHEMA, insertion(1, 3, 7), insertion(2, 2, 3), Element(ElementKind.INSERTION, 2, 1, (3,)),
         boundary(4), boundary(3), insertion(3, 5, 9), insertion(4, 4, 6),
     ]:  # fmt: skip
         feed.offer("I", x)
@@ -68,7 +68,7 @@ def test_the_example_of_the_gate() -> None:
 def test_wrong_values(values: tuple[Any, ...]) -> None:
     feed, _heard, dead = fed()
     feed.offer("I", SCHEMA)
-    assert not feed.offer("I", Element(Kind.INSERTION, 1, 2, values))
+    assert not feed.offer("I", Element(ElementKind.INSERTION, 1, 2, values))
     assert [reason for reason, _ in dead] == ["schema"]
     assert feed.offer("I", insertion(1, 2, 5))
 
@@ -88,7 +88,7 @@ def test_a_whole_number_may_be_a_double() -> None:
     feed.offer("I", header([["v", "DOUBLE"]]))
     feed.offer("I", insertion(1, 2, 5))
     assert heard.elements[-1].values == (5.0,)
-    assert not feed.offer("I", Element(Kind.INSERTION, 1, 2, (10**400,)))
+    assert not feed.offer("I", Element(ElementKind.INSERTION, 1, 2, (10**400,)))
 
 
 @pytest.mark.acceptance(2)
@@ -111,12 +111,12 @@ def test_stop_is_final_and_remove_frees_the_name() -> None:
     feed.offer("I", STOP)
     assert not feed.offer("I", insertion(1, 2, 3))
     assert not feed.offer("I", SCHEMA)
-    assert feed.catalogue["I"].state is State.STOPPED
+    assert feed.catalogue["I"].state is StreamState.STOPPED
     assert feed.offer("I", REMOVE) is False
     feed.register("J")
     feed.offer("J", REMOVE)
     feed.register("J")
-    assert [x.kind for x in heard.elements] == [Kind.HEADER, Kind.STOP]
+    assert [x.kind for x in heard.elements] == [ElementKind.HEADER, ElementKind.STOP]
 
 
 # --- channels -----------------------------------------------------------------
@@ -150,12 +150,12 @@ def test_a_lost_channel_can_resume() -> None:
         feed.connect("I", channel)
         channel.send(SCHEMA)
         channel.send(insertion(values, 9, values))
-        until(lambda: feed.catalogue["I"].state is State.CONNECTED)
+        until(lambda: feed.catalogue["I"].state is StreamState.CONNECTED)
         channel.close()
         until(lambda: "I" not in feed.channels)
-        assert feed.catalogue["I"].state is State.DISCONNECTED
+        assert feed.catalogue["I"].state is StreamState.DISCONNECTED
         assert feed.catalogue["I"].version == 1
-    assert [x.values for x in heard.elements if x.kind is Kind.INSERTION] == [(1,), (2,)]
+    assert [x.values for x in heard.elements if x.kind is ElementKind.INSERTION] == [(1,), (2,)]
     feed.close()
 
 
@@ -168,7 +168,7 @@ def test_over_tcp() -> None:
         source.sendall(b'{"type": "INSERTION", "ts": 1, "te": "inf", "values": [4]}\n')
         source.sendall(b"garbage\n" + encode(boundary(7)))
         source.sendall(encode(insertion(7, FOREVER, 5)) + encode(STOP))
-        until(lambda: feed.catalogue["I"].state is State.STOPPED)
+        until(lambda: feed.catalogue["I"].state is StreamState.STOPPED)
     assert [repr(x) for x in heard.elements[1:]] == [
         "[1,1) 3",
         "[1,inf) 4",

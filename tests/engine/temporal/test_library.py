@@ -14,11 +14,17 @@ import pytest
 
 from seustream.compiler.apas.functions import BadArgument, Overload, Scalar, StreamFunction
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.apas.streams import NONE, Lifetimes, LiveWindow, Matching, WindowFunction
+from seustream.compiler.apas.streams import (
+    NONE,
+    Lifetimes,
+    LiveWindow,
+    Matching,
+    WindowFunction,
+)
 from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
 from seustream.compiler.errors import CompileError
 from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from seustream.engine.temporal.elements import FOREVER, Element, Kind, insertion, moment
+from seustream.engine.temporal.elements import FOREVER, Element, ElementKind, insertion, moment
 from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal import windows
 from tests.engine.temporal.running import (
@@ -91,7 +97,7 @@ def reference(
     used = {name: streams[name] for name in c.network.sources}
     out = run(c, CATALOGUE, used, profile)
     assert keys_never_decrease(out)
-    return [(x.ts, x.te, *x.values) for x in out if x.kind is Kind.INSERTION]
+    return [(x.ts, x.te, *x.values) for x in out if x.kind is ElementKind.INSERTION]
 
 
 def streams_of(chance: random.Random, most: int = 30) -> dict[str, list[Element]]:
@@ -202,7 +208,7 @@ def test_tuples_that_wait_hold_the_others_back() -> None:
     assert one.rows() == [(1, 4, 1, 1)]
     one.feed("A", insertion(6, 7, 1, 3))
     assert one.rows() == [(1, 4, 1, 1), (4, 6, 1, 2)]
-    marks = [x.ts for x in one.out if x.kind is Kind.BOUNDARY]
+    marks = [x.ts for x in one.out if x.kind is ElementKind.BOUNDARY]
     assert marks == [1, 4, 6]
     assert one.finish() == [(1, 4, 1, 1), (4, 6, 1, 2), (6, FOREVER, 1, 3)]
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from seustream.engine.temporal.elements import Kind, header, insertion
+from seustream.engine.temporal.elements import ElementKind, header, insertion
 from tests.compiler.apas.test_parse import ROAD, TWO
 from tests.engine.temporal.running import PAPER, PRODUCT, REFERENCE, Run, schemas
 
@@ -88,7 +88,7 @@ def test_threads_end_with_the_network() -> None:
 
 def test_a_sink_gets_a_header_first() -> None:
     one = fed(ROAD)
-    assert one.out[0].kind is Kind.HEADER
+    assert one.out[0].kind is ElementKind.HEADER
     assert str(one.out[0].schema) == "out{sektor INTEGER, avg DOUBLE, minmax DOUBLE}"
 
 

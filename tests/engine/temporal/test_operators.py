@@ -10,8 +10,15 @@ import pytest
 
 from seustream.compiler.apas import network as n
 from seustream.compiler.errors import CompileError
-from seustream.engine.temporal.elements import FOREVER, STOP, Kind, boundary, insertion, moment
-from seustream.engine.temporal.operators import Aggregate, Join, Profile
+from seustream.engine.temporal.elements import (
+    FOREVER,
+    STOP,
+    ElementKind,
+    boundary,
+    insertion,
+    moment,
+)
+from seustream.engine.temporal.operators import ElementAggregate, ElementJoin, Profile
 from tests.engine.temporal.running import (
     INSTANTS,
     PAPER,
@@ -251,19 +258,19 @@ def test_nothing_stored_is_expired(seed: int) -> None:
     one = Run("where $A.k == $B.k select [s = agg.count($A.v)]", TWO)
     streams = {name: random_stream(chance, pair) for name in "AB"}
     for operator in one.network.operators:
-        if isinstance(operator, Join | Aggregate):
+        if isinstance(operator, ElementJoin | ElementAggregate):
             _watch(operator)
     for name, stream in streams.items():
         one.feed(name, *stream)
     one.finish()
 
 
-def _watch(operator: Join | Aggregate) -> None:
+def _watch(operator: ElementJoin | ElementAggregate) -> None:
     plain = operator.reorganise
 
     def watched(now: int) -> None:
         plain(now)
-        if isinstance(operator, Join):
+        if isinstance(operator, ElementJoin):
             assert all(row.te > now for c in operator.collections for row in c.scan())
             assert all(entry[0] >= now for entry in operator.buffer)
 
@@ -365,4 +372,4 @@ def test_and_or_leave_out_what_they_do_not_need() -> None:
 def test_boundaries_pass_and_never_fall() -> None:
     one = Run("where window.range($A, 5) select [$A[T]]", TWO)
     one.feed("A", insertion(3, 3, 0, 0), boundary(3), boundary(4))
-    assert [repr(x) for x in one.out if x.kind is not Kind.HEADER] == ["[3,8) 0, 0", "B(4)"]
+    assert [repr(x) for x in one.out if x.kind is not ElementKind.HEADER] == ["[3,8) 0, 0", "B(4)"]

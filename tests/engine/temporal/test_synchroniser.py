@@ -14,7 +14,7 @@ from seustream.engine.temporal.elements import (
     REMOVE,
     STOP,
     Element,
-    Kind,
+    ElementKind,
     boundary,
     header,
     insertion,
@@ -28,7 +28,7 @@ class Recorder:
     def __init__(self) -> None:
         self.released: list[tuple[int, int, int]] = []
         self.boundaries: list[tuple[int, int]] = []
-        self.controls: list[tuple[int, Kind]] = []
+        self.controls: list[tuple[int, ElementKind]] = []
         self.now: list[int] = []
         self.ended = 0
 
@@ -138,7 +138,7 @@ def test_released_keys_never_decrease_and_some_open_input_is_empty(seed: int) ->
         (x.ts, x.te, i + 1)
         for i, stream in enumerate(streams)
         for x in stream
-        if x.kind is Kind.INSERTION
+        if x.kind is ElementKind.INSERTION
     ]
     assert seen.released == sorted(everything)
     assert seen.ended == 1
@@ -187,13 +187,17 @@ def test_a_stopped_input_does_not_block() -> None:
 def test_controls_act_on_reaching_the_head() -> None:
     sync, seen = synchroniser(2)
     sync.put(0, header("a"))
-    assert seen.controls == [(1, Kind.HEADER)]
+    assert seen.controls == [(1, ElementKind.HEADER)]
     put(sync, 1, (1, 2))
     sync.put(0, REMOVE)
     sync.put(0, STOP)
     assert len(seen.controls) == 1
     put(sync, 2, (3, 4))
-    assert seen.controls == [(1, Kind.HEADER), (1, Kind.REMOVE), (1, Kind.STOP)]
+    assert seen.controls == [
+        (1, ElementKind.HEADER),
+        (1, ElementKind.REMOVE),
+        (1, ElementKind.STOP),
+    ]
     assert seen.released == [(1, 2, 1), (3, 4, 2)]
     assert seen.ended == 0
     sync.put(1, STOP)

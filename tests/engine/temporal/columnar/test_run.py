@@ -19,7 +19,7 @@ from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from seustream.engine.temporal.elements import FOREVER, Element, Kind, header, insertion
+from seustream.engine.temporal.elements import FOREVER, Element, ElementKind, header, insertion
 from seustream.engine.temporal.feed import Feed
 from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal.running import compiled, random_stream, run, schemas
@@ -147,7 +147,7 @@ def test_equals_the_reference(query: str, seed: int) -> None:
     want = [
         (x.ts, x.te, *x.values)
         for x in run(c, CATALOGUE, used, REFERENCE)
-        if x.kind is Kind.INSERTION
+        if x.kind is ElementKind.INSERTION
     ]
     for step_rows in (1, 5, 1000):
         assert repr(columnar(query, streams, step_rows)) == repr(want), step_rows
@@ -180,7 +180,7 @@ def test_the_gate_is_that_of_the_feed(seed: int) -> None:
         for _ in range(20)
     ]
     for ts, te, v in rows:
-        feed.offer("A", Element(Kind.INSERTION, ts, te, (v,)))  # type: ignore[arg-type]
+        feed.offer("A", Element(ElementKind.INSERTION, ts, te, (v,)))  # type: ignore[arg-type]
     c = compiled("select [$A[T]]", catalogue)
     one = ColumnarRun(c, {"A": catalogue["A"].tree})
     for part in (rows[:9], rows[9:]):
