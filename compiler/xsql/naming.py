@@ -14,24 +14,24 @@ from seustream.compiler.plan.logical import RESULT_TIMES
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ResultName:
     """What a column is called: `short` where no other column is, else `long`."""
 
     short: str
     long: str
 
     @classmethod
-    def fixed(cls, name: str) -> Name:
+    def fixed(cls, name: str) -> ResultName:
         """A name somebody chose, which stays whatever the others are."""
         return cls(name, name)
 
     @classmethod
-    def of_column(cls, alias: str, column: str) -> Name:
+    def of_column(cls, alias: str, column: str) -> ResultName:
         """A stream's column: bare where that is unique, with the stream's alias otherwise."""
         return cls(column, f"{alias}_{column}")
 
 
-def result_names(names: Sequence[Name]) -> list[str]:
+def result_names(names: Sequence[ResultName]) -> list[str]:
     """The name of each column of a result; names differ if they differ in more than case."""
     count = Counter([*RESULT_TIMES, *(name.short.lower() for name in names)])
     return [name.short if count[name.short.lower()] == 1 else name.long for name in names]

@@ -16,7 +16,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import periods, tree
-from seustream.compiler.xsql.naming import Name, result_names
+from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import Scope
@@ -228,7 +228,7 @@ class SelectBinder:
 
     def _items(self, select: tree.Select, scope: Scope) -> tuple[logical.Item, ...]:
         binder, sources = self._binder(scope), scope.sources
-        found: list[tuple[Name, x.Expression, Span]] = []
+        found: list[tuple[ResultName, x.Expression, Span]] = []
         if select.items is None:
             for index in range(len(sources)):
                 found += [(*column, select.span) for column in _all_of(sources, index)]
@@ -248,11 +248,11 @@ class SelectBinder:
                 continue
             value = binder.value(e)
             if written.alias is not None:
-                name = Name.fixed(written.alias.text)
+                name = ResultName.fixed(written.alias.text)
             elif isinstance(e, syntax.Reference) and isinstance(value, x.Column):
-                name = Name.of_column(value.alias, e.path[-1])
+                name = ResultName.of_column(value.alias, e.path[-1])
             else:
-                name = Name.fixed(" ".join(self.text(e.span).split()))
+                name = ResultName.fixed(" ".join(self.text(e.span).split()))
             found.append((name, value, written.span))
         taken: set[str] = {name.lower() for name in logical.RESULT_TIMES}
         items = []
@@ -305,11 +305,11 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column 
     return None
 
 
-def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[tuple[Name, x.Expression]]:
+def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[tuple[ResultName, x.Expression]]:
     source = sources[index]
     return [
         (
-            Name.of_column(source.alias, column.name),
+            ResultName.of_column(source.alias, column.name),
             x.Column(index, column.name, column.type, column.nullable, source.alias),
         )
         for column in source.stream.columns

@@ -26,7 +26,7 @@ from seustream.compiler.language.types import (
     decimal,
 )
 from seustream.engine.pattern.batch import needed, of_events, values
-from seustream.engine.pattern.columns import Once, Prepared, evaluate, holds
+from seustream.engine.pattern.columns import Once, Prepared, holds, values_of
 from seustream.engine.pattern.event import Event
 from seustream.engine.pattern.leaves import evaluator
 from seustream.engine.pattern.lists import Bindings, Lists
@@ -129,7 +129,7 @@ def test_columns_agree_with_single_values(text: str, seed: int) -> None:
     for e in expressions:
         for part in x.walk(e):
             got, want = Faults(), dict[Place, int]()
-            found = values(evaluate(part, Bindings(lists, len(first), {0: first, 1: second}), got))
+            found = values(values_of(part, Bindings(lists, len(first), {0: first, 1: second}), got))
             noted: list[Place] = []
             one = evaluator(part, noted)
             for i, j, value in zip(first, second, found, strict=True):
@@ -150,7 +150,7 @@ def test_hoisted_parts_change_neither_values_nor_faults(text: str) -> None:
         hoisted, whole = Faults(), Faults()
         assert (
             holds(Prepared(e), bindings, hoisted).tolist()
-            == [value is True for value in values(evaluate(e, bindings, whole))]
+            == [value is True for value in values(values_of(e, bindings, whole))]
         )  # fmt: skip
         assert (hoisted.count, hoisted.first) == (whole.count, whole.first)
 
