@@ -41,7 +41,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Format, common mistakes, strict types, and who may import whom."""
+    """Format, common mistakes, strict types, imports, one of each, and the prose of docstrings."""
     install(session, "dev")
     _lint(session)
 
@@ -52,6 +52,7 @@ def _lint(session: nox.Session) -> None:
     session.run("mypy")
     session.run("lint-imports")
     session.run("python", "-m", "tests.lint.names")
+    session.run("python", "-m", "tests.lint.prose")
 
 
 @nox.session

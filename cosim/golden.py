@@ -82,7 +82,7 @@ class _Store:
 
 @dataclass(slots=True)
 class _Sight:
-    """What the raw tuples of a block see in one window: positions [low, high) each."""
+    """The part of one window that the raw tuples of a block see: positions [low, high) each."""
 
     low: Ints
     high: Ints

@@ -29,7 +29,7 @@ _ABOVE = np.uint64(32)
 
 
 class Probes(Protocol):
-    """What of probe tuples is read here; see `seustream.cosim.golden`."""
+    """The members of probe tuples that are read here; see `seustream.cosim.golden`."""
 
     sequence: Ints
     attributes: Codes
@@ -186,7 +186,7 @@ class _Grid:
         self.known: dict[int, Bools] = {}
 
     def hold(self, row: Combination) -> Bools:
-        """Where all factors and selections of a combination hold; broadcasts to pairs."""
+        """Returns where all factors and selections of a combination hold; broadcasts to pairs."""
         fits = np.ones((1, 1), np.bool_)
         for index in row.factors:
             if index not in self.known:

@@ -42,7 +42,7 @@ class Processor(Protocol):
         """Pushes raw tuples and drains."""
 
     def take(self, what: int, words: int) -> Words:
-        """What came out since it was last asked, in rows."""
+        """Returns what came out since it was last asked, in rows."""
 
     def close(self) -> None: ...
 
@@ -214,7 +214,7 @@ class ProcessorDevice:
         return pack(self._fields["raw"], filler, 1)
 
     def _collected(self, piece: Batch) -> Results:
-        """What came out, with all bits of its numbers, in the order of the raw tuples."""
+        """Returns what came out, with all bits of its numbers, in the order of the raw tuples."""
         fields = self._fields["result"]
         rows = self._ports.take(library.RESULTS, _port_words(fields))
         columns = unpack(fields, rows)

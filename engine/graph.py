@@ -51,7 +51,7 @@ memory."""
 
 @dataclass(slots=True)
 class Report:
-    """What a run did, for people: rows taken and late by base stream, results by query; by stream,
+    """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
     rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
     matcher of each pattern; by query and place, how many evaluations had no value, and the first
     row."""
@@ -88,7 +88,7 @@ class RunState:
     results: dict[str, int]
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows of base streams that queries can still reach, or that wait, for somebody who
+        """The rows of base streams that queries can still reach, or that wait, for a caller who
         saves what can be saved."""
         for name, gate in self.gates.items():
             yield name, gate.waiting
@@ -108,7 +108,7 @@ class GraphRun:
                  "error": the run stops with a `WindowOverflow`
     slack        milliseconds a stream's timestamps may fall back before a tuple counts as late
     on_late      takes the late rows of a stream
-    on_progress  is told how many rows have gone through
+    on_progress  takes how many rows have gone through
     slice_rows   how many tuples go through the device at a time
     engine       the matcher of patterns
     strict       the first fault of any query is an error, not only of one WITH (strict)
@@ -207,7 +207,7 @@ class GraphRun:
                 operator.advance(stream, watermark)
 
     def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
-        """A definition's rows to those that read them, a query's results to whoever asked."""
+        """A definition's rows to those that read them, a query's results to the caller."""
         stream = self._defined.get(query)
         if stream is None:
             self._results[query] += rows.num_rows
@@ -395,7 +395,7 @@ def _base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
 
 
 def _before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
-    """What an operator was. New queries may put levels before a software join, or take them away."""
+    """Returns an operator's snapshot from before. New queries may put levels before a software join, or take them away."""
     if not isinstance(operator, SoftwareJoin) or _base_kind(name) is not None:
         return snapshots.get(name)
     joins = [

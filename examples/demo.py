@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 TUPLES = {"eight": 300, "network": 3000}
 BATCHES = 4
 FIRST = 1_000_000_000
-"""When the first file was written, as far as Spark knows; it reads them by age."""
+"""The time the first file was written, as far as Spark knows; it reads them by age."""
 
 
 def main() -> int:

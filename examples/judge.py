@@ -1,4 +1,4 @@
-"""What the examples' queries mean, in DuckDB's SQL over the same tuples, `ts` in milliseconds.
+"""The meaning of the examples' queries in DuckDB's SQL over the same tuples, `ts` in milliseconds.
 
 Written from the definition of a window by hand, not from the compiler: every component is within
 its own stream's RANGE of the newest.

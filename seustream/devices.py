@@ -27,7 +27,7 @@ SIMULATED = ("golden", "iss", "verilated")
 
 
 def is_remote(backend: str) -> bool:
-    """Whether the device is behind a bridge."""
+    """Returns whether the device is behind a bridge."""
     return backend.partition("://")[0] in SCHEMES and "://" in backend
 
 

@@ -47,7 +47,7 @@ class UserError(Error):
 
 
 class InputError(UserError):
-    """What is wrong with an input file. `total` counts the errors, also those not listed."""
+    """The errors of an input file. `total` counts the errors, also those not listed."""
 
     def __init__(
         self, messages: str | Sequence[str], hint: str | None = None, total: int | None = None

@@ -33,7 +33,7 @@ def trace_file(
 
 
 def samples(c: Compilation, patterns: Iterable[ir.Query], given: list[str]) -> dict[str, Sample]:
-    """What the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
+    """Returns what the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
     streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
     tables: dict[str, pa.Table] = {}
     for argument in given:

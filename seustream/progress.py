@@ -1,4 +1,4 @@
-"""What is going on, on stderr, where that is a terminal: a bar, or a line."""
+"""Shows what is going on, on stderr, where that is a terminal: a bar, or a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS_BETWEEN = 0.1
 
 
 class Progress:
-    """Counts towards a total; silent where nobody watches.
+    """Counts towards a total; silent where stderr is no terminal.
 
     with Progress("run", 100_000, "tuples") as progress:
         progress.add(8192)
@@ -62,7 +62,7 @@ class Progress:
 
 
 class Notes:
-    """What is being done, on a line that the next note replaces; silent where nobody watches."""
+    """Shows what is being done, on a line that the next note replaces; silent where stderr is no terminal."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream if stream is not None else sys.stderr

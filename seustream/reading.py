@@ -140,7 +140,7 @@ class _Source:
 
 
 def _places(source: _Source, names: Sequence[str]) -> list[int]:
-    """Where in the file each column of the stream stands."""
+    """Returns where in the file each column of the stream stands."""
     folded = [fold(name) for name in names]
     known = {name for of in source.fields for name in of.names}
     messages, places = [], []

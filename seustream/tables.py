@@ -307,7 +307,7 @@ def null_reason(of: Field, cell: str | None) -> str:
 
 
 def _parser(of: Field) -> tuple[Callable[[str], object], pa.DataType]:
-    """What reads one cell (None is NULL), and the Arrow type of what it gives."""
+    """Returns what reads one cell (None is NULL), and the Arrow type of what it gives."""
 
     def blank_is_null(parse: Callable[[str], object]) -> Callable[[str], object]:
         def read(cell: str) -> object:

@@ -1,4 +1,4 @@
-"""What can be wrong with a job, in terms of the user's streams and options."""
+"""Errors of a job, in terms of the user's streams and options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FeedError(Exception):
 
 
 @contextlib.contextmanager
-def telling() -> Iterator[None]:
+def as_feed_errors() -> Iterator[None]:
     """Errors of the bridge as Spark will show them: as text, with their kind."""
     try:
         yield

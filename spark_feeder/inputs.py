@@ -32,7 +32,7 @@ KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 @dataclass(frozen=True, slots=True)
 class InputSource:
-    """Where a stream comes from. `bounded`: it ends when what is there now has been read."""
+    """The origin of a stream. `bounded`: it ends when what is there now has been read."""
 
     kind: str
     where: str

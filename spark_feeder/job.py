@@ -43,7 +43,7 @@ from seustream.spark_feeder.source import NAME, Connection, Seustream
 from seustream.spark_feeder.types import spark_schema, timed
 
 Sink = Callable[[str, DataFrame], DataStreamWriter]
-"""Where a query's results go: its name and rows in, a writer that only has to be started out."""
+"""The destination of a query's results: its name and rows in, a writer that only has to be started out."""
 
 _BETWEEN = 0.2
 """Seconds between looks at a job."""
@@ -216,7 +216,7 @@ class Job:
         return [self.connection.client(i) for i in range(len(self.connection.bridges))]
 
     def _read(self) -> bool:
-        """Whether everything has been read from bounded sources, without an error."""
+        """Returns whether everything has been read from bounded sources, without an error."""
         done = (not f.query.isActive and f.query.exception() is None for f in self.writers)
         return self.bounded and all(done)
 

@@ -35,7 +35,7 @@ settings = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
 }
-"""What the session must be configured with."""
+"""The configuration a session must have."""
 
 MATCHED_AT = "matched_at"
 """The column after those of RETURN: the time of the match, in milliseconds."""

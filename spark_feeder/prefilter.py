@@ -38,14 +38,14 @@ from seustream.spark_feeder.types import for_bridge, spark_schema
 
 BITS = 1 << 14
 _SEEN = "stream string, column string, stretch bigint, place bigint, rows bigint, bytes bigint"
-"""What tasks tell: a key's place, or, without a column, how many rows there were."""
+"""The columns of what tasks report: a key's place, or, without a column, how many rows there were."""
 
 Put = Callable[[str, DataFrame, str, int], None]
 """Writes a stream's rows to the bridge: stream, rows, writer, epoch."""
 
 
 def needed(compilation: Compilation) -> Needs:
-    """What tuples need to meet. Raises `FeedError` if that drops nothing."""
+    """Returns what tuples need to meet. Raises `FeedError` if that drops nothing."""
     found = needs(compilation.program)
     if not found.ways:
         raise FeedError(
@@ -57,7 +57,7 @@ def needed(compilation: Compilation) -> Needs:
 
 @dataclass
 class PrefilterState:
-    """What the filter knows after a batch: synopses, how far each stream is, what was saved."""
+    """The filter's state after a batch: synopses, how far each stream is, what was saved."""
 
     synopses: SynopsisFilter
     batch: int = -1
@@ -141,7 +141,7 @@ class Prefilter:
 
     @property
     def ended(self) -> bool:
-        """Whether an earlier life had read all and begun to decide the rest: what came to the
+        """Returns whether an earlier life had read all and begun to decide the rest: what came to the
         sources since is not part of this job."""
         return self._ending.exists()
 
@@ -199,7 +199,7 @@ class Prefilter:
         self._decide({}, self.state.batch + 1, (self.folder / "writer").read_text())
 
     def _writer(self, batch: DataFrame) -> str:
-        """Who the bridge is told writes: the Spark query, whose identity is in its checkpoint."""
+        """Returns who the bridge is told writes: the Spark query, whose identity is in its checkpoint."""
         path = self.folder / "writer"
         if not path.exists():
             name = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")

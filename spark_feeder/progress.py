@@ -1,4 +1,4 @@
-"""What a job has done so far.
+"""The progress of a job.
 
 Spark's own listeners see it too: a stream's query is called `stream R`, a query's results `query
 q0`, late rows `late R`. Their progress has under `observedMetrics`, as `seustream`, the `rows` of a

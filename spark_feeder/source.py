@@ -43,7 +43,7 @@ from pyspark.sql.types import StructType
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Abort, Commit, Part, Stage
-from seustream.spark_feeder.errors import FeedError, telling
+from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
 from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
 
@@ -55,7 +55,7 @@ _PART_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class Connection:
-    """Where the bridges are and how to get in; goes to the workers as it is."""
+    """The addresses of the bridges and how to get in; goes to the workers as it is."""
 
     bridges: tuple[str, ...]
     token_file: str | None = None
@@ -128,7 +128,7 @@ class Seustream(DataSource):
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task staged: bridge, staging identifier and rows of each part."""
+    """The parts a task staged: bridge, staging identifier and rows of each part."""
 
     writer: str
     parts: list[tuple[int, str, int]]
@@ -143,7 +143,7 @@ class SourceWriter(DataSourceStreamArrowWriter):
         self.connection, self.stream, self.key = connection, stream, key
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        with telling():
+        with as_feed_errors():
             return self._write(iterator)
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -172,7 +172,7 @@ class SourceWriter(DataSourceStreamArrowWriter):
         return Written(writer, parts, max(tops, default=None))
 
     def _epoch(self, task: TaskContext) -> tuple[str, int]:
-        """Who writes, and which epoch this is."""
+        """Returns who writes, and which epoch this is."""
         writer = str(task.getLocalProperty("sql.streaming.queryId"))
         return writer, int(str(task.getLocalProperty("streaming.sql.batchId")))
 
@@ -193,7 +193,7 @@ class SourceWriter(DataSourceStreamArrowWriter):
                 for at, staging, rows in message.parts
                 if at == bridge
             )
-            with telling():
+            with as_feed_errors():
                 client = self.connection.client(bridge)
                 client.commit(Commit(writer, epoch, parts, seen))
 
@@ -302,7 +302,7 @@ class SourceReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, SourceRange)
         client = self.connection.client(partition.bridge)
-        with telling():
+        with as_feed_errors():
             rows = client.read(self.query, partition.start, partition.end)
         for batch in rows.combine_chunks().to_batches():
             yield for_spark(batch, self.columns)
@@ -317,11 +317,11 @@ class SourceReader(DataSourceStreamReader):
         """A bridge that was started again waits until it has been as far as `start`."""
         for bridge in range(len(self.connection.bridges)):
             beyond = -1 if start is None else start[str(bridge)]
-            with telling():
+            with as_feed_errors():
                 found = self.connection.client(bridge).latest(self.query, beyond)
             yield bridge, found
 
     def _trim(self, offset: dict[str, int]) -> None:
-        with telling():
+        with as_feed_errors():
             for bridge in range(len(self.connection.bridges)):
                 self.connection.client(bridge).trim(self.query, offset[str(bridge)], self.reader)

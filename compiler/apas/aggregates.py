@@ -21,7 +21,7 @@ from seustream.compiler.apas.tree import FIRST_ID, Node
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """Where every leaf of a hierarchy stands. `width` is the length of a clean tuple, `length`
+    """The place of every leaf of a hierarchy. `width` is the length of a clean tuple, `length`
     that with temporaries."""
 
     root: Structure

@@ -505,5 +505,5 @@ class _Analysis:
 
 
 def _whole(e: Expression) -> bool:
-    """Whether it is a number of milliseconds: an INTEGER or an INTERVAL."""
+    """Returns whether it is a number of milliseconds: an INTEGER or an INTERVAL."""
     return e.type.is_integer or e.type.kind is Kind.INTERVAL

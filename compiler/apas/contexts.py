@@ -61,7 +61,7 @@ class ContextReader:
     def _location(
         self, names: s.Names, absolute: bool, at: AttributeContext | None
     ) -> AttributeContext | None:
-        """Where a path leads, None if nowhere, which is reported."""
+        """Returns where a path leads, None if nowhere, which is reported."""
         base = self._base(names) if absolute else at
         path = names.parts[1:] if absolute else names.parts
         if base is None:

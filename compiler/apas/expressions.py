@@ -82,7 +82,7 @@ class PartialAggregate:
 
     @property
     def place(self) -> FaultPlace:
-        """Where a result without a value is counted."""
+        """Returns where a result without a value is counted."""
         function = self.aggregate
         reason = function.entry.fault if isinstance(function, Registered) else "no value"
         shown = f"{self.name}({', '.join(map(x.show, self.arguments)) or '*'})"

@@ -33,7 +33,7 @@ class BadArgument(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What the compiler knows of an argument: its name if it was given one, its tree ({val} of a
+    """An argument as the compiler knows it: its name if it was given one, its tree ({val} of a
     scalar), and its value if that is constant."""
 
     label: str | None
@@ -133,7 +133,7 @@ class Aggregate(Function):
         return (None,) * leaves
 
     def index(self) -> AggregateIndex | None:
-        """What keeps the aggregate of the tuples that live, for streams without deletions; None:
+        """Returns an index of the tuples that live, for streams without deletions; None:
         the states themselves are merged, or kept in a list."""
         return None
 
@@ -180,7 +180,7 @@ class StreamFunction(Function):
 
 
 def ordered(arguments: Sequence[Argument], names: Sequence[str]) -> tuple[int, ...]:
-    """Where each parameter's argument stands in the call."""
+    """Returns where each parameter's argument stands in the call."""
     places: dict[str, int] = {}
     for place, argument in enumerate(arguments):
         if argument.label is not None and argument.label not in names:
@@ -198,12 +198,12 @@ def ordered(arguments: Sequence[Argument], names: Sequence[str]) -> tuple[int, .
 
 
 def becomes(source: Type, target: Type) -> bool:
-    """Whether a value of the one type is taken for one of the other."""
+    """Returns whether a value of the one type is taken for one of the other."""
     return _distance((source,), (target,)) is not None
 
 
 def _distance(sources: tuple[Type, ...], targets: tuple[Type, ...]) -> int | None:
-    """How many arguments become another type on their own; None where one does not: it must be
+    """Returns how many arguments become another type on their own; None where one does not: it must be
     of the type, or meet it there."""
     if len(sources) != len(targets):
         return None

@@ -1,4 +1,4 @@
-"""Where the leaves of trees stand in a tuple: Algorithms 2 and 3 of StreamAPAS.
+"""The places of the leaves of trees in a tuple: Algorithms 2 and 3 of StreamAPAS.
 
 Temporaries lie above the ids of the result, so cleaning a tuple is cutting it off. A structure
 that is used while another is computed is that one's child in the hierarchy; siblings are never

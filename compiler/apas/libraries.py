@@ -110,5 +110,5 @@ def _unusable_matching(function: Matching) -> str | None:
 
 
 def _gives(function: Function, base: type, name: str) -> bool:
-    """Whether a class of the user's has its own of what the base leaves open."""
+    """Returns whether a class of the user's has its own of what the base leaves open."""
     return getattr(type(function), name) is not getattr(base, name)

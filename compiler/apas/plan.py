@@ -28,7 +28,7 @@ TIMES: tuple[Path, ...] = tuple((label,) for label in RESERVED)
 
 @dataclass(slots=True)
 class _Need:
-    """What of a subquery is needed: leaves of its result, its steps and partials for these, and
+    """The needed part of a subquery: leaves of its result, its steps and partials for these, and
     the places read from each input."""
 
     used: bool = False
@@ -334,7 +334,7 @@ def _terms(
 
 
 def _hashable(e: lang.Compare) -> bool:
-    """Whether the sides are equal where they are equal in the type they meet in."""
+    """Returns whether the sides are equal where they are equal in the type they meet in."""
     sides = (e.left.type, e.right.type)
     return e.condition is Condition.EQ and not any(may_lack_value(of, e.of) for of in sides)
 

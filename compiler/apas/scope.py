@@ -1,4 +1,4 @@
-"""What names mean in APAS: attributes of trees, and functions of libraries beside those of all languages.
+"""The meaning of names in APAS: attributes of trees, and functions of libraries beside those of all languages.
 
 Everything above names is the binder's (`seustream.compiler.language.bind`). A call of an aggregate becomes a
 partial result and a read of it; a function of a library is a leaf with arguments of its own.

@@ -1,4 +1,4 @@
-"""What a library of a user can do to a whole stream: windows, and indexes of joins and aggregates.
+"""The ways in which a user's library works on a whole stream: windows, and indexes of joins and aggregates.
 
     class Last(WindowFunction):
         names, takes, constants = ("stream", "n"), (INTEGER,), ("n",)

@@ -92,7 +92,7 @@ def same_shape(a: Node, b: Node) -> bool:
 
 
 def first_difference(a: Node, b: Node, under: Path = ()) -> str | None:
-    """Where two schemas first differ, below their roots; what has failed differs from nothing."""
+    """Returns where two schemas first differ, below their roots; what has failed differs from nothing."""
     where = ".".join(under) or "the root"
     for one, other in zip(a.children, b.children, strict=False):
         if one.label != other.label:

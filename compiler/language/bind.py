@@ -57,7 +57,7 @@ _SHAPES = {
 
 
 class Scope(Protocol):
-    """What names mean at one place of one language. `within` names the place in messages;
+    """The meaning of names at one place of one language. `within` names the place in messages;
     `aggregates` says whether an aggregate may stand here, or else what to do instead;
     `codes` gives the language's own spelling of a kind of problem."""
 
@@ -70,10 +70,10 @@ class Scope(Protocol):
         """The leaf a name means; reports a name it does not know, and gives `FAILED`."""
 
     def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
-        """What a call means in this language alone, None of one that means the same in all."""
+        """Returns what a call means in this language alone, None of one that means the same in all."""
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
-        """What a node means that only this language has."""
+        """Returns what a node means that only this language has."""
 
     @property
     def functions(self) -> Iterable[str]:
@@ -544,7 +544,7 @@ class Binder:
 
 
 def _instead(name: str, types: Sequence[Type]) -> str:
-    """What to write instead of an operator that does not take such operands."""
+    """Returns what to write instead of an operator that does not take such operands."""
     if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
         return "|| makes one text of two; of conditions write OR"
     if name == "+" and all(of.is_text for of in types):

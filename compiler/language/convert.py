@@ -68,7 +68,7 @@ def _after(first: Converter, second: Converter) -> Converter:
 
 
 def may_lack_value(of: Type, to: Type) -> bool:
-    """Whether a value that becomes an operand on its own may have none there: only decimals of 38
+    """Returns whether a value that becomes an operand on its own may have none there: only decimals of 38
     digits are too narrow for it."""
     if not to.is_decimal or of.is_unknown or of == to:
         return False

@@ -57,14 +57,14 @@ def row_of(e: x.Call) -> Callable[..., Any]:
 
 
 def fault_of(e: x.Call) -> str:
-    """What a fault of a call is."""
+    """Returns what a fault of a call is."""
     entry = FUNCTIONS[e.function]
     own = entry.overloads[e.overload - 1].fault if e.overload else None
     return own or entry.fault
 
 
 def place_of(e: x.Expression) -> Place:
-    """Where a fault of a call, a cast or a CASE is counted."""
+    """Returns where a fault of a call, a cast or a CASE is counted."""
     match e:
         case x.Call():
             return Place(e.at, x.show(e), fault_of(e))
@@ -101,7 +101,7 @@ def compile_noting(
     e: x.Expression, leaf: Callable[[Leaf], Callable[[B], Value]], found: list[Place]
 ) -> Callable[[B], Value]:
     """The same function, which appends the places of faults to `found` and does not count them:
-    whoever empties the list knows what the row was."""
+    the caller who empties the list knows what the row was."""
     return _Compiler(leaf, found).compile(e)
 
 

@@ -307,7 +307,7 @@ def _shown(e: Expression) -> tuple[str, int]:
 
 
 def _wrapped(side: Expression, right: Expression) -> bool:
-    """Whether a comparison with TRUE is there only because a boolean value is no condition."""
+    """Returns whether a comparison with TRUE is there only because a boolean value is no condition."""
     return right == TRUE and condition(side) is not side
 
 

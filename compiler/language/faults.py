@@ -20,7 +20,7 @@ from seustream.compiler.errors import Span
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a fault happens: the operation in the query's text, as bound text, and what it is."""
+    """The place of a fault: the operation in the query's text, as bound text, and what it is."""
 
     at: Span | None
     text: str
@@ -62,7 +62,7 @@ class Faults:
 
     @contextlib.contextmanager
     def naming(self, name: Callable[[int], str]) -> Iterator[None]:
-        """What is evaluated meanwhile has rows of these names."""
+        """Names the rows of what is evaluated meanwhile."""
         before, self._name = self._name, name
         try:
             yield

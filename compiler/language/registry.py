@@ -1,4 +1,4 @@
-"""What a function and an aggregate are: one entry each, read by everybody.
+"""Functions and aggregates: one entry each, which all others read.
 
     FUNCTIONS["lpad"] = Function(
         "lpad", (TEXT, INTEGER, TEXT), VARCHAR, optional=1,
@@ -47,7 +47,7 @@ from seustream.compiler.language.types import (
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What an argument may be: `name` for messages, `accepts` by its type, `takes` the type it is
+    """The kinds of argument a function takes: `name` for messages, `accepts` by its type, `takes` the type it is
     converted to; None: to the type in which all arguments of such a parameter meet."""
 
     name: str
@@ -111,7 +111,7 @@ class Function:
 
     @property
     def wants(self) -> str:
-        """What the arguments are, for messages, by place over all overloads."""
+        """Returns what the arguments are, for messages, by place over all overloads."""
         lists = [self.parameters, *(overload.parameters for overload in self.overloads)]
         places = [
             dict.fromkeys(p.name for p in of if p is not None)
@@ -190,7 +190,7 @@ class Chosen:
 
 
 def choose(parameters: Sequence[Parameter], result: Result, types: Sequence[Type]) -> Chosen | None:
-    """What the arguments are converted to and the type of the result, None where they do not fit.
+    """Returns what the arguments are converted to and the type of the result, None where they do not fit.
     `parameters` has one entry an argument."""
     fits = all(t.is_unknown or p.accepts(t) for p, t in zip(parameters, types, strict=True))
     if not fits:

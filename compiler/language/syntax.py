@@ -193,7 +193,7 @@ class Call(Expression):
 
     @property
     def at(self) -> Span:
-        """Where the function's name stands."""
+        """Returns where the function's name stands."""
         return Span(self.function[0].span.start, self.function[-1].span.end)
 
 

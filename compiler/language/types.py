@@ -77,7 +77,7 @@ class Type:
 
     @property
     def is_time(self) -> bool:
-        """Whether a text constant beside it is read as one."""
+        """Returns whether a text constant beside it is read as one."""
         return self.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.INTERVAL)
 
     @property
@@ -175,7 +175,7 @@ def meet(types: Iterable[Type]) -> Type | None:
 
 
 def castable(of: Type, to: Type) -> bool:
-    """Whether CAST takes one type to the other; a value may still have none there."""
+    """Returns whether CAST takes one type to the other; a value may still have none there."""
     if Kind.LIST in (of.kind, to.kind):
         return of == to
     if of.is_unknown or of.kind is to.kind or to.is_text or of.is_text:

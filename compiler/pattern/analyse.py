@@ -30,7 +30,7 @@ _LARGEST = (1 << 63) - 1
 
 @dataclass
 class PatternContext:
-    """What a pattern is read against. `bounded` input ends, so that WITHIN may be missing."""
+    """The surroundings a pattern is read against. `bounded` input ends, so that WITHIN may be missing."""
 
     source: Source
     problems: Problems
@@ -217,7 +217,7 @@ def conditions(
 
 
 def _holds(e: x.Expression) -> bool:
-    """Whether a condition without variables is TRUE."""
+    """Returns whether a condition without variables is TRUE."""
 
     def leaf(e: x.Leaf) -> Callable[[None], x.Value]:
         raise AssertionError(e)

@@ -1,4 +1,4 @@
-"""What a conjunct mentions decides when a matcher can use it: the seven classes."""
+"""Classifies conjuncts by what they mention, which decides when a matcher can use them: the seven classes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _steps(part: ir.Value | ir.GroupAggregate) -> bool:
 
 
 def _closes(part: ir.Value | ir.GroupAggregate) -> bool:
-    """Whether it is known only when its group is complete."""
+    """Returns whether it is known only when its group is complete."""
     if isinstance(part, ir.GroupAggregate):
         return not part.before
     return part.pick is Pick.LAST

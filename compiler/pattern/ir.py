@@ -1,4 +1,4 @@
-"""What a pattern says, apart from how a matcher finds it: one representation for PATTERN and for
+"""The meaning of a pattern, apart from how a matcher finds it: one representation for PATTERN and for
 MATCH_RECOGNIZE.
 
 Elements are numbered as written, negated ones included; an expression names a variable by the
@@ -20,7 +20,7 @@ from seustream.compiler.language.types import Type
 
 
 class Pick(enum.Enum):
-    """Which events of a variable are meant."""
+    """The events of a variable that are meant."""
 
     ONE = "one"  # the event of a single element
     EACH = "each"  # every member of a group in turn; `v` and `v[i]`
@@ -128,7 +128,7 @@ class Element:
 
 
 class Class(enum.Enum):
-    """What a conjunct mentions, and so when it can be decided."""
+    """The class of a conjunct: what it mentions, and so when it can be decided."""
 
     CONSTANT = "constant"
     PAIR = "pair"
@@ -223,18 +223,18 @@ class Query:
 
     @property
     def grouped(self) -> bool:
-        """Whether groups are maximal: some Kleene element under ANY GROUP."""
+        """Returns whether groups are maximal: some Kleene element under ANY GROUP."""
         return self.kleene and self.strategy is Strategy.ANY and self.mode is Mode.GROUP
 
     @property
     def waits(self) -> bool:
-        """Whether a match is known only once its whole window has passed."""
+        """Returns whether a match is known only once its whole window has passed."""
         last = self.elements[-1]
         return last.negated or (self.grouped and last.kleene)
 
     @property
     def horizon(self) -> int | None:
-        """How far back a matcher must remember events: W, or 2W where the window reaches back
+        """Returns how far back a matcher must remember events: W, or 2W where the window reaches back
         from a match whose end is known late."""
         if self.window is None:
             return None

@@ -44,17 +44,17 @@ _SIGNS = language.Signs({"BANG": "NOT", "AMPERSANDS": "AND"})
 
 
 def is_pattern(code: str) -> bool:
-    """Whether a statement is a PATTERN statement."""
+    """Returns whether a statement is a PATTERN statement."""
     return _IS_PATTERN.match(code) is not None
 
 
 def is_recognize(code: str) -> bool:
-    """Whether a statement selects from MATCH_RECOGNIZE."""
+    """Returns whether a statement selects from MATCH_RECOGNIZE."""
     return _IS_RECOGNIZE.match(code) is not None
 
 
 def goes_on(code: str, rest: str) -> bool:
-    """Whether the semicolon between `code`, the statement so far, and `rest` separates elements
+    """Returns whether the semicolon between `code`, the statement so far, and `rest` separates elements
     of a sequence: those before RETURN do, unless a new statement follows."""
     if not is_pattern(code) or _RETURN.search(code):
         return False

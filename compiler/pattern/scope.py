@@ -1,4 +1,4 @@
-"""What names mean in a pattern: elements of the match so far, their events and their attributes."""
+"""The meaning of names in a pattern: elements of the match so far, their events and their attributes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class ElementScope:
         return None
 
     def _pick(self, element: int, e: s.Reference, binder: Binder) -> Pick | None:
-        """Which events an index means; one that has no meaning here is P014."""
+        """Returns which events an index means; one that has no meaning here is P014."""
         of, index = self.elements[element], e.index
         if of.negated and self.returns:
             text = f"!{of.variable} has no event to show in RETURN"
@@ -160,7 +160,7 @@ class ElementScope:
         return None
 
     def _member(self, element: int, e: s.Reference, binder: Binder) -> Pick | None:
-        """Which events are meant within an aggregate: of a group the one that is added."""
+        """Returns which events are meant within an aggregate: of a group the one that is added."""
         of, index = self.elements[element], e.index
         if of.negated:
             fail(binder, "P013", f"!{of.variable} in {binder.aggregating}", e.span, None)
@@ -178,7 +178,7 @@ class ElementScope:
     # --- calls ----------------------------------------------------------------
 
     def _ends(self, e: s.Call) -> bool:
-        """Whether it is first(v) or last(v), which pick an event; first(v.x) is an aggregate."""
+        """Returns whether it is first(v) or last(v), which pick an event; first(v.x) is an aggregate."""
         if e.name.lower() not in ("first", "last") or len(e.arguments) != 1:
             return False
         written = e.arguments[0]
@@ -251,7 +251,7 @@ class ElementScope:
         return ir.GroupAggregate(element, before, found, found.type, variable)
 
     def _counts(self, written: s.Reference) -> bool:
-        """Whether what is counted is a whole event."""
+        """Returns whether what is counted is a whole event."""
         return len(written.parts) == 1
 
     def _count(self, e: s.Call, written: s.Reference, binder: Binder) -> x.Expression:

@@ -39,7 +39,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What becomes of the query: `verb` is register, create or explain."""
+    """The fate of the query: `verb` is register, create or explain."""
 
     verb: str
     name: Name | None

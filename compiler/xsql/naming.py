@@ -22,7 +22,7 @@ class ResultName:
 
     @classmethod
     def fixed(cls, name: str) -> ResultName:
-        """A name somebody chose, which stays whatever the others are."""
+        """A name that was chosen, which stays whatever the others are."""
         return cls(name, name)
 
     @classmethod

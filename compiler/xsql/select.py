@@ -305,7 +305,9 @@ def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column 
     return None
 
 
-def _all_of(sources: tuple[logical.Source, ...], index: int) -> list[tuple[ResultName, x.Expression]]:
+def _all_of(
+    sources: tuple[logical.Source, ...], index: int
+) -> list[tuple[ResultName, x.Expression]]:
     source = sources[index]
     return [
         (

@@ -47,7 +47,7 @@ def linked(config: DeviceConfig, note: Note | None = None) -> Path:
 
 
 def identity_of(config: DeviceConfig) -> Identity:
-    """What a board without a board says it is."""
+    """Returns what a board without a board says it is."""
     return Identity.of("linked", config, 1)
 
 

@@ -28,7 +28,7 @@ class SimulatedBoard:
         self._functions.board_run(self._board, cycles)
 
     def take(self) -> bytes:
-        """What came out since it was last asked."""
+        """Returns what came out since it was last asked."""
         count = self._functions.board_count(self._board)
         buffer = ctypes.create_string_buffer(count)
         self._functions.board_take(self._board, buffer)

@@ -37,7 +37,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 class BridgeClient:
-    """One connection. `token` and `certificate` (PEM, of whoever signed the bridge's) as the
+    """One connection. `token` and `certificate` (PEM, of the authority that signed the bridge's) as the
     bridge was started with; `patience` in seconds."""
 
     def __init__(
@@ -261,7 +261,7 @@ class StageWriter:
             self._writer.begin(schema)
 
     def _why(self, error: Exception) -> BridgeError:
-        """What the bridge said before it hung up, which a failed write does not know."""
+        """Returns what the bridge said before it hung up, which a failed write does not know."""
         if self._reader is not None and not getattr(error, "extra_info", b""):
             try:
                 self._reader.read_chunk()
@@ -272,7 +272,7 @@ class StageWriter:
 
 
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
-    """What a bridge needs to run a compilation."""
+    """Returns what a bridge needs to run a compilation."""
     # As above: they never compile.
     from seustream.compiler.wjasip.manifest import manifest
 

@@ -1,4 +1,4 @@
-"""What rows a writer sent, in a few bytes: the same for the same rows in any order and any cut.
+"""A digest of the rows a writer sent, in a few bytes: the same for the same rows in any order and any cut.
 
 Spark repeats an epoch's rows, but a task that reads what was shuffled reads it in another order,
 and tasks may be cut differently. So a content is the sum of one hash a row, in two lanes of 64

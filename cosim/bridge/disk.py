@@ -30,7 +30,7 @@ class Disk(Protocol):
     """Files and folders."""
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder; folders in it end in a slash. Of no folder: nothing."""
+        """Returns what is in a folder; folders in it end in a slash. Of no folder: nothing."""
 
     def read(self, path: Path) -> bytes: ...
 
@@ -138,6 +138,6 @@ def write_whole(disk: Disk, path: Path, data: bytes) -> None:
 
 
 def remove_quietly(disk: Disk, path: Path) -> None:
-    """What cannot be removed now is when the journal is opened again."""
+    """Removes a file; what cannot be removed now is when the journal is opened again."""
     with contextlib.suppress(OSError):
         disk.remove(path)

@@ -1,4 +1,4 @@
-"""Which epochs are in, and which parts wait for theirs: the book of a session's writers.
+"""The epochs that are in, and the parts that wait for theirs: the book of a session's writers.
 
 A writer's epochs are 0, 1, 2 … A stream has one writer: from two, nobody could tell a repetition
 from more of the same. An epoch that is in is known by its content, so that the same number with
@@ -65,7 +65,7 @@ class Kept:
 
 
 class Epochs:
-    """Not thread-safe: the session's lock is held by whoever calls."""
+    """Not thread-safe: the caller holds the session's lock."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -113,7 +113,7 @@ class Epochs:
                 )
 
     def is_in(self, commit: p.Commit) -> bool:
-        """Whether an epoch was committed before; raises for one that does not follow, or is
+        """Returns whether an epoch was committed before; raises for one that does not follow, or is
         not what it was."""
         writer = self.writers.get(commit.writer, Writer())
         if commit.epoch > writer.epoch + 1:
@@ -175,7 +175,7 @@ class Epochs:
         return found
 
     def record(self, commit: p.Commit, parts: list[Kept], streams: set[str]) -> Record:
-        """What the journal keeps of an epoch."""
+        """Returns what the journal keeps of an epoch."""
         return {
             "kind": "epoch",
             "writer": commit.writer,
@@ -269,7 +269,7 @@ class PartWriter:
 
 
 def file_name(stage: p.Stage) -> str:
-    """Where a part is kept; strangers name it, so the name is a digest."""
+    """Returns where a part is kept; strangers name it, so the name is a digest."""
     return hashlib.sha256(p.write(stage)).hexdigest()[:40] + ".part"
 
 
@@ -298,5 +298,5 @@ def _content(parts: list[Kept]) -> str:
 
 
 def _named(commit: p.Commit) -> str:
-    """What a commit names: the same for the same commit."""
+    """Returns what a commit names: the same for the same commit."""
     return digest(json.dumps(sorted((part.staging, part.rows) for part in commit.parts)).encode())

@@ -1,4 +1,4 @@
-"""What goes wrong at the bridge: one kind of error in the service, on the wire and in the client.
+"""Errors of the bridge: one kind of error in the service, on the wire and in the client.
 
 On the wire an error is a Flight error whose `extra_info` is JSON: kind, message, hint.
 """

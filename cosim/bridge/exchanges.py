@@ -90,7 +90,7 @@ class Exchanges:
                 raise BridgeError("busy", f"{most} exchanges {whose}are open")
 
     def idle(self, longest: float) -> list[str]:
-        """Who has an exchange in which nothing has come for longer than that."""
+        """Returns who has an exchange in which nothing has come for longer than that."""
         now = self.clock()
         with self._lock:
             found = {

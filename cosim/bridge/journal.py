@@ -88,7 +88,7 @@ class Journal:
             remove_quietly(self.disk, self.staged / name)
 
     def _remove_partials(self) -> None:
-        """What was begun and is not going to end."""
+        """Returns what was begun and is not going to end."""
         with contextlib.suppress(OSError):
             for folder in (self.folder, self.staged):
                 for name in self.disk.names(folder):
@@ -112,7 +112,7 @@ class Journal:
         return read_sealed(self.disk, self.folder / name, "snapshot", seal)
 
     def records(self) -> list[Record]:
-        """What was recorded since the last snapshot before this journal was opened."""
+        """Returns what was recorded since the last snapshot before this journal was opened."""
         tail, self._tail = self._tail, []
         return tail
 
@@ -254,7 +254,7 @@ class Journal:
         self._remove_old()
 
     def _remove_old(self) -> None:
-        """What this generation has taken the place of."""
+        """Returns what this generation has taken the place of."""
         current = {log.path_of(self.folder, self._generation, copy).name for copy in log.COPIES}
         if self._begin["snapshot"] is not None:
             current.add(self._begin["snapshot"][0])

@@ -1,4 +1,4 @@
-"""What one bridge takes on itself."""
+"""The limits of one bridge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a bridge says no, or waits.
+    """The limits at which a bridge refuses, or waits.
 
     batch_rows     rows of one record batch
     batch_bytes    and its bytes

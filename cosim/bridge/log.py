@@ -43,7 +43,7 @@ def path_of(folder: Path, generation: int, copy: str) -> Path:
 
 @dataclass(slots=True)
 class Log:
-    """What the copies of a log say together: records in order, the first of them the beginning;
+    """The common contents of the copies of a log: records in order, the first of them the beginning;
     where they are damaged so that the rest is lost; what is wrong with one of them. They are
     `uneven` when the last records are not in both, as a kill leaves them."""
 
@@ -90,7 +90,7 @@ def read(disk: Disk, folder: Path, generation: int) -> Log:
 
 
 def _never_counted(data: Sequence[bytes | None], at: int, generation: int, sequence: int) -> bool:
-    """Whether what is behind a place is one record that was torn while it was written: the
+    """Returns whether what is behind a place is one record that was torn while it was written: the
     second copy has nothing of it, and no record follows."""
     first, second = data
     if first is None or second is None or len(second) > at:

@@ -1,4 +1,4 @@
-"""What can be saved of a journal: looked at, copied up to the damage, or taken out as rows.
+"""Salvages a damaged journal: looked at, copied up to the damage, or taken out as rows.
 
 None of this changes the journal. `copy_sound` makes another one, of the records before the first
 that cannot be trusted; a session that goes on from it gives the results of those records, at their
@@ -58,7 +58,7 @@ class Saved:
 
 
 def saved(found: Survey) -> Saved:
-    """How far a journal can be trusted."""
+    """Returns how far a journal can be trusted."""
     for damage in found.damages:
         if found.begin is None or (found.snapshot and damage.path == found.snapshot[0]):
             return Saved([], found.records, damage)

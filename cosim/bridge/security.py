@@ -1,4 +1,4 @@
-"""Who may listen where, who may call, and how often."""
+"""Rules of access: who may listen where, who may call, and how often."""
 
 from __future__ import annotations
 

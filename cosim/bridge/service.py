@@ -104,7 +104,7 @@ class Bridge:
         return self._supervised
 
     def stop(self) -> None:
-        """Nothing more is taken, and whoever waits in a call is told so."""
+        """Takes nothing more, and ends the calls that wait with an error."""
         self.stopping.set()
         if self._supervised is not None:
             self._supervised.close()
@@ -384,7 +384,7 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
 
     @contextlib.contextmanager
     def _answering(self, context: flight.ServerCallContext) -> Iterator[None]:
-        """Whatever goes wrong inside is told to the client as a typed error."""
+        """Sends the client whatever goes wrong inside as a typed error."""
         try:
             if self.bridge.stopping.is_set():
                 raise BridgeError("stopping", "the bridge is going down")

@@ -90,7 +90,7 @@ class Session:
 
     @staticmethod
     def exists(journal: Journal) -> bool:
-        """Whether there is a session in the journal."""
+        """Returns whether there is a session in the journal."""
         return journal.load is not None
 
     # --- what there is --------------------------------------------------------
@@ -131,7 +131,7 @@ class Session:
 
     @property
     def full(self) -> bool:
-        """Whether more results wait for readers than may."""
+        """Returns whether more results wait for readers than may."""
         logs = [self.logs[name] for name in self.runner.schemas]
         size = sum(log.bytes for log in logs)
         return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
@@ -225,7 +225,7 @@ class Session:
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
 
     def _check_room_to_swap(self) -> None:
-        """What swapped-out queries leave is bounded like the rest."""
+        """Bounds what swapped-out queries leave like the rest."""
         kept = self.swapped_out
         size = sum(log.bytes for log in kept.values())
         rows = sum(map(len, kept.values()))
@@ -237,7 +237,7 @@ class Session:
     # --- results out ----------------------------------------------------------
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
-        """How far a query's results reach; waits a while for something new."""
+        """Returns how far a query's results reach; waits a while for something new."""
         until = self.clock() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
             log = self.log(latest.query)
@@ -480,7 +480,7 @@ class Session:
         self.epochs.recover()
 
     def stop(self) -> None:
-        """Asks the thread to end, and tells whoever waits."""
+        """Asks the thread to end, and wakes the calls that wait."""
         with self.changed:
             self._stopping = True
             self.changed.notify_all()

@@ -58,7 +58,7 @@ class Saved:
 
 
 def restore(sealed: Sealed) -> Saved:
-    """What was saved."""
+    """Returns what was saved."""
     begin, end = sealed.meta["state"]
     data, files = json.loads(bytes(sealed.payload[begin:end])), _Reading(sealed)
     state = RunState(

@@ -96,7 +96,7 @@ class Supervised:
         return Address(address.host, self.feed.listen(address.host, address.port))
 
     def close(self) -> None:
-        """Ends sources, then queries, and whoever waits for results. Idempotent."""
+        """Ends sources, then queries, and calls that wait for results. Idempotent."""
         with self._registering:
             self._closed = True
         self.feed.close()
@@ -168,7 +168,7 @@ class Supervised:
         return {"name": query.name, "phase": query.phase.value, "run": query.run}
 
     def log(self, request: p.QueryLog) -> dict[str, Any]:
-        """What happened to a name over all its runs, from the event `start` on."""
+        """Returns what happened to a name over all its runs, from the event `start` on."""
         self._query(request.name)
         events = self.supervisor.log(request.name)
         if not 0 <= request.start <= len(events):

@@ -1,4 +1,4 @@
-"""What is in a journal's folder, and what of it can be trusted; changes nothing.
+"""Surveys a journal's folder: what is in it and what of it can be trusted. Changes nothing.
 
     folder/
       journal            a mark: whose folder this is, and of which format
@@ -37,7 +37,7 @@ _MOST_NAMED = 5
 
 
 def mark() -> bytes:
-    """What the file that marks a journal says."""
+    """Returns what the file that marks a journal says."""
     said = b"seustream journal, format %d\n" % FORMAT
     return said + digest(said).encode() + b"\n"
 
@@ -119,7 +119,7 @@ def survey(disk: Disk, folder: Path) -> Survey:
 
 
 def _read_mark(disk: Disk, folder: Path) -> bool:
-    """Whether the mark is whole; raises for one of another format."""
+    """Returns whether the mark is whole; raises for one of another format."""
     try:
         said = disk.read(folder / MARK)
     except OSError:

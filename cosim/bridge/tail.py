@@ -1,6 +1,6 @@
 """The last results of a supervised query, by offset from 0, in bounded memory.
 
-Nobody trims them: readers come and go, and a query that nobody reads must not fill the bridge. What
+They are not trimmed: readers come and go, and a query that nobody reads must not fill the bridge. What
 is given up for newer results is counted, and a reader is told how much it missed.
 """
 

@@ -95,7 +95,7 @@ class LinkProcessor:
         self._came[Reply.MARK] = []
 
     def take(self, what: int, words: int) -> Words:
-        """What came out since it was last asked, in rows."""
+        """Returns what came out since it was last asked, in rows."""
         reply = {library.RESULTS: Reply.RESULT, library.HANDED_OVER: Reply.HANDED_OVER}[what]
         rows = to_rows(self._came[reply], self._reply_bits[reply])
         self._came[reply] = []

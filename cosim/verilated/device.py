@@ -44,7 +44,7 @@ class VerilatedDevice(ProcessorDevice):
         self._processor.hold(seed, inputs, outputs)
 
     def record(self, on: bool) -> None:
-        """Whether executed instructions are kept for `executed`; with `trace` they are."""
+        """Returns whether executed instructions are kept for `executed`; with `trace` they are."""
         self._processor.record(on)
 
     def executed(self) -> dict[str, Column]:

@@ -68,14 +68,14 @@ class CompiledProcessor:
             raise Stuck(f"nothing went in or came out for {patience} cycles")
 
     def take(self, what: int, words: int) -> Words:
-        """What came out since it was last asked, in rows."""
+        """Returns what came out since it was last asked, in rows."""
         count = self._functions.device_count(self._device, what)
         rows = np.empty(count, np.uint32)
         self._functions.device_take(self._device, what, _pointer(rows))
         return rows.reshape(-1, words)
 
     def record(self, on: bool) -> None:
-        """Whether executed instructions are kept, in a build that has them."""
+        """Returns whether executed instructions are kept, in a build that has them."""
         self._functions.device_record(self._device, on)
 
     @property

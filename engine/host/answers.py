@@ -1,4 +1,4 @@
-"""What a query makes of its rows: the SELECT list of each, or its groups."""
+"""The results of a query's rows: the SELECT list of each, or its groups."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Overflow:
     rank: int = 0
 
     def needs(self, config: DeviceConfig) -> list[str]:
-        """What was needed and what there is, by cause."""
+        """Returns what was needed and what there is, by cause."""
         found = []
         if self.needed:
             found.append(f"{self.needed:,} tuples, its buffer holds {config.capacity:,}")
@@ -298,7 +298,7 @@ class HostDriver:
         return codes, usable
 
     def _wanted(self, number: int, places: Ints) -> Bools:
-        """Which new rows of a slot some query can use, as far as one row alone can tell."""
+        """Returns which new rows of a slot some query can use, as far as one row alone can tell."""
         wanted = np.zeros(len(places), np.bool_)
         store = self.stores[self.slots[number].stream.name]
         for one in self.compilation.device_queries:
@@ -397,7 +397,7 @@ class HostDriver:
 
 
 def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
-    """Which rows of one source can take part in a query: conditions on this row alone that the
+    """Returns which rows of one source can take part in a query: conditions on this row alone that the
     device does not decide, and no NULL in a compared column."""
     here = np.ones(len(places), np.bool_)
     for conjunct in x.conjuncts(one.division.query.where):

@@ -1,4 +1,4 @@
-"""What can go wrong between rows and device, in terms of the user's streams and queries."""
+"""Errors between rows and device, in terms of the user's streams and queries."""
 
 from __future__ import annotations
 

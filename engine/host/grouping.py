@@ -57,7 +57,7 @@ class Members:
 
 
 def end_of(window: Window, time: Ints, count: Ints) -> Ints:
-    """What a window's clock shows when a tuple of this time and place in its stream is last in
+    """Returns what a window's clock shows when a tuple of this time and place in its stream is last in
     it."""
     if window.kind is WindowKind.RANGE:
         room = _LAST - window.size
@@ -92,11 +92,11 @@ class Grouping:
 
     @property
     def live(self) -> int:
-        """How many members are held."""
+        """Returns how many members are held."""
         return len(self.oldest)
 
     def add(self, arrivals: Arrivals, new: Members, faults: Faults) -> pa.Table:
-        """The rows these arrivals give, in order. Whoever calls names the new members for
+        """The rows these arrivals give, in order. The caller names the new members for
         `faults`."""
         count, held = len(arrivals.time), len(self.oldest)
         columns = [*self.query.group_by, *self.arguments]
@@ -134,7 +134,7 @@ class Grouping:
     # --- state ----------------------------------------------------------------
 
     def members(self, stores: Stores) -> pa.Table:
-        """What is held, for `restore`. Where a window of ROWS of a join ends, the rows of its
+        """Returns what is held, for `restore`. Where a window of ROWS of a join ends, the rows of its
         stream are counted from the first that `stores` keep: they will be counted so again."""
         clocks = self._clocks()
         ends = self.ends or [np.empty(0, np.int64)] * len(clocks)

@@ -22,7 +22,7 @@ IN_DEVICE = np.iinfo(np.int64).max
 
 
 def leaves(rows: Rows) -> Callable[[x.Leaf], pa.Array]:
-    """What reads the columns, for the evaluator."""
+    """Returns what reads the columns, for the evaluator."""
 
     def leaf(e: x.Leaf) -> pa.Array:
         assert isinstance(e, x.Column)
@@ -81,7 +81,7 @@ class RowStore:
         return max(0, min(by_age, len(self) - keep.rows))
 
     def most_needed(self, keep: Retention, places: Ints) -> int:
-        """How many rows up to and with one of these places, each at its own time, some window
+        """Returns how many rows up to and with one of these places, each at its own time, some window
         could reach; the most of them."""
         if keep.range is None:
             return int(places.max()) + 1

@@ -230,7 +230,7 @@ class _Join:
         return leaves(rows)
 
     def _filtered(self, partial: _Partial, before: frozenset[int]) -> _Partial:
-        """What remains once the conjuncts that have just become decidable are applied."""
+        """Returns what remains once the conjuncts that have just become decidable are applied."""
         bound = frozenset(partial.places)
         for e in self.conjuncts:
             reads = x.sources(e)

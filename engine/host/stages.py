@@ -130,7 +130,7 @@ class SoftwareJoin:
         restore_streams(self.merger, self.streams, self.seen, state)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
-        """How much a state has in common with this operator, for a query set that changed: each
+        """Returns how much a state has in common with this operator, for a query set that changed: each
         level reads a derived stream that none before it can read."""
         names = unpack(snapshot, SOFTWARE_JOIN).plain["streams"].keys()
         derived = {stream.name for stream in self.streams if stream.defined_by is not None}

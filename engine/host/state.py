@@ -1,4 +1,4 @@
-"""What a join keeps between two calls, for its snapshot: the rows its windows can still reach, the
+"""The state a join keeps between two calls, for its snapshot: the rows its windows can still reach, the
 rows that wait for other streams, and the members of its groups."""
 
 from __future__ import annotations

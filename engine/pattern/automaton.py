@@ -1,4 +1,4 @@
-"""What builds the automaton: its states, its edges, and which condition each edge can decide.
+"""Builds the automaton: its states, its edges, and which condition each edge can decide.
 
 A single element is one state, a Kleene element two: `e[1]` for its first event and `e[i]` for
 all later ones. Negated elements are no states; they are looked for when a match is complete.
@@ -17,7 +17,7 @@ from seustream.engine.pattern.meaning import BoundCondition, Groups, Meaning
 
 
 class Over(enum.Enum):
-    """What a settled condition goes over."""
+    """The elements a settled condition goes over."""
 
     ONCE = "once"
     LATEST = "latest"  # the member just taken

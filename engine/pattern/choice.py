@@ -1,4 +1,4 @@
-"""Which of the matchers that can run a query runs it: the one estimated to be cheapest.
+"""Chooses among the matchers that can run a query: the one estimated to be cheapest.
 
 What the estimate needs, lengths of lists and shares of pairs a condition lets through, is sampled
 from the first events of an epoch: those of one window, and no more than 10,000. The work this
@@ -52,7 +52,7 @@ COSTS: Mapping[str, Cost] = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What an epoch is expected to be: its events and keys, the anchors' lists and how often
+    """The expected shape of an epoch: its events and keys, the anchors' lists and how often
     conditions on pairs hold, and how many events a group's list has in a window; `kept` are the
     events held from before. The keys follow each other in the estimate, as in the columns'
     layout."""
@@ -111,7 +111,7 @@ def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]
 
 
 def costs(query: ir.Query, seen: Sample) -> dict[str, float]:
-    """What each matcher that can run the query needs for such an epoch."""
+    """Returns what each matcher that can run the query needs for such an epoch."""
     steps = len(query.elements) + len(query.conjuncts)
     return {
         name: COSTS[name].epoch * steps * (1 if name == "columns" else seen.keys)
@@ -172,11 +172,11 @@ class EngineChooser:
         self.considered: tuple[int, ...] = ()
 
     def due(self, events: int) -> bool:
-        """Whether an epoch of so many events is worth a look."""
+        """Returns whether an epoch of so many events is worth a look."""
         return self.open and events > 0 and stale(self.considered, (events,))
 
     def resume(self, engine: str, considered: Sequence[int]) -> None:
-        """Where another chooser of the same query was."""
+        """Returns where another chooser of the same query was."""
         if self.open:
             self.choice = Choice(engine, "chosen before")
             self.considered = tuple(considered)

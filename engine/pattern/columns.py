@@ -79,7 +79,7 @@ def _hoist(e: x.Expression) -> x.Expression:
 
 
 class Binding(Protocol):
-    """What an expression reads: for each row the event of an element, or something of its group."""
+    """The columns an expression reads: for each row the event of an element, or something of its group."""
 
     size: int
     faults: Faults | None  # where those within aggregates go
@@ -88,14 +88,14 @@ class Binding(Protocol):
         """The column of a leaf."""
 
     def hoists(self, part: Once) -> bool:
-        """Whether the part is known for its whole list."""
+        """Returns whether the part is known for its whole list."""
 
     def arrival(self, row: int) -> int:
         """The number of the newest event of a row, by arrival."""
 
 
 def holds(prepared: Prepared, binding: Binding, faults: Faults | None = None) -> Bools:
-    """Where a condition is TRUE."""
+    """Returns where a condition is TRUE."""
     e = prepared.hoisted
     if prepared.parts and not all(map(binding.hoists, prepared.parts)):
         e = prepared.whole

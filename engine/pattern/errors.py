@@ -1,4 +1,4 @@
-"""What can go wrong while a pattern runs."""
+"""Errors of a running pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left when all anchors are bound: groups are filled, absences looked for, D is computed.
+"""Completes matches whose anchors are all bound: groups are filled, absences looked for, D is computed.
 
 All of it on columns, for many bindings at once; only conditions that compare a member with all
 before it, or two groups, go one by one.
@@ -168,7 +168,7 @@ class Completion:
     def _holds(
         self, condition: BoundCondition, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
-        """Whether a condition on complete groups is TRUE, for each match."""
+        """Returns whether a condition on complete groups is TRUE, for each match."""
         through = _goes_through(condition.conjunct.expression)
         if through is None:
             return self._one_by_one(condition, rows, groups, size)
@@ -222,7 +222,7 @@ class Completion:
     def _forbidden(
         self, element: int, rows: Rows, groups: dict[int, GroupMembers], size: int
     ) -> Bools:
-        """Which matches some event forbids."""
+        """Returns which matches some event forbids."""
         begin, end = self._gap(element, rows, groups)
         counts = end - begin
         conditions = [c for c in self._conditions[Class.NEGATED] if element in c.conjunct.refs]

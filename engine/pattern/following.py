@@ -20,7 +20,7 @@ from seustream.engine.pattern.found import runs
 from seustream.engine.pattern.lists import Lists
 
 Holds = Callable[[Rows, int], Bools]
-"""Where the conditions hold that an element completes."""
+"""The bindings for which the conditions hold that an element completes."""
 
 
 def chains(

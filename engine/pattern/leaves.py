@@ -19,7 +19,7 @@ from seustream.compiler.pattern.ir import Pick
 
 
 class Attributes(Protocol):
-    """What an expression reads of an event; attributes are NULL where they are missing."""
+    """The leaves an expression reads of an event; attributes are NULL where they are missing."""
 
     @property
     def ts(self) -> int: ...
@@ -44,7 +44,7 @@ def evaluator(e: x.Expression, found: list[Place]) -> Evaluator:
 
 
 def may_fault(e: x.Expression) -> bool:
-    """Whether an evaluation may have no value though all its leaves have one."""
+    """Returns whether an evaluation may have no value though all its leaves have one."""
     for part in x.walk(e):
         if isinstance(part, (x.Call, x.Cast, x.Case)):
             return True

@@ -80,13 +80,13 @@ class Lists:
         return found
 
     def stretch_begin(self, times: Ints) -> Ints:
-        """Where the keys' stretches begin that hold these times."""
+        """Returns where the keys' stretches begin that hold these times."""
         if not self.query.partition:
             return np.full(len(times), -FAR)
         return times // self.stretch * self.stretch
 
     def stretch_end(self, times: Ints) -> Ints:
-        """Where they end."""
+        """Returns where they end."""
         if not self.query.partition:
             return np.full(len(times), FAR)
         return (times // self.stretch + 1) * self.stretch
@@ -148,7 +148,7 @@ class BatchRows:
 
 
 class Columns(Protocol):
-    """Where bindings look: the columns of each element's list."""
+    """The columns in which bindings look: the columns of each element's list."""
 
     def column(self, element: int, attribute: str) -> pa.Array: ...
     def arrivals(self, element: int, position: int) -> int: ...
@@ -228,7 +228,7 @@ class Bindings:
         return found if self._owner is None else taken(found, self._owner)
 
     def _of_match(self, rows: Array) -> Array:
-        """What is bound for each row, for each match."""
+        """Returns what is bound for each row, for each match."""
         if self._owner is None:
             return rows
         members = next(iter(self._groups.values()))

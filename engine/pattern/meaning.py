@@ -1,4 +1,4 @@
-"""What a query requires of events, ready to be asked: filters, tests, gaps and times.
+"""The requirements of a query on events, ready to be asked: filters, tests, gaps and times.
 
 All matchers but the columnar one ask here, each in its own order; what they share is only the
 meaning of one condition on one binding.
@@ -79,7 +79,7 @@ class Meaning:
         )
 
     def evaluator(self, e: x.Expression) -> Evaluator:
-        """What gives the value of an expression for a binding, and counts its faults."""
+        """Returns what gives the value of an expression for a binding, and counts its faults."""
         noted: list[Place] = []
         value = evaluator(e, noted)
         if not may_fault(e):
@@ -117,7 +117,7 @@ class Meaning:
     # --- one event ------------------------------------------------------------
 
     def fits(self, element: int, event: Event) -> bool:
-        """Whether an event has an element's type and passes its constants."""
+        """Returns whether an event has an element's type and passes its constants."""
         wanted = self.query.elements[element].type
         if wanted is not None and event.type != wanted:
             return False
@@ -162,7 +162,7 @@ class Meaning:
     # --- gaps and times -------------------------------------------------------
 
     def gap(self, element: int, groups: Groups) -> Range:
-        """Where an event would forbid a negated element: strictly between its neighbours, or at
+        """Returns where an event would forbid a negated element: strictly between its neighbours, or at
         an end of the sequence wherever it would still be within the window."""
         first, last = self.ends(groups)
         before = [i for i in self.positives if i < element]
@@ -180,7 +180,7 @@ class Meaning:
         return groups[self.positives[0]][0].ts, groups[self.positives[-1]][-1].ts
 
     def forbidden(self, groups: Groups, lists: Sequence[EventList]) -> bool:
-        """Whether some event of `lists` forbids this complete binding."""
+        """Returns whether some event of `lists` forbids this complete binding."""
         return any(
             self._forbids(element, groups, lists[element].between(*self.gap(element, groups)))
             for element in self.forbidding

@@ -1,4 +1,4 @@
-"""What runs the automaton: NFA^b, runs that share what they took in one versioned buffer.
+"""Runs the automaton: NFA^b, runs that share what they took in one versioned buffer.
 
 A run stands on a buffer entry, in some stage, with a version. Each event may move it on by
 `take` (another member of the group it is in) or `begin` (the first event of the next element),
@@ -64,7 +64,7 @@ class Move:
 
 
 class Nfa:
-    """The automaton of a query with its runs. `on_move` is told of every step."""
+    """The automaton of a query with its runs. `on_move` is called with every step."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class Nfa:
         return None
 
     def _later(self, event: Event, than: Event) -> bool:
-        """Whether an event may follow in the next element. Rows are totally ordered."""
+        """Returns whether an event may follow in the next element. Rows are totally ordered."""
         return self._query.rows or event.ts > than.ts
 
     def _labels(
@@ -251,7 +251,7 @@ class Nfa:
         return label, add_stage(label)
 
     def _allowed(self, target: int, event: Event, run: PartialMatch | None) -> bool:
-        """Whether the conditions settled by this step hold."""
+        """Returns whether the conditions settled by this step hold."""
         begins = run is None or target != run.stage
         stage = self._stages[target]
         tests = stage.begin if begins else stage.take

@@ -51,7 +51,7 @@ MAX_RUNS = 1_000_000
 
 
 class Matcher(Protocol):
-    """What runs a query on the events of one key."""
+    """A matcher that runs a query on the events of one key."""
 
     @property
     def held(self) -> int: ...
@@ -331,7 +331,7 @@ class PatternOperator:
         return accepted
 
     def _is_past(self, skipper: Skipper) -> bool:
-        """Whether no later start can lie before where a skipper skipped to."""
+        """Returns whether no later start can lie before where a skipper skipped to."""
         if self.query.window is None:
             return self.watermark == END_OF_STREAM
         return skipper.after[0] + self.query.window <= self.watermark

@@ -36,7 +36,7 @@ class OrderStep:
 
 class OptiSeq:
     """A query's lists and their search. `tighten` leaves room in a range for the elements still
-    to come on its other side; `order` is cost, paper, or anchor positions. `on_step` is told of
+    to come on its other side; `order` is cost, paper, or anchor positions. `on_step` is called with
     every step."""
 
     def __init__(
@@ -199,7 +199,7 @@ class OptiSeq:
         return max(begin, self._last_absence(low, left)), end
 
     def _missing(self, place: int, before: bool) -> int:
-        """How many ticks the positives beyond an anchor need at the least."""
+        """Returns how many ticks the positives beyond an anchor need at the least."""
         if not self._tighten:
             return 0
         element = self._anchors[place]
@@ -231,7 +231,7 @@ class OptiSeq:
         return begin
 
     def _holds(self, groups: Groups, element: int, depth: int) -> bool:
-        """Whether the conditions hold that this anchor completes; told."""
+        """Returns whether the conditions hold that this anchor completes, and counts them."""
         found = all(self.meaning.once(condition, groups) for condition in self._due[depth])
         if self._on_step is not None:
             self._tell("bind" if found else "fail", depth, repr(groups[element][0]))
@@ -288,7 +288,7 @@ class OptiSeq:
         yield whole
 
     def _gap(self, element: int, groups: Groups) -> tuple[int, int]:
-        """Where a group may be: between the singles beside it, or at an end of the sequence
+        """Returns where a group may be: between the singles beside it, or at an end of the sequence
         within the window of the singles."""
         window = self._query.window
         before = [i for i in self._anchors if i < element]

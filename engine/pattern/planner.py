@@ -1,4 +1,4 @@
-"""Which matcher runs a query, and in which order the lists are searched.
+"""Plans which matcher runs a query, and in which order the lists are searched.
 
 The anchors are the single positive elements; a search binds them one by one, so that those bound
 are always neighbours. An order is a list of anchor positions, such as (1, 2, 3, 0).
@@ -35,7 +35,7 @@ def paper_order(counts: Sequence[int]) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What is known of the lists: their lengths, the time they span, the window, and for each
+    """Statistics of the lists: their lengths, the time they span, the window, and for each
     condition on anchors its positions and how often it holds."""
 
     counts: tuple[int, ...]
@@ -44,7 +44,7 @@ class CostEstimate:
     selectivities: tuple[tuple[tuple[int, ...], float], ...] = ()
 
     def raw(self, low: int, high: int) -> float:
-        """How many combinations of neighbours low..high there are within the window, whatever
+        """Returns how many combinations of neighbours low..high there are within the window, whatever
         the conditions say."""
         span = max(self.span, 1.0)
         windows = max(span / self.window, 1.0) if self.window else 1.0
@@ -81,7 +81,7 @@ def cost_order(estimate: CostEstimate) -> tuple[float, Order]:
 
 
 def stale(measured: Sequence[int], counts: Sequence[int]) -> bool:
-    """Whether a count has grown or shrunk by more than two since it was measured."""
+    """Returns whether a count has grown or shrunk by more than two since it was measured."""
     if len(measured) != len(counts):
         return True
     return any(max(a, b) > 2 * max(min(a, b), 1) for a, b in zip(measured, counts, strict=True))

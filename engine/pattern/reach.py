@@ -1,4 +1,4 @@
-"""What can still become of an event: how early a chain from it may end, how late one to it began.
+"""The reach of an event: how early a chain from it may end, how late one to it began.
 
 For an event of element i, `ends` is the earliest end of a chain through the elements after it, one
 event of each list, and `begins` the latest begin of a chain through those before. Neither falls

@@ -1,4 +1,4 @@
-"""What a piece of a stream shows of a query: lengths of lists, and how often conditions hold."""
+"""Samples a piece of a stream for a query: lengths of lists, and how often conditions hold."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class ColumnSearch:
         return self._order
 
     def events(self) -> list[Event]:
-        """What is kept, as single events."""
+        """Returns what is kept, as single events."""
         return [] if self._log is None else self._log.rows()
 
     def advance(self, batch: EventBatch, old: int, new: int) -> Found | None:
@@ -203,7 +203,7 @@ class ColumnSearch:
         return rows
 
     def _true(self, rows: Rows, element: int) -> Bools:
-        """Where they hold."""
+        """Returns the places where they hold."""
         size = len(rows[element])
         true = np.ones(size, bool)
         for condition in self._completed(rows, element):

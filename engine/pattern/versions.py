@@ -24,7 +24,7 @@ def add_stage(version: Version) -> Version:
 
 
 def compatible(v: Version, w: Version) -> bool:
-    """Whether `w` is a prefix of `v`, or of equal length, differing at most in the last digit,
+    """Returns whether `w` is a prefix of `v`, or of equal length, differing at most in the last digit,
     where that of `v` is not the smaller. Greater *or equal*: the edges of a loop repeat a
     version."""
     if len(v) > len(w):

@@ -13,7 +13,7 @@ until the site reports what it was. With exact synopses of one class the bound o
 that of the run; otherwise sizes are estimates, and what they were off is put right afterwards.
 
 A hub joins blocks of all streams with what it has of the others. Rows come with the blocks that are
-sent there; what a block may see and is not there is fetched from the sites, where rows stay whoever
+sent there; what a block may see and is not there is fetched from the sites, where rows stay, whichever node
 the hub is. So any node can become the hub at any block, and one that has lost its memory fetches it
 again. A block with more results than may go out from a hub waits for the centre to forward it: from
 another node they would be cheaper.
@@ -528,7 +528,7 @@ class AutoCentre(Centre):
         self._answer(announce, {}, (), self.deciding.visible, 0.0, way, self._state())
 
     def on_joined(self, sender: int, joined: m.Joined) -> None:
-        """A hub has joined a block. One nobody waits for any more is no concern of the account: it
+        """A hub has joined a block. One that no query waits for any more is no concern of the account: it
         was accepted before a crash."""
         mine = self._is_mine(joined.epoch)
         if joined.delivered:

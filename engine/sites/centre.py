@@ -226,7 +226,7 @@ class Centre:
     # --- changing places --------------------------------------------------------
 
     def on_takeover(self, sender: int, message: m.Takeover) -> None:
-        """Leads, unless somebody is further, or the sender is being asked already."""
+        """Leads, unless another node is further, or the sender is being asked already."""
         asking = self.standings is not None and sender not in self.standings
         if asking and message.epoch <= self.epoch:
             return
@@ -246,7 +246,7 @@ class Centre:
             self.outbox.repeat(k, m.Rebuild(self.epoch, self.attempt))
 
     def on_rebuild(self, sender: int, message: m.Rebuild) -> None:
-        """Steps down if somebody else leads a later epoch."""
+        """Steps down if another node leads a later epoch."""
         if message.epoch > self.epoch and message.epoch[1] != self.node:
             self._step_down(message.epoch)
 
@@ -256,7 +256,7 @@ class Centre:
         self.epoch, self.active = epoch, False
 
     def on_stale(self, sender: int, message: m.Stale) -> None:
-        """Somebody has gone further; a centre goes further still, unless another one leads."""
+        """Notes that another node has gone further; a centre goes further still, unless another one leads."""
         if not self.active or message.epoch < self.epoch:
             return
         if message.epoch[1] == self.node:

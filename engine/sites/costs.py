@@ -1,6 +1,6 @@
 """Unit costs: what it takes to move one row from one node to another.
 
-Nodes are the sites 0..n-1 and whoever else takes part: the query node, candidates for the centre.
+Nodes are the sites 0..n-1 and the others that take part: the query node, candidates for the centre.
 Costs need be neither symmetric nor metric; infinity means unreachable.
 """
 

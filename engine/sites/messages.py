@@ -50,7 +50,7 @@ class SiteMessage:
 
     @property
     def ref(self) -> Ref:
-        """Identifies the message to whoever repeats it until it is answered."""
+        """Identifies the message to the sender that repeats it until it is answered."""
         name, *fields = self.KEY or (type(self).__name__,)
         return (name, *(getattr(self, field) for field in fields))
 
@@ -330,7 +330,7 @@ class Forward(SiteMessage):
 
 @dataclass(frozen=True, slots=True)
 class NewEpoch(SiteMessage):
-    """To a query node that is no site: somebody leads a new epoch."""
+    """To a query node that is no site: a node leads a new epoch."""
 
     KEY = ("led", "epoch")
     epoch: Epoch

@@ -1,7 +1,7 @@
 """A node: what runs on one machine, be it a site, a candidate for the centre, the query node.
 
 A node has no thread and no clock. `receive` and `tick` are handed the time and leave messages in
-the outbox; whoever drives it moves them: the simulated network, or a process with sockets. A role
+the outbox; what drives it moves them: the simulated network, or a process with sockets. A role
 lists the messages it takes in `handlers`.
 """
 

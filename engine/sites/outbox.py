@@ -17,7 +17,7 @@ class _Unanswered:
 
 
 class Outbox:
-    """The messages one node sends. `out` is drained by whoever moves messages."""
+    """The messages one node sends. The caller that moves messages drains `out`."""
 
     def __init__(self, interval: float) -> None:
         self.interval = interval
@@ -57,7 +57,7 @@ class Outbox:
         )
 
     def reset_tries(self, reference: Ref | None = None) -> None:
-        """Counts repetitions anew, of one message or all: whoever should answer is alive."""
+        """Counts repetitions anew, of one message or all: the node that should answer is alive."""
         for key, unanswered in self.unanswered.items():
             if reference is None or key[1] == reference:
                 unanswered.tries = 0

@@ -197,7 +197,7 @@ class BlockNumbers:
         self._give(batch, stream, tau, no)
 
     def latest(self, stream: int, before: int) -> float:
-        """When the last block of a stream closed, of the batches before one."""
+        """Returns when the last block of a stream closed, of the batches before one."""
         ends = self.ends.get(stream, [])
         return next((tau for batch, tau in reversed(ends) if batch < before), -math.inf)
 

@@ -337,7 +337,7 @@ class Site:
             self._centre_lives()
 
     def _centre_lives(self) -> None:
-        """Nobody need take over; whoever was asked to may be dead and never answer."""
+        """Ends the request to take over; the node that was asked may be dead and never answer."""
         self.suspects.clear()
         if self.asked is not None:
             self.outbox.answered(m.Takeover(self.epoch).ref, by=self.asked)

@@ -1,2 +1,2 @@
-"""What all operators share: the contract, the order of time, the evaluator by columns, the form of a
+"""Common parts of all operators: the contract, the order of time, the evaluator by columns, the form of a
 snapshot."""

@@ -1,4 +1,4 @@
-"""What can go wrong while queries run, in terms of the user's streams and queries."""
+"""Errors of running queries, in terms of the user's streams and queries."""
 
 from __future__ import annotations
 

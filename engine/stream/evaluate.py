@@ -50,7 +50,7 @@ _COMPARE = {
 }
 
 _REFUSED = (ValueError, NotImplementedError, TypeError)
-"""What Arrow and the registry's columns raise where only the row reference has a value."""
+"""The exceptions that Arrow and the registry's columns raise where only the row reference has a value."""
 
 
 def evaluate(e: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> pa.Array:
@@ -63,7 +63,7 @@ def evaluate(e: x.Expression, leaf: Leaves, count: int, faults: Faults | None = 
 
 
 def holds(condition: x.Expression, leaf: Leaves, count: int, faults: Faults | None = None) -> Mask:
-    """Where the condition is true; neither false nor NULL."""
+    """Returns where the condition is true; neither false nor NULL."""
     return _true(evaluate(condition, leaf, count, faults))
 
 
@@ -73,7 +73,7 @@ def survivors(
     count: int,
     faults: Faults | None = None,
 ) -> Ints:
-    """Which of `count` rows all conditions hold for; `leaves` gives the columns of some of the
+    """Returns which of `count` rows all conditions hold for; `leaves` gives the columns of some of the
     rows that a condition reads. Each condition is evaluated only in rows that are left; faults
     count as in one AND of all."""
     left = np.arange(count)
@@ -217,7 +217,7 @@ class _Evaluator:
                 self._keep(start, end, deciding == own)
 
     def _is(self, value: Column, wanted: bool) -> Mask:
-        """Where a condition is true, or false."""
+        """Returns where a condition is true, or false."""
         array = self.array(value)
         return _true(array if wanted else pc.invert(array))
 

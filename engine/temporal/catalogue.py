@@ -35,7 +35,7 @@ class CatalogueEntry:
 
 
 class Catalogue:
-    """`lock` is held by whoever changes an entry or compares versions."""
+    """A thread that changes an entry or compares versions holds `lock`."""
 
     def __init__(self) -> None:
         self.entries: dict[str, CatalogueEntry] = {}

@@ -1,6 +1,6 @@
-"""What a stateful node keeps of an input: section 3.1 of StreamAPAS.
+"""The tuples a stateful node keeps of an input: section 3.1 of StreamAPAS.
 
-Attached indexes hear of every change right after it: `insert`, `update`, `delete` with what was
+Attached indexes are called with every change right after it: `insert`, `update`, `delete` with what was
 added to or withdrawn from which interval, and `reorganise`.
 """
 

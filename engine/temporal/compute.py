@@ -86,7 +86,7 @@ def _step(step: a.Step, frame: n.Frame, faults: Faults) -> Do:
 
 
 def predicate(filter: n.Filter, faults: Faults) -> Callable[[Array], bool]:
-    """Whether all conditions are true."""
+    """Returns whether all conditions are true."""
     if not filter.conditions:
         return lambda inp: True
     test = evaluator(conjunction(filter.conditions), filter.frame, faults)
@@ -117,7 +117,7 @@ def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
 def arguments(
     partials: Sequence[a.PartialAggregate], frame: n.Frame, faults: Faults
 ) -> Callable[[Array], tuple[tuple[Any, ...], ...]]:
-    """What each partial aggregate takes of a tuple."""
+    """Returns what each partial aggregate takes of a tuple."""
     prepared = [
         (
             steps(p.before, frame, faults),

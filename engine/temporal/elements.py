@@ -29,7 +29,7 @@ Key = tuple[int, int]
 
 
 class ElementKind(enum.Enum):
-    """What an element is. Only INSERTION and BOUNDARY have a time; the others act when they
+    """The kind of an element. Only INSERTION and BOUNDARY have a time; the others act when they
     reach the head of their queue."""
 
     HEADER = "HEADER"  # the schema of the insertions that follow

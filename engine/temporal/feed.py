@@ -37,7 +37,7 @@ class Fed(Protocol):
 
 @dataclass(slots=True)
 class _Gate:
-    """What the gate remembers of a stream."""
+    """The gate's memory of a stream."""
 
     last: Key | None = None
     types: tuple[Type, ...] | None = None
@@ -45,7 +45,7 @@ class _Gate:
 
 
 class Feed:
-    """`newcomers`: streams may be as many before a source that announces one nobody registered is
+    """`newcomers`: streams may be as many before a source that announces one not registered is
     refused, as it is with 0; below that it registers its stream."""
 
     def __init__(

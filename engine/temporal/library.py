@@ -60,7 +60,7 @@ def column(values: Sequence[Any], of: Type) -> npt.NDArray[Any]:
 
 
 def ints(shown: str, found: object) -> Ints:
-    """What a library gave as numbers of rows or as times."""
+    """Returns what a library gave as numbers of rows or as times."""
     array = np.asarray(found)
     if array.ndim != 1 or (len(array) and not np.issubdtype(array.dtype, np.integer)):
         raise LibraryFailed(f"{shown}: want a column of integers, got {array.dtype} {array.shape}")
@@ -77,7 +77,7 @@ def lifetimes(shown: str, found: Lifetimes) -> tuple[Ints, Ints, Ints]:
 
 
 def wrong_lifetime(shown: str, was: int, ts: int, te: int) -> str | None:
-    """What is wrong with the lifetime [ts, te) of a tuple that began at `was`."""
+    """Returns what is wrong with the lifetime [ts, te) of a tuple that began at `was`."""
     if ts < was:
         return f"{shown}: [{ts}, {te}) begins before its tuple, which begins at {was}"
     return f"{shown}: [{ts}, {te}) ends before it begins" if te < ts else None

@@ -63,7 +63,7 @@ class _Run:
 
 @dataclass(slots=True)
 class _Queue:
-    """What has arrived on one stream and is not yet released."""
+    """The rows that have arrived on one stream and are not yet released."""
 
     name: str
     runs: list[_Run] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Merger:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many tuples wait, by stream."""
+        """Returns how many tuples wait, by stream."""
         return {q.name: sum(len(run.ts) for run in q.runs) for q in self.queues}
 
     @property
@@ -236,7 +236,7 @@ def _place(ts: Ints, t: int, after: bool) -> int:
 
 
 def _rest(run: _Run, cut: int) -> _Run:
-    """What of a run still waits. It lets go of the buffers once most of them is released."""
+    """Returns what of a run still waits. It lets go of the buffers once most of them is released."""
     rows, ts, size = run.rows.slice(cut), run.ts[cut:], run.size
     if 2 * len(ts) < size:
         rows, ts, size = _copied(rows), ts.copy(), len(ts)

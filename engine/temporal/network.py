@@ -40,7 +40,7 @@ Ask = Callable[[str, str, dict[str, Any]], bool]
 """A special message (kind, node's title, detail): whether to go on. The node waits for it."""
 
 OnEnd = Callable[[str | None], None]
-"""Told from within a node that the network is at its end: by itself (None), or halted, and why."""
+"""Called from within a node when the network is at its end: by itself (None), or halted, and why."""
 
 
 class SourceNode(ElementOperator):
@@ -90,7 +90,7 @@ class SourceNode(ElementOperator):
 
 
 class ElementNetwork:
-    """Built of a plan. `ask` is told of special messages and answers whether to go on; without
+    """Built of a plan. `ask` takes special messages and answers whether to go on; without
     one nothing goes on."""
 
     def __init__(
@@ -140,7 +140,7 @@ class ElementNetwork:
 
     def feed(self, stream: str, x: Element) -> None:
         """An element of a catalogue stream, already checked by the gate. What comes after STOP
-        or a halt is dropped: nobody waits for it."""
+        or a halt is dropped: no reader waits for it."""
         number = self.plan.sources.get(stream)
         if number is not None and self.halted_by is None:
             self.scheduler.put(number, 0, x)
@@ -261,7 +261,7 @@ class ElementNetwork:
 
 
 def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
-    """What counts and sums are of nothing; None if another aggregate has no such value."""
+    """Returns what counts and sums are of nothing; None if another aggregate has no such value."""
     found: list[Any] = []
     for p in node.partials:
         function = p.aggregate

@@ -42,13 +42,13 @@ from seustream.engine.temporal.synchroniser import Synchroniser
 
 Emit = Callable[[Element], None]
 OnFault = Callable[[int, Element, str], None]
-"""Told of a tuple that has no value in a node: the node's number, the tuple, the traceback. It
+"""Called with a tuple that has no value in a node: the node's number, the tuple, the traceback. It
 returns for "continue", after which the tuple is skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How a network behaves. `paper` is the source's own behaviour."""
+    """The behaviour of a network. `paper` is the source's own behaviour."""
 
     derived_boundaries: bool = True
     emit_gaps: bool = False
@@ -113,7 +113,7 @@ class ElementOperator:
     # --- snapshots ------------------------------------------------------------
 
     def save(self) -> Any:
-        """What it remembers, in what `saving` takes."""
+        """Returns what it remembers, in what `saving` takes."""
         return (self.sync.save(), self.last, self.skipped, self.bad_keys, self.remembered())
 
     def load(self, saved: Any) -> None:
@@ -123,7 +123,7 @@ class ElementOperator:
         self.recall(inside)
 
     def remembered(self) -> Any:
-        """What the algebra keeps."""
+        """Returns what the algebra keeps."""
         return None
 
     def recall(self, saved: Any) -> None:
@@ -135,7 +135,7 @@ class ElementOperator:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """All inputs have stopped and `reorganise` has been told so: emits what is left."""
+        """Emits what is left, once all inputs have stopped and `reorganise` knows."""
 
     def close(self) -> None:
         """Lets go of what is stored."""

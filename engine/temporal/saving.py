@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(saved: Any) -> Any:
-    """What `plain` was given."""
+    """Returns what `plain` was given."""
     if not isinstance(saved, dict):
         return saved
     if "column" in saved:

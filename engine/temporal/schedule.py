@@ -1,4 +1,4 @@
-"""Who runs the nodes: `inline`, in the caller's thread, or `threads`, one for each node.
+"""Schedulers of the nodes: `inline`, in the caller's thread, or `threads`, one for each node.
 
 Outputs are equal, as results depend on the streams' contents alone. Inner queues are unbounded:
 bounded ones deadlock where two branches of a source meet again.

@@ -15,7 +15,7 @@ from seustream.engine.temporal.elements import FOREVER, Element, ElementKind
 
 
 class ElementReceiver(Protocol):
-    """What a synchroniser releases to."""
+    """A receiver of what a synchroniser releases."""
 
     def reorganise(self, now: int) -> None:
         """Nothing released from now on starts before `now`."""
@@ -45,7 +45,7 @@ class Synchroniser:
         self._running = self._ended = False
 
     def save(self) -> Any:
-        """What waits, and which inputs are open."""
+        """Returns what waits, and which inputs are open."""
         return ([list(queue) for queue in self.queues], self.open, self._ended)
 
     def load(self, saved: Any) -> None:

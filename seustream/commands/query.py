@@ -125,7 +125,7 @@ def _log(bridge: BridgeClient, name: str) -> None:
 
 
 def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
-    """What is kept; with --follow, until the query ends. A run that begins anew meanwhile is an
+    """Returns what is kept; with --follow, until the query ends. A run that begins anew meanwhile is an
     error: its results are others."""
     name, start = arguments.name, arguments.start
     wait = _WAIT_MS if arguments.follow else 0

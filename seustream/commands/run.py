@@ -285,7 +285,7 @@ _SHOWN = 3  # of the busiest units, and of those that wait most
 
 
 def _units(device: Device) -> dict[str, UnitCycles]:
-    """Where the cycles went so far, of a device that says so."""
+    """Returns where the cycles went so far, of a device that counts them."""
     found: dict[str, UnitCycles] = getattr(device, "units", dict)()
     return found
 

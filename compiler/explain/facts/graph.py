@@ -73,7 +73,7 @@ def _inputs(node: GraphNode) -> list[tuple[str, str]]:
 
 
 def _words(node: GraphNode) -> tuple[str, str]:
-    """What a node does: the kind of it, and the rest."""
+    """Returns what a node does: the kind of it, and the rest."""
     if isinstance(node, logical.Query):
         kind = "join" if len(node.sources) > 1 else "select"
         text = "" if node.where == x.TRUE else f"where {x.show(node.where)}"

@@ -188,7 +188,7 @@ def _scans(scope: Scope, slot: int) -> tuple[ScanFacts, ...]:
 
 
 def _row(scope: Scope, slot: int) -> RowFacts | None:
-    """How the factor array goes over a row of window tuples; None if there is none."""
+    """Returns how the factor array goes over a row of window tuples; None if there is none."""
     config, columns = scope.c.options.config, scope.c.requests.attributes[slot]
     if not config.lanes:
         return None
@@ -368,7 +368,7 @@ class _Commentator:
         return ",".join(self.scope.slots(self.scope.c.routes.tags[tag].bound))
 
     def _after(self, tag: int) -> str:
-        """Where a tuple with this tag goes."""
+        """Returns where a tuple with this tag goes."""
         route = self.scope.c.tables.routes[tag]
         ways = []
         if route.queries:

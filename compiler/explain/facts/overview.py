@@ -15,7 +15,7 @@ from seustream.compiler.explain.facts.split import QuerySplit, Split, queries, s
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How large everything is; of the whole set of queries."""
+    """Sizes of everything, of the whole set of queries."""
 
     queries: int
     streams: int
@@ -74,7 +74,7 @@ def overview(scope: Scope) -> Overview:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the picture of the machine shows; known as soon as the routes are, but for `areas`,
+    """The facts that the picture of the machine shows; known as soon as the routes are, but for `areas`,
     of which the picture of the routes has none."""
 
     name: str

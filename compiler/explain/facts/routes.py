@@ -37,7 +37,7 @@ class StepFacts:
 
 @dataclass(frozen=True, slots=True)
 class CrossProduct:
-    """Where every tuple of one side meets every tuple of the other. `asked_for` if the condition
+    """A place where every tuple of one side meets every tuple of the other. `asked_for` if the condition
     itself leaves its streams unconnected, not the plan."""
 
     query: str

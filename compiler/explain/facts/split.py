@@ -1,4 +1,4 @@
-"""What runs where and why, and how much of the device it takes."""
+"""Facts of the split: what runs where and why, and how much of the device it takes."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _runs(one: Normalised) -> str:
 
 
 def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[HostWork]:
-    """What is left to the host, in the order it is done."""
+    """Returns what is left to the host, in the order it is done."""
     query = one.division.query
     if query.where == x.FALSE:
         return
@@ -163,7 +163,7 @@ def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[Ho
 
 
 def _notes(scope: Scope, one: Normalised) -> Iterable[str]:
-    """What may surprise: a fallback, windows a buffer may be too small for."""
+    """Returns what may surprise: a fallback, windows a buffer may be too small for."""
     config = scope.c.options.config
     if one.fell_back:
         yield (

@@ -1,4 +1,4 @@
-"""Where the boxes of a layered graph stand: from left to right, few crossings, nothing overlaps.
+"""Places the boxes of a layered graph: from left to right, few crossings, nothing overlaps.
 
 An edge that passes over a layer gets a place of its own in it, so that it runs between the boxes
 there, not through them.

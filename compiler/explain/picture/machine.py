@@ -23,7 +23,7 @@ _LEGEND_LINE = 22.0
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where a layer's steps begin, and its boxes begin and end."""
+    """The place of a layer: where its steps begin, and its boxes begin and end."""
 
     steps: float
     boxes: float
@@ -158,7 +158,7 @@ class _Machine:
         ]
 
     def _way(self, step: StepFacts) -> str:
-        """How the step finds its window tuples, once that is known."""
+        """Returns how the step finds its window tuples, once that is known."""
         if step.area not in self.known:
             return ""
         area = self.known[step.area]
@@ -272,7 +272,7 @@ class _Machine:
             yield draw.text(column.boxes, _TOP - 20, title, "small soft")
 
     def _legend(self, top: float, width: float) -> tuple[list[str], float]:
-        """What the signs mean, in lines as wide as the picture; and where they end."""
+        """Returns what the signs mean, in lines as wide as the picture; and where they end."""
         entries: list[tuple[str, str, str]] = [
             (f"{factor.mark} {factor.condition}", "", "") for factor in self.found.requests.factors
         ]

@@ -90,7 +90,7 @@ def _follow(
 
 
 def checked(step: StepFacts, brief: bool) -> str:
-    """What a step checks, in words or by marks."""
+    """Returns what a step checks, in words or by marks."""
     if brief:
         return " ".join((marks(step.factors) or "×", *step.selections))
     conditions = ", ".join(step.conditions)
@@ -147,7 +147,7 @@ def _area(area: AreaFacts) -> list[str]:
 
 
 def _looked_up(area: AreaFacts) -> list[str]:
-    """Which tags find their window tuples by an index, and which look at all of them."""
+    """Returns which tags find their window tuples by an index, and which look at all of them."""
     lines = []
     for index in area.indexes:
         found = ", ".join(f"{lookup.tag} ({lookup.mark})" for lookup in index.lookups)

@@ -1,4 +1,4 @@
-"""What runs where, and the overview, as text."""
+"""Writes what runs where, and the overview, as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def split(found: Split) -> list[str]:
 
 
 def several(found: Keys) -> list[str]:
-    """Whether and how tuples can be divided by key."""
+    """Returns whether and how tuples can be divided by key."""
     if found.columns is None:
         return hanging("no key    ", found.why)
     keys = ", ".join(f"{stream} by {column}" for stream, column in found.columns)
@@ -106,7 +106,7 @@ def _head(found: Overview) -> list[str]:
 
 
 def _chain(counts: Counts) -> str:
-    """How one thing becomes the next."""
+    """Returns how one thing becomes the next."""
     shared = f" ({counts.shared} shared)" if counts.shared else ""
     return " → ".join(
         (

@@ -110,7 +110,7 @@ def attributes(found: Iterable[AttributeFacts]) -> list[str]:
 
 
 def _decided(exact: bool) -> str:
-    """Where a comparison of codes is the last word."""
+    """Returns where a comparison of codes is the last word."""
     return "in the device" if exact else "on the host"
 
 

@@ -1,4 +1,4 @@
-"""What implementations by column share. `pc` is the module `pyarrow.compute`, handed in.
+"""Helpers that implementations by column share. `pc` is the module `pyarrow.compute`, handed in.
 
 A `ValueError` says that the columns cannot be computed this way; the evaluator then asks the row
 reference.
@@ -18,7 +18,7 @@ _LONGEST = datetime.timedelta.max // MILLISECOND
 
 
 def is_constant(argument: Any) -> bool:
-    """Whether an argument is an Arrow scalar."""
+    """Returns whether an argument is an Arrow scalar."""
     return hasattr(argument, "as_py")
 
 

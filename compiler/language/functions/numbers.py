@@ -265,7 +265,7 @@ def _byte_words(raw: bytes) -> tuple[list[int], int]:
 
 
 def _words(value: Any) -> tuple[list[int], int]:
-    """What is hashed of a value, as words, and how many bytes it is."""
+    """Returns what is hashed of a value, as words, and how many bytes it is."""
     match value:
         case bool():
             return [int(value)], 4

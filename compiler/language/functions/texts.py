@@ -28,7 +28,7 @@ def _substring(text: str, first: int, length: int | None = None) -> str:
 
 
 def _padded(text: str, length: int, fill: str) -> str | None:
-    """What stands beside a text that is filled to a length."""
+    """Returns what stands beside a text that is filled to a length."""
     missing = length - len(text)
     if length > MAX_TEXT:
         return None

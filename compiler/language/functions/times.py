@@ -60,7 +60,7 @@ _ALIASES = {
     "microseconds": "microsecond",
 }  # fmt: skip
 FIELDS = tuple(_OF_MOMENT)
-"""What `extract` takes out of a timestamp; of a time those from the hour on, of an interval those from the day on."""
+"""The fields that `extract` takes out of a timestamp; of a time those from the hour on, of an interval those from the day on."""
 
 
 def _named(name: str) -> str:

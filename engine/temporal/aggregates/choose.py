@@ -1,4 +1,4 @@
-"""Which index for which aggregates and window: section 10 of StreamAPAS."""
+"""Chooses the index for aggregates and a window: section 10 of StreamAPAS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def choose(
     gap: Values | None = None,
     leaves: Sequence[int] | None = None,
 ) -> Index:
-    """The list for keyed streams, for aggregates that cannot merge and where gaps are told; else a
+    """The list for keyed streams, for aggregates that cannot merge and where gaps are emitted; else a
     structure for each aggregate, its own if a library gives one. `in_order` says that te never falls."""
     own = [function.index() for function in functions]
     able = all(f.merges or index is not None for f, index in zip(functions, own, strict=True))

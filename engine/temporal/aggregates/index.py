@@ -68,7 +68,7 @@ class Partials:
         )
 
     def remove(self, state: Values, v: tuple[Values, ...]) -> Values:
-        """What cannot be taken out stays; source tuples are not kept."""
+        """Leaves in what cannot be taken out; source tuples are not kept."""
         return tuple(
             f.remove(s, each) if f.removes and None not in each else s
             for f, s, each in zip(self.functions, state, v, strict=True)
@@ -93,7 +93,7 @@ class Piece:
 
 
 class ListIndex:
-    """`gap` is what stands for no tuples, if gaps are to be told (`emit_gaps`)."""
+    """`gap` is what stands for no tuples, if gaps are to be emitted (`emit_gaps`)."""
 
     def __init__(
         self,

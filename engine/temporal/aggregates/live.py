@@ -208,7 +208,7 @@ class MergeHeap(Saved):
 
 
 class LiveEnds(Saved):
-    """When something ends, and how many tuples then: a heap of distinct te."""
+    """The times at which something ends, and how many tuples then: a heap of distinct te."""
 
     def __init__(self) -> None:
         self.heap: list[int] = []

@@ -11,7 +11,7 @@ from seustream.engine.temporal.aggregates.live import Live, LiveEnds
 
 
 class SuffixCounts:
-    """How many of the tuples that live count for one aggregate, and how many end when."""
+    """Counts of the tuples that live and count for one aggregate, by their ends."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -22,7 +22,7 @@ class SuffixCounts:
         self.ending[te] = self.ending.get(te, 0) + 1
 
     def expire(self, te: int) -> bool:
-        """Whether some end at te."""
+        """Returns whether some end at te."""
         gone = self.ending.pop(te, 0)
         self.n -= gone
         return gone > 0

@@ -42,7 +42,7 @@ class ColumnarOperator(Protocol):
         """`last` says that nothing comes any more; `bound` is then past all time."""
 
     def save(self) -> Any:
-        """What it remembers between two calls, in what `saving` takes."""
+        """Returns what it remembers between two calls, in what `saving` takes."""
 
     def load(self, saved: Any) -> None:
         """Goes on from what was remembered."""

@@ -222,7 +222,7 @@ class ColumnarRun:
 
 
 def _below_an_earlier(keys: Ints) -> npt.NDArray[np.bool_]:
-    """Which keys (ts, te) are below the greatest before them. Most streams come in order."""
+    """Returns which keys (ts, te) are below the greatest before them. Most streams come in order."""
     ts, te = keys[:, 0], keys[:, 1]
     if ((ts[1:] > ts[:-1]) | ((ts[1:] == ts[:-1]) & (te[1:] >= te[:-1]))).all():
         return np.zeros(len(keys), np.bool_)

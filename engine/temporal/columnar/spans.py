@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def counts(first: Ints, last: Ints, n: int) -> Ints:
-    """How many members count at each point."""
+    """Returns how many members count at each point."""
     change = np.bincount(first, minlength=n + 1) - np.bincount(last, minlength=n + 1)
     found: Ints = np.cumsum(change[:n])
     return found

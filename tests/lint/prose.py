@@ -1,0 +1,126 @@
+"""Checks the prose of docstrings: habits that the project has left behind do not come back.
+
+    python -m tests.lint.prose
+
+A docstring begins with a verb or the name of the thing. It has none of the words in `WORDS`, and nothing
+is named as in `NAMES`. `KNOWN` counts what was so when this was written, by folder: a count may only go
+down.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.lint.names import ROOT, sources
+
+BEGINNING = re.compile(r"(What|Whether|Which|Where|When|How|Who|Whose)\b")
+WORDS = re.compile(
+    r"\b(told|hears?|says so|say so|nobody|nobody's|somebody|somebody's|whoever|whatever one)\b",
+    re.IGNORECASE,
+)
+NAMES = frozenset(
+    [
+        "alone",
+        "completed",
+        "blaming",
+        "telling",
+        "waits_too",
+        "Weather",
+        "Books",
+        "Led",
+        "Told",
+        "told",
+        "insist",
+        "calm",
+    ]
+)
+
+KNOWN: Mapping[str, int] = {
+    "compiler/apas": 2,
+    "compiler/pattern": 1,
+    "compiler/plan": 18,
+    "compiler/xsql": 3,
+    "cosim/bridge": 14,
+    "cosim/link": 1,
+    "cosim/sites": 2,
+    "cosim/verilated": 2,
+    "engine/host": 4,
+    "engine/stream": 1,
+    "engine/supervisor": 1,
+    "engine/temporal": 1,
+    "hdl": 30,
+    "hdl/boards": 15,
+    "hdl/boards/flow": 9,
+    "seustream": 3,
+    "seustream/commands": 2,
+    "spark_feeder": 1,
+}
+"""By folder, the number of docstrings and names that are still to be mended."""
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings of modules, classes, functions and constants, with their lines."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        has_members = isinstance(node, ast.Module | ast.ClassDef)
+        defines = has_members or isinstance(node, ast.FunctionDef)
+        for before, one in zip([None, *body], body, strict=False):
+            if not isinstance(one, ast.Expr) or not isinstance(one.value, ast.Constant):
+                continue
+            first = before is None and defines
+            if isinstance(one.value.value, str) and (
+                first or (has_members and isinstance(before, ast.Assign | ast.AnnAssign))
+            ):
+                yield one.lineno, one.value.value
+
+
+def habits(text: str) -> Iterator[tuple[int, str]]:
+    """What is to be mended in a source text, with the lines."""
+    tree = ast.parse(text)
+    for line, doc in docstrings(tree):
+        if begins := BEGINNING.match(doc):
+            yield (
+                line,
+                f"a docstring begins with {begins[0]!r}: begin with a verb, or name the thing",
+            )
+        for word in WORDS.findall(doc):
+            yield line, f"a docstring has {word!r}: say who does what"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in NAMES:
+            yield node.lineno, f"{node.name!r} is no name that says what it is"
+
+
+def complaints(root: Path = ROOT, known: Mapping[str, int] = KNOWN) -> list[str]:
+    """Folders with more to be mended than is known, place by place."""
+    found: dict[str, list[str]] = {}
+    for path in sources(root):
+        where = path.relative_to(root)
+        for line, what in habits(path.read_text(encoding="utf-8")):
+            found.setdefault(where.parent.as_posix(), []).append(
+                f"{where.as_posix()}:{line}: {what}"
+            )
+    complained = []
+    for folder, here in sorted(found.items()):
+        if len(here) > known.get(folder, 0):
+            complained += here
+    return complained
+
+
+def main() -> int:
+    found = complaints()
+    print("\n".join(found) or "no habits")
+    counts = Counter(line.split(":")[0].rpartition("/")[0] for line in found)
+    if "--count" in sys.argv:
+        print(dict(sorted(counts.items())))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
