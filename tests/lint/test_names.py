@@ -1,4 +1,4 @@
-"""The counter of definitions finds a second one, and what it need not allow any more."""
+"""The counter of definitions finds a second one."""
 
 from __future__ import annotations
 
@@ -51,12 +51,6 @@ def test_classes_of_one_name(tree: Path) -> None:
     (tree / "hdl" / "b.py").write_text("def make():\n    class Row: ...\n")
     assert found(tree) == ["hdl/b.py: a class Row is there already, in engine/bind.py"]
     assert found(tree, "Row") == []
-
-
-def test_the_list_of_known_names_grows_shorter(tree: Path) -> None:
-    assert found(tree, "Row") == [
-        "tests/lint/names.py: only one class is a Row now; take it out of KNOWN"
-    ]
 
 
 def test_the_links_of_the_package_count_once(tree: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.spark_feeder.errors import FeedError, cause, telling
+from seustream.spark_feeder.errors import FeedError, as_feed_errors, cause
 
 SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: boom
   File "source.py", line 1, in write
@@ -22,7 +22,7 @@ def test_the_kind_is_found_in_what_spark_says() -> None:
 
 
 def test_kinds_are_told() -> None:
-    with pytest.raises(FeedError, match=r"^busy: no room \(read\)$"), telling():
+    with pytest.raises(FeedError, match=r"^busy: no room \(read\)$"), as_feed_errors():
         raise BridgeError("busy", "no room", "read")
-    with pytest.raises(ZeroDivisionError), telling():
+    with pytest.raises(ZeroDivisionError), as_feed_errors():
         raise ZeroDivisionError
