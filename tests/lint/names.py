@@ -59,6 +59,8 @@ KNOWN: frozenset[str] = frozenset(
         "Options",
         "Or",
         "Output",
+        "Over",
+        "OverRows",
         "Overload",
         "Parameter",
         "Part",

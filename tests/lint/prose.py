@@ -57,7 +57,7 @@ KNOWN: Mapping[str, int] = {
     "hdl": 30,
     "hdl/boards": 15,
     "hdl/boards/flow": 9,
-    "seustream": 3,
+    "seustream": 9,
     "seustream/commands": 3,
     "spark_feeder": 1,
 }
