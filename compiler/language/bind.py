@@ -1,6 +1,7 @@
 """The binder: from what was written to bound, typed expressions, in all languages.
 
-A language says what a name means, in a `Scope`; everything above names is here. Types are inferred
+A language says what a name means, in a `scope.Scope`; everything above names is here. Constants alone
+are bound in `constants`, names of types in `typenames`. Types are inferred
 from the leaves up. A text constant beside a date, time, timestamp or interval is read as one; a
 constant with a point is exact until it meets something inexact, and operations of constants alone are
 computed exactly and rounded once.
@@ -11,82 +12,44 @@ computed exactly and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from fractions import Fraction
-from typing import Protocol
 
-from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.errors import Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
 from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.constants import ConstantBinder, as_times, exact_beside, folded
 from seustream.compiler.language.functions import FUNCTIONS
+from seustream.compiler.language.overloads import CONVERT, expanded_parameters, instead, signatures
 from seustream.compiler.language.registry import (
     Aggregate,
     Chosen,
-    Function,
-    Parameter,
-    Result,
     choose,
 )
+from seustream.compiler.language.scope import FAILED, ParameterValue, Scope
+from seustream.compiler.language.typenames import bind_type
 from seustream.compiler.language.types import Kind, Type
 from seustream.hdl.isa import Condition
 
 MAX_DEPTH = 150
 """Operators within each other; every pass recurses into them."""
 
-FAILED = x.Literal(None, t.ERROR)
-"""Stands for what was reported; silences what follows from it."""
-
-ParameterValue = int | float | Decimal | str | bool | None
-
-_CONVERT = "convert with CAST(... AS ...)"
 _CONDITIONS = {c.symbol: c for c in Condition}
 _NAMES = {name: entry.name for entry in FUNCTIONS.values() for name in (entry.name, *entry.aliases)}
 _AGGREGATE_NAMES = {
     name: entry.name for entry in AGGREGATES.values() for name in (entry.name, *entry.aliases)
 }
-_SHAPES = {
-    Kind.DATE: "2006-03-01",
-    Kind.TIME: "12:30:00",
-    Kind.TIMESTAMP: "2006-03-01 12:30:00",
-    Kind.INTERVAL: "1 hour 30 min",
-}
-
-
-class Scope(Protocol):
-    """The meaning of names at one place of one language. `within` names the place in messages;
-    `aggregates` says whether an aggregate may stand here, or else what to do instead;
-    `codes` gives the language's own spelling of a kind of problem."""
-
-    parameters: Mapping[str, ParameterValue]
-    codes: Mapping[str, str]
-    within: str
-    aggregates: bool | str
-
-    def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
-        """The leaf a name means; reports a name it does not know, and gives `FAILED`."""
-
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
-        """Returns what a call means in this language alone, None of one that means the same in all."""
-
-    def special(self, e: s.Expression, binder: Binder) -> x.Expression:
-        """Returns what a node means that only this language has."""
-
-    @property
-    def functions(self) -> Iterable[str]:
-        """Names of functions that only this language has, for suggestions."""
+_ANY_NUMBER = 1_000
+_CAST_TARGETS = tuple({of.kind: of for of in t.NAMES.values()}.values())
 
 
 @dataclass
-class Binder:
+class Binder(ConstantBinder):
     """Binds the expressions of one place; every problem is reported, none is raised. With `bars`
     || of two conditions is OR."""
 
-    scope: Scope
-    problems: Problems
     bars: bool = False
     depth: int = field(default=0, init=False)
     too_deep: bool = field(default=False, init=False)
@@ -125,11 +88,6 @@ class Binder:
                 "compare it with something",
             )
         return x.condition(bound)
-
-    def fail(self, kind: str, message: str, span: Span, hint: str | None) -> x.Expression:
-        """Reports a problem under the language's code for its kind."""
-        report(self.problems, self.scope.codes, kind, message, span, hint)
-        return FAILED
 
     def _value(self, e: s.Expression) -> x.Expression:
         match e:
@@ -180,74 +138,6 @@ class Binder:
             case _:
                 return self.scope.special(e, self)
 
-    # --- constants ------------------------------------------------------------
-
-    def _literal(self, value: int | Fraction | str | bool | None, span: Span) -> x.Expression:
-        if isinstance(value, bool):
-            return x.Literal(value, t.BOOLEAN)
-        if isinstance(value, str):
-            return x.Literal(value, t.VARCHAR)
-        if value is None:
-            return x.Literal(None, t.NULL)
-        found = number(Fraction(value), isinstance(value, int))
-        if found is not None:
-            return found
-        return self.fail(
-            "constant-range",
-            "this number fits no type",
-            span,
-            "a decimal has up to 38 digits, a double precision goes to about 1.8e308",
-        )
-
-    def _typed(self, e: s.Typed) -> x.Expression:
-        to = t.NAMES.get(e.type.text.lower())
-        if to is None or not to.is_time:
-            known = ("DATE", "TIME", "TIMESTAMP", "INTERVAL")
-            return self.fail(
-                "unknown-type",
-                f"{e.type.text} '...' is no constant",
-                e.type.span,
-                suggest(e.type.text, known, "types of constants"),
-            )
-        if e.unit is not None and to.kind is not Kind.INTERVAL:
-            return self.fail(
-                "constant-range", f"{to} takes no unit", e.unit.span, "only an INTERVAL has one"
-            )
-        return self._read(e.text + (f" {e.unit.text}" if e.unit is not None else ""), to, e.span)
-
-    def _interval(self, text: str, span: Span) -> x.Expression:
-        return self._read(text, t.INTERVAL, span)
-
-    def _read(self, text: str, to: Type, span: Span) -> x.Expression:
-        value = t.read_time(text, to.kind)
-        if value is None:
-            hint = f"write it as '{_SHAPES[to.kind]}'"
-            return self.fail(
-                "constant-range",
-                f"'{text}' is not {'an' if to.kind is Kind.INTERVAL else 'a'} {to}",
-                span,
-                hint,
-            )
-        return x.Literal(value, to)
-
-    def _parameter(self, e: s.Parameter) -> x.Expression:
-        if e.name not in self.scope.parameters:
-            hint = f"--param {e.name}=VALUE gives it one"
-            return self.fail("no-parameter", f"parameter :{e.name} has no value", e.span, hint)
-        value = self.scope.parameters[e.name]
-        if isinstance(value, float):
-            if value != value:
-                return x.Literal(None, t.NULL)
-            if value in (float("inf"), float("-inf")):
-                return x.Literal(value, t.DOUBLE)
-            value = Decimal(repr(value))
-        exact = Fraction(value) if isinstance(value, Decimal) else value
-        if not e.percent:
-            return self._literal(exact, e.span)
-        if isinstance(exact, (str, bool)) or exact is None:
-            return self.fail("percent", f"% after :{e.name}, which is no number", e.span, None)
-        return self._literal(Fraction(exact) / 100, e.span)
-
     # --- operators ------------------------------------------------------------
 
     def _operation(self, e: s.Operation) -> x.Expression:
@@ -259,9 +149,9 @@ class Binder:
             return FAILED
         if self.bars and e.operator == "||" and all(o.type == t.BOOLEAN for o in operands):
             return x.Or(tuple(map(x.condition, operands)))
-        folded = _folded(e.operator, operands)
-        if folded is not None:
-            return folded
+        value = folded(e.operator, operands)
+        if value is not None:
+            return value
         if len(operands) == 1 and e.operator == "+":
             return self.plus(operands[0], e)
         name = "negate" if len(operands) == 1 else e.operator
@@ -295,14 +185,14 @@ class Binder:
         if Kind.ERROR in (left.type.kind, right.type.kind):
             return FAILED
         left, right = self._beside(left, right.type, span), self._beside(right, left.type, span)
-        left, right = _exact((left, right))
+        left, right = exact_beside((left, right))
         met = t.common(left.type, right.type)
         if met is None:
             return self.fail(
                 "type-mismatch",
                 f"{left.type} cannot be compared with {right.type}",
                 span,
-                _CONVERT,
+                CONVERT,
             )
         return x.Compare(condition, left, right, met) if met.kind is not Kind.ERROR else FAILED
 
@@ -373,7 +263,7 @@ class Binder:
         """CASE over bound conditions; the last value is that of ELSE."""
         if FAILED in (*conditions, *values):
             return FAILED
-        values = _exact(values)
+        values = exact_beside(values)
         time = next((value.type for value in values if value.type.is_time), t.NULL)
         values = tuple(self._beside(value, time, span) for value in values)
         if FAILED in values:
@@ -381,7 +271,7 @@ class Binder:
         met = t.meet(value.type for value in values)
         if met is None:
             kinds = " and ".join(dict.fromkeys(str(v.type) for v in values if v.type != t.NULL))
-            return self.fail("type-mismatch", f"the branches of CASE are {kinds}", span, _CONVERT)
+            return self.fail("type-mismatch", f"the branches of CASE are {kinds}", span, CONVERT)
         return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
 
     def _cast(self, e: s.Cast) -> x.Expression:
@@ -460,10 +350,10 @@ class Binder:
         if any(argument.type.kind is Kind.ERROR for argument in arguments):
             return FAILED
         entry = FUNCTIONS[name]
-        for given in (_exact(arguments), _as_times(arguments)):
+        for given in (exact_beside(arguments), as_times(arguments)):
             types = [argument.type for argument in given]
-            for number, (parameters, result) in enumerate(_signatures(entry)):
-                expanded = _expanded(entry, parameters, len(given))
+            for number, (parameters, result) in enumerate(signatures(entry)):
+                expanded = expanded_parameters(entry, parameters, len(given))
                 chosen = None if expanded is None else choose(expanded, result, types)
                 if chosen is not None:
                     call = x.Call(name, tuple(given), chosen.takes, chosen.type, number, at)
@@ -477,7 +367,7 @@ class Binder:
         listed = ", ".join(str(argument.type) for argument in arguments)
         infix = len(arguments) == 2 and entry.hidden
         got = f"these are {kinds}" if infix else f"not {listed}"
-        hint = _instead(name, [argument.type for argument in arguments])
+        hint = instead(name, [argument.type for argument in arguments])
         return self.fail("type-mismatch", f"{shown or name} wants {wants}, {got}", span, hint)
 
     def _checked(self, e: x.Call, shown: str, span: Span) -> x.Expression:
@@ -527,9 +417,7 @@ class Binder:
         if chosen is None:
             kinds = ", ".join(str(argument.type) for argument in arguments)
             wants = ", ".join(parameter.name for parameter in parameters)
-            return self.fail(
-                "type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, _CONVERT
-            )
+            return self.fail("type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, CONVERT)
         return x.Aggregate(
             entry.name, arguments, chosen.takes, chosen.type, e.distinct, where, e.at
         )
@@ -543,181 +431,6 @@ class Binder:
         return found
 
 
-def _instead(name: str, types: Sequence[Type]) -> str:
-    """Returns what to write instead of an operator that does not take such operands."""
-    if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
-        return "|| makes one text of two; of conditions write OR"
-    if name == "+" and all(of.is_text for of in types):
-        return "texts are joined by ||"
-    moment = any(of.kind in (Kind.DATE, Kind.TIMESTAMP) for of in types)
-    if name in ("+", "-") and moment and any(of.is_numeric for of in types):
-        return "write how long it is, such as INTERVAL '1' DAY"
-    return _CONVERT
-
-
-_ANY_NUMBER = 1_000
-_CAST_TARGETS = tuple({of.kind: of for of in t.NAMES.values()}.values())
-
-
-def report(
-    problems: Problems,
-    codes: Mapping[str, str],
-    kind: str,
-    message: str,
-    span: Span,
-    hint: str | None,
-) -> None:
-    """Adds a problem under a language's code for its kind; a numbered code begins the message."""
-    code = codes.get(kind, kind)
-    if code != kind and code[1:].isdigit():
-        message = f"{code} {message}"
-    problems.add(code, message, span, hint)
-
-
-def bind_type(
-    written: s.TypeName, problems: Problems, codes: Mapping[str, str] | None = None
-) -> Type:
-    """The type of this name; an unknown one is reported."""
-
-    def fail(kind: str, message: str, hint: str) -> Type:
-        report(problems, codes or {}, kind, message, written.span, hint)
-        return t.ERROR
-
-    found = t.NAMES.get(written.text)
-    if found is None:
-        hint = suggest(written.text, t.NAMES, "types")
-        return fail("unknown-type", f"there is no type {written.text}", hint)
-    numbers = written.arguments
-    if found.is_decimal:
-        precision, scale = (*numbers, 0, 0)[:2] if numbers else (found.length, found.scale)
-        assert precision is not None
-        assert scale is not None
-        if not 1 <= precision <= t.MAX_PRECISION or not 0 <= scale <= precision or len(numbers) > 2:
-            text = ",".join(map(str, numbers))
-            hint = f"1 to {t.MAX_PRECISION} digits, some of them after the point: decimal(10,2)"
-            return fail("type-length", f"there is no decimal({text})", hint)
-        return t.decimal(precision, scale)
-    if not numbers:
-        return found
-    if not found.is_text or len(numbers) > 1:
-        return fail("type-length", f"{found} takes no length", f"write {found}")
-    if numbers[0] < 1:
-        return fail(
-            "type-length",
-            f"a text of length {numbers[0]} holds nothing",
-            f"write {found.kind.value}(1) or more",
-        )
-    return Type(found.kind, numbers[0])
-
-
-def number(value: Fraction, integer: bool) -> x.Literal | None:
-    """A constant; None where no type holds it."""
-    if integer:
-        whole = int(value)
-        for kind in (Kind.INT, Kind.BIGINT):
-            low, high = t.integer_range(kind)
-            if low <= whole <= high:
-                return x.Literal(whole, Type(kind), value)
-        if abs(whole) >= 10**t.MAX_PRECISION:
-            return None
-        wide = t.decimal_of(Decimal(whole))
-        return None if wide is None else x.Literal(Decimal(whole), wide, value)
-    try:
-        return x.Literal(float(value), t.DOUBLE, value)
-    except OverflowError:
-        return None
-
-
-def _folded(operator: str, operands: Sequence[x.Expression]) -> x.Literal | None:
-    """An operation of exact constants, computed exactly; None where it is none, or where its value
-    is left to the evaluation, which counts the fault."""
-    if not all(isinstance(o, x.Literal) and o.exact is not None for o in operands):
-        return None
-    values = [o.exact for o in operands if isinstance(o, x.Literal) and o.exact is not None]
-    integers = all(o.type.is_integer for o in operands)
-    if len(values) == 1:
-        sign = {"-": -1, "+": 1}.get(operator)
-        # 2^63 is no bigint, but its opposite is.
-        whole = values[0].denominator == 1 and not operands[0].type.is_inexact
-        return None if sign is None else number(sign * values[0], whole)
-    if operator not in _EXACT or (operator == "/" and not values[1]):
-        return None
-    found = _EXACT[operator](*values)
-    if not integers or operator == "/":
-        return number(found, False)
-    bound = number(found, True)
-    return None if bound is None or bound.type.is_decimal else bound
-
-
-_EXACT: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-}
-
-
-def _exact(operands: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
-    """Beside a decimal, and where nothing is inexact, a constant with a point is a decimal."""
-    others = [o.type for o in operands if not _pointed(o)]
-    if not any(of.is_decimal for of in others) or any(of.is_inexact for of in others):
-        return tuple(operands)
-    return tuple(
-        _as_decimal(o) if isinstance(o, x.Literal) and _pointed(o) else o for o in operands
-    )
-
-
-def _pointed(e: x.Expression) -> bool:
-    return isinstance(e, x.Literal) and e.exact is not None and e.type == t.DOUBLE
-
-
-def _as_decimal(e: x.Literal) -> x.Literal:
-    """The constant as a decimal, where 38 digits hold it."""
-    assert e.exact is not None
-    for places in range(t.MAX_PRECISION + 1):
-        scaled = e.exact * 10**places
-        if scaled.denominator == 1:
-            value = Decimal(scaled.numerator).scaleb(-places)
-            of = t.decimal_of(value)
-            return e if of is None else x.Literal(value, of, e.exact)
-    return e
-
-
-def _as_times(arguments: Sequence[x.Expression]) -> tuple[x.Expression, ...]:
-    """Text constants read as timestamps or intervals, for a function that takes no texts there."""
-
-    def read(e: x.Expression) -> x.Expression:
-        if isinstance(e, x.Literal) and isinstance(e.value, str):
-            for of in (t.TIMESTAMP, t.INTERVAL):
-                value = t.read_time(e.value, of.kind)
-                if value is not None:
-                    return x.Literal(value, of)
-        return e
-
-    return tuple(map(read, arguments))
-
-
-def _signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Result]]:
-    return [
-        (entry.parameters, entry.result),
-        *((overload.parameters, overload.result) for overload in entry.overloads),
-    ]
-
-
-def _expanded(
-    entry: Function, parameters: tuple[Parameter, ...], count: int
-) -> tuple[Parameter, ...] | None:
-    """One parameter an argument; None where their number does not fit."""
-    own = parameters is entry.parameters
-    fewest = len(parameters) - (entry.optional if own else 0)
-    if count < fewest:
-        return None
-    if count <= len(parameters):
-        return parameters[:count]
-    more = count - len(parameters)
-    return (*parameters, *[parameters[-1]] * more) if entry.variadic else None
-
-
 def _single(e: x.Expression) -> bool:
     return isinstance(e, x.Literal) and isinstance(e.value, str) and len(e.value) == 1
 
@@ -727,4 +440,4 @@ def _text(e: s.Expression) -> str:
     return str(e) if isinstance(e, s.Reference) else str(getattr(e, "value", "..."))
 
 
-__all__ = ["FAILED", "MAX_DEPTH", "Binder", "Chosen", "ParameterValue", "Scope", "bind_type"]
+__all__ = ["FAILED", "MAX_DEPTH", "Binder", "Chosen", "ParameterValue", "Scope"]

@@ -15,7 +15,8 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, Source, Span, suggest
 from seustream.compiler.language import syntax
-from seustream.compiler.language.bind import ParameterValue, bind_type
+from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.typenames import bind_type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.pattern.analyse import PatternContext

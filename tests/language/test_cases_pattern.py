@@ -14,7 +14,7 @@ import pytest
 from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import CompileError, Problems, Span
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.bind import bind_type
+from seustream.compiler.language.typenames import bind_type
 from seustream.compiler.language.types import VARCHAR, Type
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern

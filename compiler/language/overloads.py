@@ -1,0 +1,44 @@
+"""Signatures of functions: their parameters by overload, and hints where none fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seustream.compiler.language.registry import Function, Parameter, Result
+from seustream.compiler.language.types import Kind, Type
+
+CONVERT = "convert with CAST(... AS ...)"
+
+
+def instead(name: str, types: Sequence[Type]) -> str:
+    """Returns what to write instead of an operator that does not take such operands."""
+    if name == "||" and any(of.kind is Kind.BOOLEAN for of in types):
+        return "|| makes one text of two; of conditions write OR"
+    if name == "+" and all(of.is_text for of in types):
+        return "texts are joined by ||"
+    moment = any(of.kind in (Kind.DATE, Kind.TIMESTAMP) for of in types)
+    if name in ("+", "-") and moment and any(of.is_numeric for of in types):
+        return "write how long it is, such as INTERVAL '1' DAY"
+    return CONVERT
+
+
+def signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Result]]:
+    """Returns the parameters and the result of a function, then those of its overloads."""
+    return [
+        (entry.parameters, entry.result),
+        *((overload.parameters, overload.result) for overload in entry.overloads),
+    ]
+
+
+def expanded_parameters(
+    entry: Function, parameters: tuple[Parameter, ...], count: int
+) -> tuple[Parameter, ...] | None:
+    """One parameter an argument; None where their number does not fit."""
+    own = parameters is entry.parameters
+    fewest = len(parameters) - (entry.optional if own else 0)
+    if count < fewest:
+        return None
+    if count <= len(parameters):
+        return parameters[:count]
+    more = count - len(parameters)
+    return (*parameters, *[parameters[-1]] * more) if entry.variadic else None
