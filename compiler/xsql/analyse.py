@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Problems, Source, Span, suggest
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue
@@ -118,7 +118,7 @@ class Analysis:
                 self._create_apas(s)
             case tree.DropStream():
                 self._drop_stream(s.name)
-            case tree.Select() | tree.UnionAll():
+            case tree.Select() | tree.UnionAll() | tree.With():
                 self._register(self._next_name(), s, s.span)
             case tree.RegisterQuery():
                 self._register(s.name.text, s.query, s.span, s.name)
@@ -186,15 +186,7 @@ class Analysis:
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
         query = relations.relation(s.name.text, s.query, s.query.span)
-        columns = tuple(Column(item.name, item.expression.type) for item in query.items)
-        for column in columns:
-            if column.name.lower() in TIMESTAMP_NAMES:
-                self.problems.add(
-                    "duplicate-name",
-                    f"{column.name} is the implicit time of every stream",
-                    s.query.span,
-                    "its tuples have the time of their newest component; name another time with AS",
-                )
+        columns = relations.select.columns_of(query, s.query.span)
         stream = Stream(s.name.text, columns, self._text(s.query.span))
         if self._check_stream(s.name):
             self._own("stream", s.name.text, relations)

@@ -34,7 +34,7 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R, S join T on R.a = T.b window 1",
         "select * from R, S, T join U on R.a = U.b window 1",
     ],
-    "a statement begins with CREATE, DROP, SELECT, REGISTER, SHOW or EXPLAIN": [
+    "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW or EXPLAIN": [
         "insert into R values (1)",
         "window 1",
         "(select * from R window 1)",
@@ -47,6 +47,7 @@ FORMS: dict[str, str] = {
     "REGISTER": "REGISTER QUERY name AS SELECT ...",
     "SHOW": "SHOW STREAMS or SHOW QUERIES",
     "EXPLAIN": "EXPLAIN query or EXPLAIN SELECT ...",
+    "WITH": "WITH name AS (SELECT ...) SELECT ...",
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"
     " [WINDOW windows]",
 }

@@ -315,6 +315,17 @@ class _Builder(ExpressionBuilder):
     def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         return tree.FromItem(c[0], c[1], span_of(meta))
 
+    def with_query(self, meta: Meta, c: list[Any]) -> tree.With:
+        return tree.With(tuple(c[:-1]), c[-1], span_of(meta))
+
+    def common(self, meta: Meta, c: list[Any]) -> tree.Common:
+        return tree.Common(c[0], c[1], span_of(meta))
+
+    def derived_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
+        query, alias = c
+        hidden = s.Name(f"({alias.text})", alias.span)
+        return tree.FromItem(hidden, alias, span_of(meta), query=query)
+
     def windowed_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         function, stream, partition, time, *lengths, alias = c
         call = s.Call(function, (time, *lengths), span_of(meta))

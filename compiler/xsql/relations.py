@@ -32,12 +32,23 @@ class Relations:
     select: SelectBinder
     taken: Container[str]
     hidden: list[tuple[Stream, logical.Relation]] = field(default_factory=list)
+    names: dict[str, Stream] = field(default_factory=dict, init=False)
+    """Streams that only a part of the query can name, folded: those of WITH and of FROM."""
+
+    def __post_init__(self) -> None:
+        outer = self.select.known_stream
+        self.select.known_stream = lambda name: self.names.get(name.text.lower()) or outer(name)
 
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """The node that answers a query of this name."""
         match query:
             case tree.Select():
+                before = dict(self.names)
+                for item in query.sources:
+                    if item.query is not None:
+                        self.names[item.stream.text.lower()] = self._derive(name, item.query)
                 select = self.select.bound(name, query, span)
+                self.names = before
                 if select.every is not None:
                     return grouped(select, select.every, self.hide)
                 if any(overs(item.expression) for item in select.query.items) or select.qualify:
@@ -45,6 +56,31 @@ class Relations:
                 return select.query
             case tree.UnionAll():
                 return self._union_all(name, query, span)
+            case tree.With():
+                before = dict(self.names)
+                own = set[str]()
+                for common in query.common:
+                    folded = common.name.text.lower()
+                    if folded in own:
+                        self.select.problems.add(
+                            "duplicate-name",
+                            f"{common.name.text} stands twice behind WITH",
+                            common.name.span,
+                            "give one of them another name",
+                        )
+                    own.add(folded)
+                    self.names[folded] = self._derive(name, common.query)
+                found = self.relation(name, query.query, span)
+                self.names = before
+                return found
+
+    def _derive(self, name: str, query: tree.Query) -> Stream:
+        """A hidden stream of a part's results, with the columns these have."""
+        relation = self.relation(name, query, query.span)
+        columns = self.select.columns_of(relation, query.span)
+        stream = Stream(self._free(name), columns, relation.text)
+        self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
+        return stream
 
     def _union_all(self, name: str, query: tree.UnionAll, span: Span) -> logical.Operation:
         written = list(_branches(query))
@@ -89,10 +125,7 @@ class Relations:
     def hide(self, relation: logical.Relation) -> Stream:
         """A hidden stream of a relation's results. Its columns go by number, c1 the first; the last
         one is ts_oldest."""
-        number = 1
-        made = {stream.name.lower() for stream, _ in self.hidden}
-        while (name := f"{relation.name}#{number}").lower() in made or name.lower() in self.taken:
-            number += 1
+        name = self._free(relation.name)
         columns = [
             Column(f"c{place}", item.expression.type)
             for place, item in enumerate(relation.items, start=1)
@@ -101,6 +134,14 @@ class Relations:
         stream = Stream(name, (*columns, oldest), relation.text)
         self.hidden.append((stream, replace(relation, name=name, defines=name, keeps_oldest=True)))
         return stream
+
+    def _free(self, name: str) -> str:
+        """A name for the next hidden stream of a query."""
+        number = 1
+        made = {stream.name.lower() for stream, _ in self.hidden}
+        while (free := f"{name}#{number}").lower() in made or free.lower() in self.taken:
+            number += 1
+        return free
 
 
 def column_of(stream: Stream, number: int, source: int = 0) -> x.Column:

@@ -87,7 +87,8 @@ class Scope:
             known = [c.name for c in source.stream.columns]
             return binder.fail(
                 "unknown-column",
-                f"stream {source.stream.name} has no column {name.text}",
+                f"stream {source.alias if '#' in source.stream.name else source.stream.name}"
+                f" has no column {name.text}",
                 name.span,
                 suggest(name.text, known, "columns"),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.catalogue import Stream
+from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
 from seustream.compiler.errors import Problems, Source, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
@@ -158,6 +158,19 @@ class SelectBinder:
             at,
             "GROUP BY TUMBLE(ts, 1 minute), or HOP, or SESSION",
         )
+
+    def columns_of(self, relation: logical.Relation, span: Span) -> tuple[Column, ...]:
+        """The columns of a stream of a query's results."""
+        columns = tuple(Column(item.name, item.expression.type) for item in relation.items)
+        for column in columns:
+            if column.name.lower() in TIMESTAMP_NAMES:
+                self.problems.add(
+                    "duplicate-name",
+                    f"{column.name} is the implicit time of every stream",
+                    span,
+                    "its tuples have the time of their newest component; name another time with AS",
+                )
+        return columns
 
     def _binder(self, scope: Scope) -> Binder:
         return Binder(scope, self.problems)

@@ -56,13 +56,15 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class FromItem:
     """`windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`, as the call
-    `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY."""
+    `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY. `query` is that of
+    `(SELECT …) alias`, whose `stream` nobody can write."""
 
     stream: Name
     alias: Name | None
     span: Span
     windows: Call | None = None
     partition: tuple[Expression, ...] = ()
+    query: Query | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,23 @@ class UnionAll:
     span: Span
 
 
-Query = Select | UnionAll
+@dataclass(frozen=True, slots=True)
+class Common:
+    """`name AS (query)` behind WITH."""
+
+    name: Name
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    common: tuple[Common, ...]
+    query: Query
+    span: Span
+
+
+Query = Select | UnionAll | With
 
 
 @dataclass(frozen=True, slots=True)
