@@ -51,4 +51,4 @@ FORMS: dict[str, str] = {
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"
     " [WINDOW windows]",
 }
-"""What each statement looks like, by its first word: the hint where no mistake above fits."""
+"""The form of each statement, by its first word: the hint where no mistake above fits."""

@@ -32,7 +32,7 @@ _HINTS = {
 
 _LENGTHS = {"tumble": (1, 2), "hop": (2, 3), "session": (1, 1), "window": (1, 3),
             "session_window": (1, 1)}  # fmt: skip
-"""How many lengths of time follow the first argument, at least and at most."""
+"""Numbers of lengths of time that follow the first argument, the least and the most."""
 
 _LARGEST = 1 << 60
 """Milliseconds of a length, such that no time of a window leaves 64 bits."""

@@ -155,7 +155,7 @@ def _counted(query: logical.Relation) -> str:
     return f"{number} column{'s' * (number > 1)}"
 
 
-def _branches(query: tree.Query) -> Iterator[tree.Select]:
+def _branches(query: tree.Select | tree.UnionAll) -> Iterator[tree.Select]:
     if isinstance(query, tree.UnionAll):
         yield from _branches(query.first)
         yield query.second

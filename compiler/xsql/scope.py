@@ -1,4 +1,4 @@
-"""What names mean in an expression of X-SQL: columns of the streams in FROM, the time `ts` of each
+"""The names in an expression of X-SQL: columns of the streams in FROM, the time `ts` of each
 stream, and in HAVING also the columns of SELECT."""
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class SelectBinder:
         return BoundSelect(query, every, order_by, limit, qualify)
 
     def _group_by(self, select: tree.Select, scope: Scope) -> tuple[x.Expression, ...]:
-        """What is grouped by, beside a window. A function of FROM that makes windows wants its
+        """The keys of groups, beside a window. A function of FROM that makes windows wants its
         window_start and window_end there."""
         binder = self._binder(scope)
         found = [binder.value(e) for e in select.group_by if not periods.is_window(e)]
@@ -300,7 +300,7 @@ _WINDOW = (logical.WINDOW_START, logical.WINDOW_END)
 
 
 def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:
-    """Where the items stand; of those that * stands for, the whole SELECT."""
+    """The places of the items; of those that * stands for, the whole SELECT."""
     spans = [item.span for item in select.items] if select.items else []
     return spans if len(spans) == len(items) else [select.span] * len(items)
 

@@ -57,7 +57,7 @@ class Item:
 class FromItem:
     """`windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`, as the call
     `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY. `query` is that of
-    `(SELECT …) alias`, whose `stream` nobody can write."""
+    `(SELECT …) alias`; its `stream` is no name in any text."""
 
     stream: Name
     alias: Name | None
@@ -126,7 +126,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class UnionAll:
-    first: Query
+    first: Select | UnionAll
     second: Select
     span: Span
 
