@@ -33,8 +33,6 @@ from seustream.compiler.errors import suggest
 from seustream.errors import UserError
 from seustream.files import write_all
 
-HELP = "measure, with ratios within one run"
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -15,8 +15,6 @@ from seustream.hdl.boards.board import BOARDS, SettingRefused
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.progress import Notes
 
-HELP = "make a bitstream for an FPGA board"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

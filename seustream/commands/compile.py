@@ -19,8 +19,6 @@ from seustream.compiler.wjasip.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
 
-HELP = "compile queries to an image for the WJASIP"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)

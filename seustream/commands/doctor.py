@@ -22,8 +22,6 @@ from seustream.cosim.verilated import build
 from seustream.engine.graph import GraphRun
 from seustream.hdl.boards.flow.tools import WHEELS
 
-HELP = "check this installation"
-
 _LIBRARIES = ("numpy", "pyarrow", "lark")
 _QUERIES = """
 CREATE STREAM R (a int, b real);

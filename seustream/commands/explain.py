@@ -22,7 +22,6 @@ from seustream.errors import UserError
 from seustream.files import write_all
 from seustream.patterns import samples
 
-HELP = "show how queries are compiled and what runs where"
 SITES = "sites"
 _LAST = {SITES: "predicate", "graph": "tree"}
 """The stage of the pipeline after which these are known."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from seustream.spark_feeder.job import Sink
     from seustream.spark_feeder.progress import FeedCounts
 
-HELP = "feed a bridge from Spark, and take results back"
 SINKS = ("parquet", "csv", "json", "console", "none")
 
 

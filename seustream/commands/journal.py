@@ -19,8 +19,6 @@ from seustream.cosim.bridge.salvage import Export, Saved, at_rest, copy_sound, s
 from seustream.cosim.bridge.survey import FORMAT, Survey
 from seustream.errors import OutputError, UserError
 
-HELP = "check, repair and export the journal of a bridge"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="check|repair|export", required=True)

@@ -21,8 +21,6 @@ from seustream.errors import UserError
 from seustream.intervals import result_schema
 from seustream.writing import OutputSet
 
-HELP = "register, list, stop and read queries on a bridge's live sources"
-
 _WAIT_MS = 1000
 
 

@@ -42,7 +42,6 @@ from seustream.progress import Progress
 from seustream.reading import Tuples, read, read_timed
 from seustream.writing import OutputSet
 
-HELP = "run queries over files"
 FORMATS = ("csv", "jsonl", "parquet")
 
 

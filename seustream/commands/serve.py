@@ -30,8 +30,6 @@ from seustream.hdl.device import Device
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
 
-HELP = "put the engine or a device on a socket, for Spark and other clients"
-
 _GRACE = 5.0
 """Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seustream.cli import COMMANDS, main
+from seustream.cli import main, module_of
 from seustream.compiler.plan.pipeline import STAGES
 from seustream.compiler.wjasip.image import decode
 from seustream.hdl.config import CONFIGURATIONS
@@ -269,6 +269,6 @@ def test_a_fault_of_ours_is_status_1(
     def broken(arguments: object) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(COMMANDS["compile"], "run", broken)
+    monkeypatch.setattr(module_of("compile"), "run", broken)
     assert main(["compile", "q.xsql"]) == 1
     assert "internal error" in capfd.readouterr().err
