@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seustream.compiler.errors import suggest
-from seustream.cosim.boards.simulated import SimulatedBoard
-from seustream.cosim.boards.virtual import VirtualBoard
-from seustream.cosim.link.device import BoardDevice
-from seustream.cosim.link.serial import SCHEME, SerialAddress, open_board
 from seustream.errors import UserError
 from seustream.hdl.boards.board import BOARDS, Board
 from seustream.hdl.boards.flow.tools import check
 from seustream.hdl.config import DeviceConfig
 from seustream.progress import Notes
 
+if TYPE_CHECKING:  # boards are imported by those who name one
+    from seustream.cosim.link.device import BoardDevice
+
+SCHEME = "serial"
 VIRTUAL = "virtual"
 SHAPES = (f"{SCHEME}:///PORT", f"{VIRTUAL}:BOARD")
 _SLOW = 40
@@ -55,12 +56,18 @@ def check_board(backend: str) -> None:
     if scheme == VIRTUAL:
         board_named(rest)
     else:
+        from seustream.cosim.link.serial import SerialAddress
+
         SerialAddress.parse(backend)
 
 
 @contextlib.contextmanager
 def board_device(backend: str, config: DeviceConfig) -> Iterator[BoardDevice]:
     """The device on a board, while it is needed."""
+    from seustream.cosim.boards.simulated import SimulatedBoard
+    from seustream.cosim.boards.virtual import VirtualBoard
+    from seustream.cosim.link.serial import SerialAddress, open_board
+
     with contextlib.ExitStack() as stack:
         if backend.startswith(f"{VIRTUAL}:"):
             board = board_named(backend.partition(":")[2])

@@ -5,19 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seustream.boards import SHAPES, board_device, check_board, is_board
 from seustream.compiler.errors import suggest
-from seustream.cosim.bridge.client import BridgeClient
-from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.security import SCHEMES
-from seustream.cosim.golden import GoldenDevice
-from seustream.cosim.iss import IssDevice
-from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.errors import UserError
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Device
 from seustream.progress import Notes
+
+if TYPE_CHECKING:  # each backend is imported where it is made
+    from seustream.cosim.bridge.client import BridgeClient
 
 ENGINE = "engine"
 """No device at all: the engine joins by itself."""
@@ -28,7 +26,11 @@ SIMULATED = ("golden", "iss", "verilated")
 
 def is_remote(backend: str) -> bool:
     """Returns whether the device is behind a bridge."""
-    return backend.partition("://")[0] in SCHEMES and "://" in backend
+    if "://" not in backend:
+        return False
+    from seustream.cosim.bridge.security import SCHEMES
+
+    return backend.partition("://")[0] in SCHEMES
 
 
 def check_backend(backend: str, remote: bool = True) -> None:
@@ -94,6 +96,8 @@ def device(
         with board_device(backend, config) as made_board:
             yield made_board
     elif backend == "verilated":
+        from seustream.cosim.verilated.device import VerilatedDevice
+
         with Notes() as note:
             try:
                 made = VerilatedDevice(config, waves=waves, note=note)
@@ -105,14 +109,23 @@ def device(
             yield made
         finally:
             made.close()
+    elif backend == "iss":
+        from seustream.cosim.iss import IssDevice
+
+        yield IssDevice(config)
     else:
-        yield IssDevice(config) if backend == "iss" else GoldenDevice(config)
+        from seustream.cosim.golden import GoldenDevice
+
+        yield GoldenDevice(config)
 
 
 def client(
     url: str, token_file: str | None, tls_ca: str | None, patience: float = 60.0
 ) -> BridgeClient:
     """A bridge's client, with what is in the user's files; it answers."""
+    from seustream.cosim.bridge.client import BridgeClient
+    from seustream.cosim.bridge.errors import BridgeError
+
     try:
         bridge = BridgeClient.of(url, token_file, tls_ca, patience)
     except (OSError, UnicodeDecodeError) as error:

@@ -22,25 +22,25 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.cosim.bridge.security import Address, AddressRefused, read_token
-from seustream.cosim.sites.process import Setup
-from seustream.cosim.sites.run import SitesRun
-from seustream.cosim.sites.service import Source
 from seustream.engine.graph import streams_read
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.model import Stored
-from seustream.engine.sites.results import Across, finished, plan_across
-from seustream.engine.sites.shared import SharedLayout
 from seustream.engine.stream.faults import Lines, QueryFaults, told
 from seustream.errors import UserError
 from seustream.reading import read
+
+if TYPE_CHECKING:  # what only a run across sites needs is imported by it
+    from seustream.cosim.sites.process import Setup
+    from seustream.cosim.sites.run import SitesRun
+    from seustream.cosim.sites.service import Source
+    from seustream.engine.sites.model import Stored
+    from seustream.engine.sites.results import Across
 
 HERE = "here"
 RETRY = 60_000.0
@@ -134,6 +134,8 @@ def given_sites(arguments: argparse.Namespace) -> Sites:
             seen[stream.lower()] = site.address
     if not sites:
         return Sites()
+    from seustream.cosim.bridge.security import AddressRefused, read_token
+
     try:
         token = read_token(Path(token_file)) if token_file else None
         certificate = Path(tls_ca).read_bytes() if tls_ca else None
@@ -145,6 +147,8 @@ def given_sites(arguments: argparse.Namespace) -> Sites:
 
 
 def _address(where: str, text: str) -> str:
+    from seustream.cosim.bridge.security import Address, AddressRefused
+
     try:
         return str(Address.parse(text))
     except AddressRefused as error:
@@ -238,6 +242,9 @@ def run_across(
 ) -> Joined:
     """Joins across sites what can be, and fetches what the other queries read. Raises `SitesError`.
     `local` gives the rows of a stream that is here."""
+    from seustream.cosim.sites.run import SitesRun
+    from seustream.engine.sites.results import finished, plan_across
+
     across = plan_across(c.program, sites.of, strict)
     streams = {stream.name: stream for stream in c.streams if stream.defined_by is None}
     others = tuple(query for query in c.program.queries if query.name in across.rest)
@@ -271,6 +278,9 @@ def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:
 
 def _setup(across: Across, sites: Sites, slack: int) -> Setup:
     """The layout: a node for each logical site, then the query node, which is here."""
+    from seustream.cosim.sites.process import Setup
+    from seustream.engine.sites.shared import SharedLayout
+
     processes = [sites.of.get(stream.name.lower(), 0) for stream in across.of]
     where = dict(enumerate([*processes, 0]))
     costs = sites.unit_costs(where.values())
