@@ -27,7 +27,7 @@ COMMANDS = {
     "bench": "measure, with ratios within one run",
     "doctor": "check this installation",
 }
-"""What each command does. Its module is imported when the command runs, and no other's."""
+"""A line on each command. Its module is imported when the command runs, and no other's."""
 
 
 def module_of(command: str) -> ModuleType:

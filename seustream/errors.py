@@ -24,7 +24,7 @@ class Error(Exception):
 
 
 class QueryError(Error):
-    """What is wrong with a query, or what went wrong while it ran."""
+    """A mistake in a query, or a failure while it ran."""
 
     def __init__(
         self,

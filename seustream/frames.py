@@ -98,7 +98,7 @@ def declared(stream: Stream) -> str:
 
 
 def table_of(name: str, rows: Rows) -> pa.Table:
-    """What somebody has as a frame, as an Arrow table."""
+    """Rows in any of these forms as an Arrow table."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):

@@ -135,7 +135,7 @@ class LiveQueries(ABC):
         yield from self._timed(found)
 
     def explain(self, query: str | None = None) -> Explanation:
-        """How a query runs, or all of them."""
+        """Explains how a query runs, or how all of them do."""
         with translated():
             c = self._compiled
             names = [] if c is None else c.program.names

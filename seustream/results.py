@@ -1,4 +1,4 @@
-"""What the Python interface gives: results of queries, and explanations of them."""
+"""Answers of the Python interface: results of queries, and explanations of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _cell(value: object) -> str:
 
 
 class Explanation:
-    """How a query runs; as text by `str` and `print`.
+    """The way a query runs; as text by `str` and `print`.
 
     >>> import seustream as ss
     >>> with ss.connect() as con:

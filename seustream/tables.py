@@ -94,7 +94,7 @@ def shown(text: str) -> str:
 
 def time_type(kind: pa.DataType, first: str | None = None) -> pa.DataType:
     """The type a stream's times have outside: timestamps, or integers. Of text, the first cell
-    tells; it has a zone if it says so."""
+    tells; it has a zone if one is written there."""
     if pa.types.is_timestamp(kind):
         return kind
     found = None if first is None else _CELL_TIMESTAMP.fullmatch(first.strip(" \t"))
