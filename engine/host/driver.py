@@ -26,7 +26,7 @@ from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.host.software import Side, software_join
-from seustream.engine.host.state import restore_groups, restore_streams, streams_of
+from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import holds
@@ -192,6 +192,7 @@ class HostDriver:
             "first_tick": self.first_tick,
             "counts": asdict(self.counts),
             "streams": streams,
+            "clock": clock_of(self.merger, self.seen),
             "groups": groups,
             "faults": told(self.faults),
         }

@@ -19,7 +19,7 @@ from seustream.compiler.plan.logical import Query
 from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.software import Side, software_join
-from seustream.engine.host.state import restore_groups, restore_streams, streams_of
+from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.faults import QueryFaults, restore, told
@@ -110,7 +110,12 @@ class SoftwareJoin:
         for name, grouping in self.groupings.items():
             groups[name] = grouping.query.text
             tables[f"group {name}"] = grouping.members(self.stores)
-        plain = {"streams": streams, "groups": groups, "faults": told(self.faults)}
+        plain = {
+            "streams": streams,
+            "clock": clock_of(self.merger, self.seen),
+            "groups": groups,
+            "faults": told(self.faults),
+        }
         return Snapshot(SOFTWARE_JOIN, plain, tables).pack()
 
     def restore(self, snapshot: bytes) -> None:

@@ -33,6 +33,11 @@ def streams_of(
     return plain, tables
 
 
+def clock_of(merger: Merger, seen: Mapping[str, int]) -> dict[str, tuple[int | None, bool]]:
+    """Returns the promise and the end of each input that only keeps time."""
+    return {q.name: (q.promise, q.stopped) for q in merger.queues if q.name not in seen}
+
+
 def restore_streams(
     merger: Merger, streams: Sequence[Stream], seen: dict[str, int], state: Snapshot
 ) -> None:
@@ -44,10 +49,17 @@ def restore_streams(
             continue
         seen[stream.name] = known["seen"]
         merger.push(stream.name, waiting)
-        if known["promise"] is not None:
-            merger.boundary(stream.name, known["promise"])
-        if known["ended"]:
-            merger.stop(stream.name)
+        _go_on(merger, stream.name, known["promise"], known["ended"])
+    for name, (promise, ended) in state.plain.get("clock", {}).items():
+        if name in merger.by_name and name not in seen:
+            _go_on(merger, name, promise, ended)
+
+
+def _go_on(merger: Merger, stream: str, promise: int | None, ended: bool) -> None:
+    if promise is not None:
+        merger.boundary(stream, promise)
+    if ended:
+        merger.stop(stream)
 
 
 def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snapshot:
