@@ -44,7 +44,7 @@ KNOWN: Mapping[str, int] = {
     "compiler/apas": 2,
     "compiler/pattern": 1,
     "compiler/plan": 22,
-    "compiler/xsql": 6,
+    "compiler/xsql": 1,
     "cosim/bridge": 14,
     "cosim/link": 1,
     "cosim/sites": 2,
@@ -57,7 +57,7 @@ KNOWN: Mapping[str, int] = {
     "hdl": 30,
     "hdl/boards": 15,
     "hdl/boards/flow": 9,
-    "seustream": 9,
+    "seustream": 2,
     "seustream/commands": 3,
     "spark_feeder": 1,
 }
