@@ -122,6 +122,13 @@ def expressions(session: nox.Session) -> None:
 
 
 @nox.session
+def joins(session: nox.Session) -> None:
+    """2,000 random trees of joins, in any pieces, against DuckDB; `-- --cases N` for more."""
+    install(session, "test")
+    session.run("python", "-m", "tests.engine.relational.joining", *session.posargs)
+
+
+@nox.session
 def mixed(session: nox.Session) -> None:
     """300 random query sets that mix the three languages: files, bridge, snapshots; `-- --cases N`."""
     install(session, "test")

@@ -66,7 +66,7 @@ def parser(grammar: Path, start: str = "start", signs: Signs | None = None) -> L
     """The parser of a language: its grammar, and the expressions; `signs` are other ways to write
     some tokens."""
     shared = Path(__file__).with_name("expressions.lark")
-    text = grammar.read_text(encoding="utf-8") + shared.read_text(encoding="utf-8")
+    text = shared.read_text(encoding="utf-8") + grammar.read_text(encoding="utf-8")
     return Lark(text, parser="lalr", start=start, propagate_positions=True, postlex=signs)
 
 

@@ -312,7 +312,9 @@ class Analysis:
         self._own("query", name, relations)
 
     def _binder(self) -> SelectBinder:
-        return SelectBinder(self.source, self.problems, self._known_stream, self.parameters)
+        return SelectBinder(
+            self.source, self.problems, self._known_stream, self.streams, self.parameters
+        )
 
     def _text(self, span: Span) -> str:
         return self.source.text[span.start : span.end]

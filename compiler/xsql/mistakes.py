@@ -29,10 +29,13 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R,",
         "select * from R window 1,",
     ],
-    "join conditions stand in WHERE: FROM R, S WHERE R.a = S.b": [
-        "select * from R join S on R.a = S.b window 1",
-        "select * from R, S join T on R.a = T.b window 1",
-        "select * from R, S, T join U on R.a = U.b window 1",
+    "a join says when rows match, with ON or USING: R JOIN S ON R.a = S.b": [
+        "select * from R join S window 1",
+        "select * from R left join S where a = 1 window 1",
+        "select * from R a left join S b where a = 1 window 1",
+        "select * from R, S join T window 1",
+        "select * from R, S, T join U window 1",
+        "select * from R join S",
     ],
     "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW or EXPLAIN": [
         "insert into R values (1)",

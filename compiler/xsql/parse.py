@@ -284,7 +284,7 @@ class _Builder(ExpressionBuilder):
         return tree.Explain(c[0], span_of(meta))
 
     def select(self, meta: Meta, c: list[Any]) -> tree.Select:
-        sources = tuple(part for part in c if isinstance(part, tree.FromItem))
+        sources = tuple(part for part in c if isinstance(part, tree.FromPart))
         clauses = {part[0]: part[1] for part in c if isinstance(part, tuple) and part}
         return tree.Select(
             clauses["items"],
@@ -384,6 +384,28 @@ class _Builder(ExpressionBuilder):
 
     def limit(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
         return ("limit", (whole_number(c[0]), span_of(meta)))
+
+    def join_kind(self, meta: Meta, c: list[Token | None]) -> str:
+        return "INNER" if c[-1] is None else str(c[-1]).upper()
+
+    def join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
+        left, kind, right, (condition, using) = c
+        return tree.JoinClause(left, right, kind, condition, using, span_of(meta))
+
+    def cross_join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
+        return tree.JoinClause(c[0], c[1], "CROSS", None, (), span_of(meta))
+
+    def on(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, tuple[s.Name, ...]]:
+        return c[0], ()
+
+    def using(self, meta: Meta, c: list[s.Name]) -> tuple[None, tuple[s.Name, ...]]:
+        return None, tuple(c)
+
+    def exists(self, meta: Meta, c: list[Any]) -> tree.Exists:
+        return tree.Exists(c[0], span_of(meta))
+
+    def in_query(self, meta: Meta, c: list[Any]) -> tree.InQuery:
+        return tree.InQuery(c[0], c[2], c[1] is not None, span_of(meta))
 
     def where(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("where", c[0])

@@ -17,6 +17,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder
 from seustream.compiler.language.types import Kind, read_interval
 from seustream.compiler.plan import logical
+from seustream.compiler.plan.joins import JoinTree
 from seustream.compiler.xsql import tree
 
 Every = logical.Periodic | logical.Sessions
@@ -48,7 +49,9 @@ def every(
 ) -> Every | None:
     """The windows by which a SELECT groups, None if it does not."""
     written = [e for e in select.group_by if isinstance(e, syntax.Call) and is_window(e)]
-    written += [item.windows for item in select.sources if item.windows is not None]
+    written += [
+        item.windows for item in tree.from_items(select.sources) if item.windows is not None
+    ]
     if not written:
         return None
     first, *more = written
@@ -169,7 +172,7 @@ def goes_by(e: syntax.Expression, sources: Sequence[logical.Source]) -> tuple[st
 class BoundSelect:
     """A SELECT: a query over its sources, and what goes beyond one."""
 
-    query: logical.Query
+    query: logical.Query | JoinTree
     every: Every | None
     order_by: tuple[logical.OrderKey, ...]
     limit: int | None

@@ -3,7 +3,7 @@ stream, and in HAVING also the columns of SELECT."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seustream.compiler.errors import Problems, Span, suggest
@@ -16,16 +16,28 @@ from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import is_window
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A column of USING: one name for the columns of several sources, and its value."""
+
+    name: str
+    sources: frozenset[int]
+    value: x.Expression
+
+
 @dataclass
 class Scope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
-    a column of a stream comes first."""
+    a column of a stream comes first. `levels` are the sources that can be named here, those of the
+    nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first."""
 
     sources: tuple[Source, ...]
     parameters: Mapping[str, ParameterValue]
     within: str = "WHERE"
     aggregates: bool | str = "conditions on aggregates stand in HAVING"
     derived: Mapping[str, x.Expression] = field(default_factory=dict)
+    levels: tuple[tuple[int, ...], ...] = ()
+    merged: Sequence[Merged] = ()
 
     codes: Mapping[str, str] = field(default_factory=dict, init=False)
 
@@ -39,12 +51,11 @@ class Scope:
                 return window  # as Spark writes it: window.start
             index = self.source(qualifier[0], binder.problems)
             return FAILED if index is None else self._column(index, name, binder)
-        having = [
-            index
-            for index, source in enumerate(self.sources)
-            if source.stream.column(name.text) and not source.stream.unknown
-        ]
+        having = self._having(name)
         if len(having) > 1:
+            for merged in self.merged:
+                if merged.name == name.text.lower() and merged.sources.issuperset(having):
+                    return merged.value
             ways = " or ".join(f"{self.sources[index].alias}.{name.text}" for index in having)
             return binder.fail(
                 "ambiguous-column",
@@ -56,9 +67,10 @@ class Scope:
             return self._column(having[0], name, binder)
         if name.text.lower() in self.derived:
             return self._derived(name, e.span, binder)
-        if any(source.stream.unknown for source in self.sources):
+        seen = [self.sources[index] for index in self._seen()]
+        if any(source.stream.unknown for source in seen):
             return FAILED
-        known = [c.name for source in self.sources for c in source.stream.columns]
+        known = [c.name for source in seen for c in source.stream.columns]
         hint = suggest(name.text, [*known, *self.derived], "columns")
         if name.text.lower() in (WINDOW_START.name, WINDOW_END.name):
             hint = "SELECT, HAVING and ORDER BY have it where GROUP BY has TUMBLE, HOP or SESSION"
@@ -66,12 +78,27 @@ class Scope:
             "unknown-column", f"no stream of this query has a column {name.text}", e.span, hint
         )
 
+    def _levels(self) -> tuple[tuple[int, ...], ...]:
+        return self.levels or (tuple(range(len(self.sources))),)
+
+    def _seen(self) -> list[int]:
+        return [index for level in self._levels() for index in level]
+
+    def _having(self, name: s.Name) -> list[int]:
+        """The sources of the nearest SELECT that has a column of this name."""
+        for level in self._levels():
+            streams = [(index, self.sources[index].stream) for index in level]
+            found = [i for i, of in streams if of.column(name.text) and not of.unknown]
+            if found:
+                return found
+        return []
+
     def source(self, name: s.Name, problems: Problems) -> int | None:
         """Position in FROM of the stream or alias called so."""
-        for index, source in enumerate(self.sources):
-            if source.alias.lower() == name.text.lower():
+        for index in self._seen():
+            if self.sources[index].alias.lower() == name.text.lower():
                 return index
-        known = [source.alias for source in self.sources]
+        known = [self.sources[index].alias for index in self._seen()]
         problems.add(
             "unknown-stream",
             f"{name.text} is not in FROM",
@@ -118,8 +145,13 @@ class Scope:
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:
         if isinstance(e, tree.OverCall):
             within = None if self.within in ("SELECT", "QUALIFY") else self.within
-            return over(e, binder, self.sources, within)
-        raise AssertionError(f"X-SQL has no {type(e).__name__}")
+            return over(e, binder, [self.sources[at] for at in self._levels()[0]], within)
+        return binder.fail(
+            "subquery-here",
+            f"a subquery cannot stand here, in {self.within}",
+            e.span,
+            "EXISTS and IN (SELECT ...) stand in WHERE, connected with the rest by AND",
+        )
 
     @property
     def functions(self) -> Iterable[str]:

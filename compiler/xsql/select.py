@@ -15,7 +15,14 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
+from seustream.compiler.plan.joins import JoinSide, JoinTree, TreeJoin, joins, visible
 from seustream.compiler.xsql import periods, tree
+from seustream.compiler.xsql.joins import (
+    JoinBinder,
+    inner_only,
+    selects,
+    subqueries,
+)
 from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
@@ -27,14 +34,15 @@ from seustream.hdl.device import Window, WindowKind
 @dataclass
 class SelectBinder:
     """Binds SELECTs of one text; `known_stream` looks a name up in the catalogue, and reports it if
-    it is not there."""
+    it is not there. `streams` are those of the catalogue, folded, in their order."""
 
     source: Source
     problems: Problems
     known_stream: Callable[[syntax.Name], Stream | None]
+    streams: Mapping[str, Stream]
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
 
-    def query(self, name: str, select: tree.Select, span: Span) -> logical.Query:
+    def query(self, name: str, select: tree.Select, span: Span) -> logical.Query | JoinTree:
         """A SELECT that is one query."""
         return self.bound(name, select, span).query
 
@@ -42,19 +50,21 @@ class SelectBinder:
         """A SELECT as the query of this name, and what it has beyond one."""
         sources = self._sources(select)
         found = len(self.problems.found)
-        where: x.Expression = x.TRUE
-        if select.where is not None:
-            where = self._binder(Scope(sources, self.parameters)).condition(select.where)
-        grouping = Scope(
-            sources, self.parameters, "GROUP BY", "group by columns, aggregate in SELECT"
-        )
-        every = periods.every(select, sources, self._binder(grouping), self.problems)
+        binding = JoinBinder(sources, self.parameters, self.problems)
+        side, conditions = binding.select(select)
+
+        def scope(within: str, aggregates: bool | str = True) -> Scope:
+            of = binding.scope((visible(side),), within)
+            return replace(of, aggregates=aggregates)
+
+        grouping = scope("GROUP BY", "group by columns, aggregate in SELECT")
+        seen = [sources[position] for position in visible(side)]
+        every = periods.every(select, seen, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
         group_by = self._group_by(select, replace(grouping, derived=window))
-        listed = Scope(sources, self.parameters, "SELECT", aggregates=True, derived=window)
-        items = self._items(select, listed)
+        items = self._items(select, replace(scope("SELECT"), derived=window))
         derived = window | {item.name.lower(): item.expression for item in items}
-        over = Scope(sources, self.parameters, "HAVING", aggregates=True, derived=derived)
+        over = replace(scope("HAVING"), derived=derived)
         having = None
         if select.having is not None:
             having = self._binder(over).condition(select.having)
@@ -100,7 +110,7 @@ class SelectBinder:
         query = logical.Query(
             name,
             sources,
-            where,
+            x.TRUE,
             items,
             group_by,
             having,
@@ -110,7 +120,41 @@ class SelectBinder:
             strict=self._strict(select),
         )
         limit = None if select.limit is None else select.limit[0]
-        return BoundSelect(query, every, order_by, limit, qualify)
+        whole = self._joined(query, side, conditions)
+        return BoundSelect(whole, every, order_by, limit, qualify)
+
+    def _joined(
+        self, query: logical.Query, side: JoinSide, conditions: list[x.Expression]
+    ) -> logical.Query | JoinTree:
+        """The query with its joins: a list of streams where they are inner."""
+        if not isinstance(side, TreeJoin) or inner_only(side):
+            matches = [join.condition for join in joins(side)]
+            conditions[:0] = [term for e in matches for term in x.conjuncts(e)]
+            return replace(query, where=x.conjunction(tuple(conditions)))
+        return self._tree(query, side, x.conjunction(tuple(conditions)))
+
+    def _tree(self, query: logical.Query, side: TreeJoin, where: x.Expression) -> JoinTree:
+        """The query as an operation over its streams, in the order of the catalogue."""
+        order = list(self.streams)
+        streams = {source.stream.name: source.stream for source in query.sources}
+        inputs = sorted(
+            (stream for stream in streams.values() if not stream.unknown),
+            key=lambda stream: order.index(stream.name.lower()),
+        )
+        return JoinTree(
+            name=query.name,
+            inputs=tuple(inputs),
+            items=query.items,
+            text=query.text,
+            span=query.span,
+            strict=query.strict,
+            sources=query.sources,
+            tree=side,
+            where=where,
+            group_by=query.group_by,
+            having=query.having,
+            aggregated=query.aggregated,
+        )
 
     def _group_by(self, select: tree.Select, scope: Scope) -> tuple[x.Expression, ...]:
         """The keys of groups, beside a window. A function of FROM that makes windows wants its
@@ -118,7 +162,7 @@ class SelectBinder:
         binder = self._binder(scope)
         found = [binder.value(e) for e in select.group_by if not periods.is_window(e)]
         keys = tuple(e for e in found if e not in _WINDOW)
-        for item in select.sources:
+        for item in tree.from_items(select.sources):
             if item.windows is None:
                 continue
             if not all(leaf in found for leaf in _WINDOW):
@@ -190,30 +234,59 @@ class SelectBinder:
         return self.source.text[span.start : span.end]
 
     def _sources(self, select: tree.Select) -> tuple[logical.Source, ...]:
-        windows = self._windows(select)
-        aliases: dict[str, str] = {}
+        """The streams of FROM, then those of the subqueries."""
+        written = [list(tree.from_items(part.sources)) for part in selects(select)]
+        windows = iter(self._windows(select, sum(map(len, written))))
         sources = []
-        for item, (extent, window_span) in zip(select.sources, windows, strict=True):
-            alias = (item.alias or item.stream).text
-            if alias.lower() in aliases:
-                self.problems.add(
-                    "duplicate-name",
-                    f"{alias} stands twice in FROM",
-                    item.span,
-                    f"name one of them: {item.stream.text} AS {alias}2",
-                )
-            aliases[alias.lower()] = alias
-            stream = self.known_stream(item.stream) or Stream(alias, (), unknown=True)
-            sources.append(logical.Source(alias, stream, extent, item.span, window_span))
+        for items in written:
+            aliases: set[str] = set()
+            for item in items:
+                extent, window_span = next(windows)
+                alias = (item.alias or item.stream).text
+                if alias.lower() in aliases:
+                    self.problems.add(
+                        "duplicate-name",
+                        f"{alias} stands twice in FROM",
+                        item.span,
+                        f"name one of them: {item.stream.text} AS {alias}2",
+                    )
+                aliases.add(alias.lower())
+                stream = self.known_stream(item.stream) or Stream(alias, (), unknown=True)
+                sources.append(logical.Source(alias, stream, extent, item.span, window_span))
         return tuple(sources)
 
     # --- windows --------------------------------------------------------------
 
-    def _windows(self, select: tree.Select) -> list[tuple[Window, Span]]:
+    def _windows(self, select: tree.Select, total: int) -> list[tuple[Window, Span]]:
+        """The window of each stream; a subquery may have windows of its own."""
+        own = [self._own_windows(inner) for inner in subqueries(select.where)]
+        streams = total - sum(len(found) for found in own if found is not None)
+        inherited = self._shared(select, streams, total)
+        nested = [
+            sum(len(list(tree.from_items(part.sources))) for part in selects(inner))
+            for inner in subqueries(select.where)
+        ]
+        first = len(list(tree.from_items(select.sources)))
+        found, inherited = inherited[:first], inherited[first:]
+        for windows, count in zip(own, nested, strict=True):
+            if windows is None:
+                windows, inherited = inherited[:count], inherited[count:]
+            found += windows
+        return found
+
+    def _own_windows(self, select: tree.Select) -> list[tuple[Window, Span]] | None:
+        """The windows of a subquery that has a WINDOW clause."""
+        if not select.windows:
+            return None
+        return self._windows(
+            select, sum(len(list(tree.from_items(p.sources))) for p in selects(select))
+        )
+
+    def _shared(self, select: tree.Select, streams: int, total: int) -> list[tuple[Window, Span]]:
+        """What a WINDOW clause gives to the streams that have no other."""
         windows = [(window(clause, self.problems), clause.span) for clause in select.windows]
-        streams = len(select.sources)
         if not windows:
-            if streams > 1:
+            if total > 1 and streams:
                 self._missing_window(select, "joins streams")
             return [(Window(WindowKind.RANGE, 0), select.span)] * streams
         if len(windows) == 1:
@@ -243,7 +316,7 @@ class SelectBinder:
         binder, sources = self._binder(scope), scope.sources
         found: list[tuple[ResultName, x.Expression, Span]] = []
         if select.items is None:
-            for index in range(len(sources)):
+            for index in scope.levels[0]:
                 found += [(*column, select.span) for column in _all_of(sources, index)]
         for written in select.items or ():
             e = written.expression

@@ -3,6 +3,7 @@ expressions are those of all languages (`seustream.compiler.language.syntax`).""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seustream.compiler.errors import Span
@@ -97,6 +98,30 @@ class OverCall(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class JoinClause:
+    """`kind` is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; `using` are the columns of USING."""
+
+    left: FromPart
+    right: FromPart
+    kind: str
+    condition: Expression | None
+    using: tuple[Name, ...]
+    span: Span
+
+
+FromPart = FromItem | JoinClause
+
+
+def from_items(parts: Sequence[FromPart]) -> Iterator[FromItem]:
+    """The streams of a FROM clause in the order in which they are written."""
+    for part in parts:
+        if isinstance(part, FromItem):
+            yield part
+        else:
+            yield from from_items((part.left, part.right))
+
+
+@dataclass(frozen=True, slots=True)
 class WindowClause:
     """One window: `kind` is range, rows, now or unbounded; `size` is the number as
     written, `unit` only for a range."""
@@ -112,7 +137,7 @@ class Select:
     """`items` is None for `*`; `options` are those of WITH."""
 
     items: tuple[Item, ...] | None
-    sources: tuple[FromItem, ...]
+    sources: tuple[FromPart, ...]
     where: Expression | None
     group_by: tuple[Expression, ...]
     having: Expression | None
@@ -148,6 +173,20 @@ class With:
 
 
 Query = Select | UnionAll | With
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    query: Query
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery(Expression):
+    operand: Expression
+    query: Query
+    negated: bool
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)

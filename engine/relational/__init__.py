@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from seustream.compiler.plan import logical
+from seustream.compiler.plan.joins import JoinTree
+from seustream.engine.relational.joins import TreeOperator
 from seustream.engine.relational.over import OverRows
 from seustream.engine.relational.periods import PeriodGroups
 from seustream.engine.relational.union import UnionAll
@@ -17,6 +19,7 @@ from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.operator import Operator
 
 OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]] = {
+    JoinTree: TreeOperator,
     logical.OverRows: OverRows,
     logical.PeriodGroups: PeriodGroups,
     logical.UnionAll: UnionAll,

@@ -34,8 +34,8 @@ def test_example(example: str, hint: str) -> None:
         ("SELECT * FROM Trade WINDOW RANGE hours", "a window is RANGE"),
         ("SELECT * FROM Trade t WHERE AND t.price > 5 WINDOW 1", "WHERE is followed by"),
         ("SELECT * FROM Trade WINDOW 5 minutes,", "remove the comma"),
-        ("SELECT * FROM Trade JOIN Quote ON a = b WINDOW 1", "join conditions stand in WHERE"),
-        ("SELECT * FROM Trade, News JOIN Quote ON a = b WINDOW 1", "join conditions stand in"),
+        ("SELECT * FROM Trade JOIN Quote WINDOW 1", "a join says when rows match"),
+        ("SELECT * FROM Trade, News t FULL JOIN Quote q WHERE a = b", "a join says when"),
         ("DELETE FROM Trade", "a statement begins with"),
     ],
 )

@@ -1,0 +1,123 @@
+"""Trees of joins: FROM lists with more in them than inner joins of windows.
+
+A *combination* takes at most one tuple of each source. It is *within* when, at the arrival of its latest
+tuple, each is in its own source's window. A join matches a combination l of its left side and r of its
+right when its condition is true and both together are within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from seustream.compiler.language.expressions import Expression
+from seustream.compiler.plan.logical import Operation, Query, Source
+
+
+class JoinKind(Enum):
+    """The results of a join: all matches, and with LEFT, RIGHT, FULL the combinations of that side without
+    one; with SEMI the left ones that have a match, with ANTI those that have none."""
+
+    INNER = "INNER"
+    LEFT = "LEFT OUTER"
+    RIGHT = "RIGHT OUTER"
+    FULL = "FULL OUTER"
+    SEMI = "LEFT SEMI"
+    ANTI = "LEFT ANTI"
+
+    @property
+    def keeps_left(self) -> bool:
+        """Says if left combinations without a match are results."""
+        return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
+
+    @property
+    def keeps_right(self) -> bool:
+        """Says if right combinations without a match are results."""
+        return self in (JoinKind.RIGHT, JoinKind.FULL)
+
+    @property
+    def pairs(self) -> bool:
+        """Says if matches are results as pairs."""
+        return self not in (JoinKind.SEMI, JoinKind.ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeJoin:
+    """Two sides under a condition. A side is a join or the position of a source."""
+
+    kind: JoinKind
+    left: JoinSide
+    right: JoinSide
+    condition: Expression
+
+
+JoinSide = int | TreeJoin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinTree(Operation):
+    """A SELECT over a tree of joins; `where` applies to what the tree gives. A match is certain at the
+    arrival of its latest tuple; what has no match once no later tuple can bring one, which is when one
+    of its tuples has left its window. A row has the times of its own tuples. `inputs` are the streams
+    of the sources, once each."""
+
+    sources: tuple[Source, ...]
+    tree: TreeJoin
+    where: Expression
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    aggregated: bool = False
+
+    @property
+    def query(self) -> Query:
+        """The SELECT as if its FROM were a list."""
+        return Query(
+            self.name,
+            self.sources,
+            self.where,
+            self.items,
+            self.group_by,
+            self.having,
+            self.aggregated,
+            self.text,
+            self.span,
+            self.defines,
+            self.strict,
+            self.keeps_oldest,
+        )
+
+
+def members(side: JoinSide) -> tuple[int, ...]:
+    """All sources below, in order."""
+    if isinstance(side, int):
+        return (side,)
+    return (*members(side.left), *members(side.right))
+
+
+def visible(side: JoinSide) -> tuple[int, ...]:
+    """The sources that a side's combinations have: all but those right of a SEMI or ANTI join."""
+    if isinstance(side, int):
+        return (side,)
+    right = visible(side.right) if side.kind.pairs else ()
+    return (*visible(side.left), *right)
+
+
+def optional(side: JoinSide) -> frozenset[int]:
+    """The sources that some combination of a side may lack."""
+    if isinstance(side, int):
+        return frozenset()
+    found = optional(side.left) | optional(side.right)
+    if side.kind in (JoinKind.LEFT, JoinKind.FULL):
+        found |= frozenset(visible(side.right))
+    if side.kind in (JoinKind.RIGHT, JoinKind.FULL):
+        found |= frozenset(visible(side.left))
+    return found
+
+
+def joins(side: JoinSide) -> Iterator[TreeJoin]:
+    """All joins below, each after those it is made of."""
+    if isinstance(side, TreeJoin):
+        yield from joins(side.left)
+        yield from joins(side.right)
+        yield side

@@ -1,0 +1,235 @@
+"""FROM and the subqueries of WHERE as one tree of joins.
+
+before  FROM R LEFT JOIN S ON R.a = S.d WHERE R.b > 1 AND NOT EXISTS (SELECT * FROM T WHERE T.e = R.a)
+after   sources R, S, T; ANTI(LEFT(R, S, R.a = S.d), T, T.e = R.a); WHERE R.b > 1
+
+EXISTS and IN are joins on top of FROM; what else stands in WHERE applies to the tree as a whole, since a
+SEMI or ANTI join changes no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language import syntax as s
+from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
+from seustream.compiler.language.types import Kind
+from seustream.compiler.plan.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
+from seustream.compiler.plan.logical import Source
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.scope import Merged, Scope
+from seustream.hdl.isa import Condition
+
+Subquery = tree.Exists | tree.InQuery
+
+
+def conditions(where: s.Expression | None) -> tuple[s.Expression, ...]:
+    """What AND connects in a WHERE."""
+    if where is None:
+        return ()
+    if isinstance(where, s.Connective) and where.operator == "AND":
+        return tuple(part for operand in where.operands for part in conditions(operand))
+    return (where,)
+
+
+def subquery(e: s.Expression) -> tuple[Subquery, bool] | None:
+    """The subquery that a condition is, and whether it is negated."""
+    negated = False
+    while isinstance(e, s.Negation):
+        e, negated = e.operand, not negated
+    if isinstance(e, tree.InQuery):
+        return e, negated != e.negated
+    return (e, negated) if isinstance(e, tree.Exists) else None
+
+
+def subqueries(where: s.Expression | None) -> list[tree.Select]:
+    """The SELECTs of the subqueries of a WHERE, in order; not those within them."""
+    found = [of[0].query for e in conditions(where) if (of := subquery(e)) is not None]
+    return [query for query in found if isinstance(query, tree.Select) and not _grouped(query)]
+
+
+def _grouped(query: tree.Select) -> bool:
+    """Says if a subquery has more than FROM and WHERE."""
+    ordered = query.order_by or query.limit is not None or query.qualify is not None
+    return bool(query.group_by) or query.having is not None or bool(ordered)
+
+
+def selects(select: tree.Select) -> Iterator[tree.Select]:
+    """A SELECT and those of its subqueries, in order of appearance."""
+    yield select
+    for inner in subqueries(select.where):
+        yield from selects(inner)
+
+
+@dataclass
+class JoinBinder:
+    """Binds the joins of one SELECT over all its sources. `merged` are the columns of USING."""
+
+    sources: tuple[Source, ...]
+    parameters: Mapping[str, ParameterValue]
+    problems: Problems
+    merged: list[Merged] = field(default_factory=list)
+    taken: int = 0
+
+    def scope(self, levels: tuple[tuple[int, ...], ...], within: str = "WHERE") -> Scope:
+        """The names at a place that sees these sources, the nearest SELECT's first."""
+        return Scope(self.sources, self.parameters, within, levels=levels, merged=self.merged)
+
+    def select(
+        self, select: tree.Select, outer: tuple[tuple[int, ...], ...] = ()
+    ) -> tuple[JoinSide, list[x.Expression]]:
+        """The tree of a SELECT, and the conditions of its WHERE that are no subqueries."""
+        side = self._listed(select.sources)
+        inside = [of for e in conditions(select.where) if (of := subquery(e)) is not None]
+        plain = [e for e in conditions(select.where) if subquery(e) is None]
+        levels = (visible(side), *outer)
+        binder = Binder(self.scope(levels), self.problems)
+        bound = [binder.condition(e) for e in plain]
+        for one, negated in inside:
+            side = self._subquery(side, one, negated, levels)
+        return side, bound
+
+    # --- FROM -----------------------------------------------------------------
+
+    def _listed(self, parts: Sequence[tree.FromPart]) -> JoinSide:
+        side = self._part(parts[0])
+        for part in parts[1:]:
+            side = TreeJoin(JoinKind.INNER, side, self._part(part), x.TRUE)
+        return side
+
+    def _part(self, part: tree.FromPart) -> JoinSide:
+        if isinstance(part, tree.FromItem):
+            self.taken += 1
+            return self.taken - 1
+        left, right = self._part(part.left), self._part(part.right)
+        kind = JoinKind[part.kind] if part.kind != "CROSS" else JoinKind.INNER
+        condition: x.Expression = x.TRUE
+        if part.condition is not None:
+            scope = self.scope(((*visible(left), *visible(right)),), "ON")
+            condition = Binder(scope, self.problems).condition(part.condition)
+        terms = [self._using(name, kind, left, right) for name in part.using]
+        return TreeJoin(kind, left, right, x.conjunction((*x.conjuncts(condition), *terms)))
+
+    def _using(self, name: s.Name, kind: JoinKind, left: JoinSide, right: JoinSide) -> x.Expression:
+        """That both sides have the same value in a column, which has one name from then on."""
+        found = []
+        for side in (left, right):
+            binder = Binder(self.scope((visible(side),), "USING"), self.problems)
+            found.append(binder.value(s.Reference((name,), name.span)))
+        if FAILED in found:
+            return FAILED
+        first, second = found
+        equal = binder.compare(Condition.EQ, first, second, name.span)
+        if not isinstance(equal, x.Compare):
+            return equal
+        one = second if kind is JoinKind.RIGHT else first
+        if kind is JoinKind.FULL:
+            one = x.Case(((x.IsNull(first, True), first),), second, equal.of)
+        covers = frozenset((*visible(left), *visible(right)))
+        self.merged.insert(0, Merged(name.text.lower(), covers, one))
+        return equal
+
+    # --- subqueries -----------------------------------------------------------
+
+    def _subquery(
+        self, side: JoinSide, of: Subquery, negated: bool, levels: tuple[tuple[int, ...], ...]
+    ) -> JoinSide:
+        query = of.query
+        what = "EXISTS" if isinstance(of, tree.Exists) else "IN"
+        if not isinstance(query, tree.Select) or _grouped(query):
+            self.problems.add(
+                "subquery-form",
+                f"the subquery of {what} groups, orders or unites rows",
+                of.span,
+                "make a stream of it: CREATE STREAM name AS SELECT ..., and read that",
+            )
+            return side
+        inner, terms = self.select(query, levels)
+        near = frozenset((*visible(side), *visible(inner)))
+        if isinstance(of, tree.InQuery):
+            terms.append(self._equal(of, query, inner, negated, levels, optional(side)))
+        else:
+            self._bind_items(query, (visible(inner), *levels))
+        for e in terms:
+            self._reachable(e, near, of)
+        kind = JoinKind.ANTI if negated else JoinKind.SEMI
+        flat = [term for e in terms for term in x.conjuncts(e)]
+        return TreeJoin(kind, side, inner, x.conjunction(tuple(flat)))
+
+    def _equal(
+        self,
+        of: tree.InQuery,
+        query: tree.Select,
+        inner: JoinSide,
+        negated: bool,
+        levels: tuple[tuple[int, ...], ...],
+        lacking: frozenset[int],
+    ) -> x.Expression:
+        """That the operand of IN equals what its subquery gives."""
+        operand = Binder(self.scope(levels), self.problems).value(of.operand)
+        if query.items is None and len(visible(inner)) == 1:
+            (position,) = visible(inner)
+            columns = self.sources[position].stream.columns
+            one: s.Expression | None = (
+                s.Reference((s.Name(columns[0].name, query.span),), query.span)
+                if len(columns) == 1
+                else None
+            )
+        else:
+            one = query.items[0].expression if query.items and len(query.items) == 1 else None
+        if one is None:
+            self.problems.add(
+                "subquery-form",
+                "the subquery of IN gives one column",
+                query.span,
+                "select the column to compare with; for several write EXISTS",
+            )
+            return FAILED
+        binder = Binder(self.scope((visible(inner), *levels), "SELECT"), self.problems)
+        value = binder.value(one)
+        if FAILED in (operand, value):
+            return FAILED
+        lacking = lacking | optional(inner)
+        doubtful = next((e for e in (operand, value) if can_be_null(e, lacking)), None)
+        if negated and doubtful is not None:
+            self.problems.add(
+                "not-in-null",
+                f"{x.show(doubtful)} can be NULL, and then NOT IN is never true",
+                of.span,
+                f"write NOT EXISTS (SELECT ... WHERE {x.show(value)} = {x.show(operand)})",
+            )
+        return binder.compare(Condition.EQ, operand, value, of.span)
+
+    def _bind_items(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
+        """Finds mistakes in a SELECT list of which nothing else is wanted."""
+        binder = Binder(self.scope(levels, "the SELECT of EXISTS"), self.problems)
+        for item in query.items or ():
+            if not (isinstance(item.expression, s.Reference) and item.expression.everything):
+                binder.value(item.expression)
+
+    def _reachable(self, e: x.Expression, near: frozenset[int], of: Subquery) -> None:
+        far = x.sources(e) - near
+        if not far:
+            return
+        far_alias = self.sources[min(far)].alias
+        self.problems.add(
+            "subquery-form",
+            f"this subquery reads {far_alias}, which is neither its own nor of the SELECT around it",
+            of.span,
+            f"join {far_alias} in the SELECT around it as well",
+        )
+
+
+def can_be_null(e: x.Expression, lacking: frozenset[int]) -> bool:
+    """Says if a value may be missing, as far as columns and constants tell."""
+    if isinstance(e, x.Column):
+        return e.source in lacking or (e.nullable and e.type.kind is not Kind.ERROR)
+    return not (isinstance(e, x.Literal) and e.value is not None)
+
+
+def inner_only(side: JoinSide) -> bool:
+    """Says if a list of streams says the same."""
+    return all(join.kind is JoinKind.INNER for join in joins(side))

@@ -1,0 +1,209 @@
+"""Combinations of tuples, at most one of each source of a tree of joins.
+
+A combination lives from the arrival of its latest tuple until the first arrival that finds one of its
+tuples out of its window; two are within together if each has come before the other's end. Arrivals are
+compared by their place in the order of all streams, and by time where a window is one of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.logical import Source
+from seustream.engine.host.rows import Rows, RowStore, leaves
+from seustream.engine.host.stores import Stores
+from seustream.engine.stream.evaluate import Leaves
+from seustream.hdl.device import WindowKind
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+NEVER = np.iinfo(np.int64).max
+NOTHING = -1
+"""Stands for the tuple of a source that a combination has none of."""
+
+
+@dataclass(slots=True)
+class Combinations:
+    """`rows` has a column for each source, sequence numbers of its stream. `time` and `place` are the
+    moment at which a combination was certain: what has arrived at `time` up to `place`."""
+
+    rows: Ints
+    time: Ints
+    place: Ints
+    matched: Bools
+
+    @staticmethod
+    def none(sources: int) -> Combinations:
+        empty = np.empty(0, np.int64)
+        return Combinations(np.empty((0, sources), np.int64), empty, empty, np.empty(0, np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def pick(self, which: Ints | Bools) -> Combinations:
+        return Combinations(
+            self.rows[which], self.time[which], self.place[which], self.matched[which]
+        )
+
+    def not_before(self, time: Ints, place: Ints) -> Combinations:
+        """The same, certain at these moments if they are later."""
+        later = (time > self.time) | ((time == self.time) & (place > self.place))
+        return Combinations(
+            self.rows,
+            np.where(later, time, self.time),
+            np.where(later, place, self.place),
+            self.matched,
+        )
+
+
+def together(parts: Sequence[Combinations]) -> Combinations:
+    return Combinations(
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.time for part in parts]),
+        np.concatenate([part.place for part in parts]),
+        np.concatenate([part.matched for part in parts]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lives:
+    """From when to when combinations live. A later arrival finds one out of a window of rows from
+    place `gone` on, whose time is `gone_time`, and out of one of time after `last`."""
+
+    place: Ints
+    time: Ints
+    gone: Ints
+    gone_time: Ints
+    last: Ints
+
+    def pick(self, which: Ints) -> Lives:
+        return Lives(
+            self.place[which],
+            self.time[which],
+            self.gone[which],
+            self.gone_time[which],
+            self.last[which],
+        )
+
+    def within(self, other: Lives) -> Bools:
+        """Of pairs, whether both live at the arrival of the later one."""
+        place, time = np.maximum(self.place, other.place), np.maximum(self.time, other.time)
+        gone, last = np.minimum(self.gone, other.gone), np.minimum(self.last, other.last)
+        return np.asarray((place < gone) & (time <= last))
+
+    @property
+    def end(self) -> tuple[Ints, Ints]:
+        """The moment of the end: time and place."""
+        counted = (self.gone < NEVER) & (self.gone_time <= self.last)
+        return np.where(counted, self.gone_time, self.last), np.where(counted, self.gone, NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """What comes later has its latest tuple at this place or after, at this time or after."""
+
+    place: int
+    time: int
+
+    def meet(self, other: Frontier) -> Frontier:
+        return Frontier(min(self.place, other.place), min(self.time, other.time))
+
+    def ended(self, lives: Lives) -> Bools:
+        """Which combinations are within with nothing that comes later."""
+        return np.asarray((lives.gone <= self.place) | (lives.last < self.time))
+
+
+END = Frontier(NEVER, NEVER)
+
+
+class TreeSources:
+    """The sources of a tree over the stores of their streams."""
+
+    def __init__(self, sources: Sequence[Source], stores: Stores) -> None:
+        self.sources, self.stores = tuple(sources), stores
+
+    def store(self, source: int) -> RowStore:
+        return self.stores[self.sources[source].stream.name]
+
+    def lives(self, rows: Ints) -> Lives:
+        count = len(rows)
+        place, time = np.full(count, NOTHING), np.full(count, np.iinfo(np.int64).min)
+        gone, last = np.full(count, NEVER), np.full(count, NEVER)
+        gone_time = np.full(count, NEVER)
+        for source, of in enumerate(self.sources):
+            here = np.flatnonzero(rows[:, source] != NOTHING)
+            if not len(here):
+                continue
+            store, window = self.store(source), of.window
+            at = store.index(rows[here, source])
+            place[here] = np.maximum(place[here], store.position[0][at])
+            now = store.timestamp[at]
+            time[here] = np.maximum(time[here], now)
+            if window.kind is WindowKind.RANGE:
+                until = np.minimum(now, NEVER - window.size) + window.size
+                last[here] = np.minimum(last[here], until)
+            elif window.kind is WindowKind.ROWS:
+                known = at < len(store) - window.size
+                here, after = here[known], at[known] + window.size
+                sooner = store.position[0][after] < gone[here]
+                here, after = here[sooner], after[sooner]
+                gone[here], gone_time[here] = store.position[0][after], store.timestamp[after]
+        return Lives(place, time, gone, gone_time, last)
+
+    def oldest(self, rows: Ints) -> Ints:
+        """The time of each combination's oldest tuple."""
+        found = np.full(len(rows), NEVER)
+        for source in range(len(self.sources)):
+            here = rows[:, source] != NOTHING
+            store = self.store(source)
+            times = store.timestamp[store.index(rows[here, source])]
+            found[here] = np.minimum(found[here], times)
+        return found
+
+    def places(self, rows: Ints) -> list[Ints]:
+        """The places of the tuples, by source, in the order of all streams."""
+        found = []
+        for source in range(len(self.sources)):
+            mine = np.full(len(rows), NOTHING)
+            here = rows[:, source] != NOTHING
+            store = self.store(source)
+            mine[here] = store.position[0][store.index(rows[here, source])]
+            found.append(mine)
+        return found
+
+    def columns(self, expressions: Iterable[x.Expression], rows: Ints) -> Rows:
+        """The columns that expressions read; NULL where there is no tuple."""
+        wanted: dict[int, set[str]] = {}
+        for e in expressions:
+            for column in x.columns(e):
+                wanted.setdefault(column.source, set()).add(column.name)
+        found: dict[tuple[int, str], pa.Array] = {}
+        for source, names in wanted.items():
+            store = self.store(source)
+            lacking = rows[:, source] == NOTHING
+            at = pa.array(np.where(lacking, 0, store.index(rows[:, source])), mask=lacking)
+            for name in names:
+                column = store.table.column("ts" if name == TIME_COLUMN.name else name)
+                found[source, name] = column.take(at).combine_chunks()
+        return found
+
+    def leaves(self, e: x.Expression, rows: Ints) -> Leaves:
+        return leaves(self.columns([e], rows))
+
+    def named(self, row: Ints) -> str:
+        """A combination by its times, for people."""
+        parts = []
+        for source, sequence in enumerate(row):
+            if sequence != NOTHING:
+                store = self.store(source)
+                time = store.timestamp[store.index(sequence)]
+                parts.append(f"{self.sources[source].alias} at ts {time}")
+        return ", ".join(parts)

@@ -1,0 +1,249 @@
+"""Outer, semi and anti joins: a SELECT over a tree of joins.
+
+One operator knows the whole tree and the windows of its sources, so that *within* can be decided for
+combinations of any depth. It keeps the tuples that some combination still needs, and at each join the
+combinations that may still match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.joins import JoinTree
+from seustream.engine.host.answers import blaming
+from seustream.engine.host.complete import selected
+from seustream.engine.host.grouping import Arrivals, Grouping, Members, end_of
+from seustream.engine.host.stores import Stores
+from seustream.engine.relational.combinations import (
+    END,
+    NEVER,
+    NOTHING,
+    Combinations,
+    Frontier,
+    Ints,
+    TreeSources,
+    together,
+)
+from seustream.engine.relational.inputs import Inputs
+from seustream.engine.relational.matching import Arrived, Matcher
+from seustream.engine.stream.answers import as_rows
+from seustream.engine.stream.evaluate import survivors
+from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.temporal.elements import EARLIEST
+from seustream.engine.temporal.merge import END_OF_STREAM, Slice, timestamps
+from seustream.hdl.device import WindowKind
+
+
+class TreeOperator:
+    """Answers one SELECT over a tree of joins. Results that nobody reads as a stream come as soon as they
+    are certain; those of a stream, and members of groups, in the order of their latest tuples."""
+
+    def __init__(self, node: JoinTree, faults: QueryFaults) -> None:
+        self.node, self.faults = node, {node.name: faults}
+        self.query, self.own_faults = node.query, faults
+        self.rows = Inputs(node.inputs)
+        self.inputs = self.rows.names
+        self.push, self.advance = self.rows.push, self.rows.advance
+        self.stores = Stores(node.inputs, dict.fromkeys(self.inputs, 1), {})
+        self.frame = TreeSources(node.sources, self.stores)
+        self.root = Matcher(node.tree, self.frame, faults)
+        self.grouping = Grouping(self.query) if node.aggregated else None
+        self.held = Combinations.none(len(node.sources))
+        self.frontier = Frontier(0, EARLIEST)
+
+    @property
+    def watermark(self) -> int:
+        return END_OF_STREAM if self.frontier == END else self.frontier.time - 1
+
+    def outputs(self) -> Iterator[Answer]:
+        for part in self.rows.release():
+            yield from self._step(part)
+        reached = self.rows.watermark
+        if reached == END_OF_STREAM:
+            coming = END
+        else:
+            coming = Frontier(self.stores.position, max(reached + 1, EARLIEST))
+        yield from self._advance(Arrived(dict.fromkeys(self.inputs, _none()), coming))
+
+    def _step(self, part: Slice) -> Iterator[Answer]:
+        places = self.stores.add(part)
+        new = {name: self.stores[name].first + at for name, at in places.items()}
+        latest = max(int(timestamps(rows)[-1]) for rows in part.rows if rows.num_rows)
+        yield from self._advance(Arrived(new, Frontier(self.stores.position, latest)))
+
+    def _advance(self, arrived: Arrived) -> Iterator[Answer]:
+        with blaming(self.query, self.own_faults):
+            certain, frontier = self.root.step(arrived)
+            certain = self._filtered(certain)
+            # A watermark never retreats: a slice may end within one time.
+            self.frontier = Frontier(frontier.place, max(frontier.time, self.frontier.time))
+            if self.node.defines is None and self.grouping is None:
+                answer = self._selected(certain, self._by_moment(certain))
+            else:
+                self.held = together([self.held, certain])
+                ready = self.frame.lives(self.held.rows).place < self.frontier.place
+                now, self.held = self.held.pick(ready), self.held.pick(~ready)
+                answer = self._in_order(now)
+        if answer is not None and answer.num_rows:
+            yield self.node.name, as_rows(self.query, answer)
+        self._trim()
+
+    def _filtered(self, found: Combinations) -> Combinations:
+        """The combinations for which WHERE holds."""
+        if not len(found) or self.node.where == x.TRUE:
+            return found
+        rows = found.rows
+        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
+            kept = survivors(
+                x.conjuncts(self.node.where),
+                lambda e, which: self.frame.leaves(e, rows[which]),
+                len(rows),
+                self.own_faults,
+            )
+        return found.pick(kept)
+
+    # --- order ----------------------------------------------------------------
+
+    def _by_moment(self, found: Combinations) -> Ints:
+        places = self.frame.places(found.rows)
+        return np.lexsort((*reversed(places), found.place, found.time))
+
+    def _by_latest(self, found: Combinations) -> Ints:
+        places = self.frame.places(found.rows)
+        return np.lexsort((*reversed(places), np.max(places, axis=0)))
+
+    def _selected(self, found: Combinations, order: Ints) -> pa.Table | None:
+        if not len(found):
+            return None
+        rows = found.rows[order]
+        columns = self.frame.columns([item.expression for item in self.node.items], rows)
+        oldest, newest = self.frame.oldest(rows), self.frame.lives(rows).time
+        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
+            return selected(self.query, columns, oldest, newest, self.own_faults)
+
+    def _in_order(self, found: Combinations) -> pa.Table | None:
+        order = self._by_latest(found)
+        if self.grouping is None or not len(found):
+            return self._selected(found, order)
+        rows = found.rows[order]
+        lives = self.frame.lives(rows)
+        when, first, arrival = np.unique(lives.place, return_index=True, return_inverse=True)
+        time = lives.time[first]
+        clocks: list[Ints] = []
+        ends: list[Ints] = []
+        for number, source in enumerate(self.node.sources):
+            if source.window.kind is WindowKind.UNBOUNDED:
+                continue
+            store, mine = self.frame.store(number), rows[:, number]
+            here = mine != NOTHING
+            if source.window.kind is WindowKind.ROWS:
+                arrived = np.searchsorted(store.position[0], when, side="right")
+                clocks.append(store.first + arrived - 1)
+            else:
+                clocks.append(time)
+            end = np.full(len(rows), NEVER)
+            times = store.timestamp[store.index(mine[here])]
+            end[here] = end_of(source.window, times, mine[here])
+            ends.append(end)
+        read = [item.expression for item in self.node.items] + list(self.node.group_by)
+        read += [self.node.having] if self.node.having is not None else []
+        columns = self.frame.columns(read, rows)
+        new = Members(arrival, tuple(ends), self.frame.oldest(rows), columns)
+        with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
+            return self.grouping.add(Arrivals(time, tuple(clocks)), new, self.own_faults)
+
+    # --- memory and state -----------------------------------------------------
+
+    def _kept(self) -> list[Combinations]:
+        return [self.held, *(kept for node in self.root.nodes() for kept in node.kept)]
+
+    def _trim(self) -> None:
+        """Frees the rows before the first that is needed, once they are the larger part of a store."""
+        kept = [part.rows for part in self._kept()]
+        for name in self.inputs:
+            store = self.stores[name]
+            # Windows of rows count those that what follows may look back on.
+            first = store.first + int(np.searchsorted(store.position[0], self.frontier.place))
+            for number, source in enumerate(self.node.sources):
+                if source.stream.name == name:
+                    for rows in kept:
+                        mine = rows[:, number]
+                        first = int(mine[mine != NOTHING].min(initial=first))
+            if 2 * (first - store.first) > len(store):
+                store.drop_before(first - store.first)
+
+    def snapshot(self) -> bytes:
+        plain = {
+            "inputs": self.rows.plain(),
+            "text": self.node.text,
+            "position": self.stores.position,
+            "frontier": [self.frontier.place, self.frontier.time],
+            "faults": told(self.faults),
+        }
+        tables = self.rows.tables()
+        for name in self.inputs:
+            store = self.stores[name]
+            tables[f"kept {name}"] = store.table
+            tables[f"place {name}"] = pa.table({"place": store.position[0]})
+        for number, found in enumerate(self._kept()):
+            columns = {
+                f"s{source}": np.where(
+                    found.rows[:, source] == NOTHING,
+                    NOTHING,
+                    self.frame.store(source).index(found.rows[:, source]),
+                )
+                for source in range(len(self.node.sources))
+            }
+            columns |= {"time": found.time, "at": found.place}
+            tables[f"combinations {number}"] = pa.table(columns | {"matched": found.matched})
+        if self.grouping is not None:
+            tables["group"] = self.grouping.members(self.stores)
+        return Snapshot("joins", plain, tables).pack()
+
+    def restore(self, snapshot: bytes) -> None:
+        """The rows that wait; of the same SELECT over streams of the same columns everything."""
+        state = unpack(snapshot, "joins")
+        self.rows.restore(state.plain["inputs"], state.tables)
+        restore(self.faults, state.plain["faults"])
+        if state.plain["text"] != self.node.text or not all(
+            _same(stream, state.tables.get(f"kept {stream.name}")) for stream in self.node.inputs
+        ):
+            return
+        self.stores.position = state.plain["position"]
+        self.frontier = Frontier(*state.plain["frontier"])
+        for name in self.inputs:
+            rows = state.tables[f"kept {name}"]
+            place = _ints(state.tables[f"place {name}"], "place")
+            self.stores[name].append(rows, timestamps(rows), [place])
+        parts = []
+        for number, _ in enumerate(self._kept()):
+            table = state.tables[f"combinations {number}"]
+            every = [_ints(table, f"s{source}") for source in range(len(self.node.sources))]
+            matched = np.asarray(table.column("matched").combine_chunks(), dtype=np.bool_)
+            found = np.stack(every, axis=1)
+            parts.append(Combinations(found, _ints(table, "time"), _ints(table, "at"), matched))
+        self.held, *rest = parts
+        for node in self.root.nodes():
+            node.kept, rest = rest[:2], rest[2:]
+        if self.grouping is not None:
+            self.grouping.restore(state.tables["group"])
+
+
+def _none() -> Ints:
+    return np.empty(0, np.int64)
+
+
+def _same(stream: Stream, rows: pa.Table | None) -> bool:
+    return rows is not None and bool(rows.schema.equals(stream_schema(stream)))
+
+
+def _ints(table: pa.Table, column: str) -> Ints:
+    return np.asarray(table.column(column).combine_chunks(), dtype=np.int64)
