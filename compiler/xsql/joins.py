@@ -27,7 +27,7 @@ Subquery = tree.Exists | tree.InQuery
 
 
 def conditions(where: s.Expression | None) -> tuple[s.Expression, ...]:
-    """What AND connects in a WHERE."""
+    """The operands of AND in a WHERE."""
     if where is None:
         return ()
     if isinstance(where, s.Connective) and where.operator == "AND":

@@ -283,7 +283,7 @@ class SelectBinder:
         )
 
     def _shared(self, select: tree.Select, streams: int, total: int) -> list[tuple[Window, Span]]:
-        """What a WINDOW clause gives to the streams that have no other."""
+        """The windows of a WINDOW clause, for the streams that have no other."""
         windows = [(window(clause, self.problems), clause.span) for clause in select.windows]
         if not windows:
             if total > 1 and streams:

@@ -108,7 +108,7 @@ class Lives:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """What comes later has its latest tuple at this place or after, at this time or after."""
+    """A bound of what follows: its latest tuple is at this place or after, at this time or after."""
 
     place: int
     time: int
@@ -117,7 +117,7 @@ class Frontier:
         return Frontier(min(self.place, other.place), min(self.time, other.time))
 
     def ended(self, lives: Lives) -> Bools:
-        """Which combinations are within with nothing that comes later."""
+        """Finds the combinations that are within with nothing that comes later."""
         return np.asarray((lives.gone <= self.place) | (lives.last < self.time))
 
 

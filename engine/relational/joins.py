@@ -30,7 +30,7 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.relational.inputs import Inputs
-from seustream.engine.relational.matching import Arrived, Matcher
+from seustream.engine.relational.matching import Arrived, JoinStep
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, restore, told
@@ -43,7 +43,7 @@ from seustream.hdl.device import WindowKind
 
 
 class TreeOperator:
-    """Answers one SELECT over a tree of joins. Results that nobody reads as a stream come as soon as they
+    """Answers one SELECT over a tree of joins. Results of a query come as soon as they
     are certain; those of a stream, and members of groups, in the order of their latest tuples."""
 
     def __init__(self, node: JoinTree, faults: QueryFaults) -> None:
@@ -54,7 +54,7 @@ class TreeOperator:
         self.push, self.advance = self.rows.push, self.rows.advance
         self.stores = Stores(node.inputs, dict.fromkeys(self.inputs, 1), {})
         self.frame = TreeSources(node.sources, self.stores)
-        self.root = Matcher(node.tree, self.frame, faults)
+        self.root = JoinStep(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
         self.held = Combinations.none(len(node.sources))
         self.frontier = Frontier(0, EARLIEST)

@@ -41,7 +41,7 @@ class SourceTuples:
     def __init__(self, source: int, frame: TreeSources) -> None:
         self.source, self.frame = source, frame
 
-    def nodes(self) -> Iterator[Matcher]:
+    def nodes(self) -> Iterator[JoinStep]:
         return iter(())
 
     def step(self, arrived: Arrived) -> tuple[Combinations, Frontier]:
@@ -56,7 +56,7 @@ class SourceTuples:
         return certain, arrived.frontier
 
 
-class Matcher:
+class JoinStep:
     """A join of two parts. It keeps the combinations of each side that may still match."""
 
     def __init__(self, join: TreeJoin, frame: TreeSources, faults: Faults) -> None:
@@ -66,7 +66,7 @@ class Matcher:
         self.conjuncts = x.conjuncts(join.condition)
         self.equalities = list(_equalities(join))
 
-    def nodes(self) -> Iterator[Matcher]:
+    def nodes(self) -> Iterator[JoinStep]:
         for side in self.sides:
             yield from side.nodes()
         yield self
@@ -212,9 +212,9 @@ class Matcher:
         return value
 
 
-def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | Matcher:
+def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | JoinStep:
     """Makes the operator of a part of a tree."""
-    return SourceTuples(side, frame) if isinstance(side, int) else Matcher(side, frame, faults)
+    return SourceTuples(side, frame) if isinstance(side, int) else JoinStep(side, frame, faults)
 
 
 def _equalities(join: TreeJoin) -> Iterator[tuple[x.Expression, x.Expression]]:
