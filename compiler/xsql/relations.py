@@ -18,6 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.plan import logical
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.overs import over_rows, overs
 from seustream.compiler.xsql.periods import grouped
 from seustream.compiler.xsql.select import SelectBinder
@@ -44,9 +45,7 @@ class Relations:
         match query:
             case tree.Select():
                 before = dict(self.names)
-                for item in query.sources:
-                    if item.query is not None:
-                        self.names[item.stream.text.lower()] = self._derive(name, item.query)
+                self._derive_all(name, query)
                 select = self.select.bound(name, query, span)
                 self.names = before
                 if select.every is not None:
@@ -73,6 +72,24 @@ class Relations:
                 found = self.relation(name, query.query, span)
                 self.names = before
                 return found
+
+    def _derive_all(self, name: str, select: tree.Select) -> None:
+        """Makes streams of the queries in FROM, also in that of the subqueries of WHERE."""
+        own = set[str]()
+        for part in selects(select):
+            for item in tree.from_items(part.sources):
+                if item.query is None:
+                    continue
+                folded = item.stream.text.lower()
+                if folded in own and part is not select:
+                    self.select.problems.add(
+                        "duplicate-name",
+                        f"{(item.alias or item.stream).text} is a query of this SELECT already",
+                        item.stream.span,
+                        "give one of them another name",
+                    )
+                own.add(folded)
+                self.names[folded] = self._derive(name, item.query)
 
     def _derive(self, name: str, query: tree.Query) -> Stream:
         """A hidden stream of a part's results, with the columns these have."""

@@ -136,11 +136,14 @@ class SelectBinder:
     def _tree(self, query: logical.Query, side: TreeJoin, where: x.Expression) -> JoinTree:
         """The query as an operation over its streams, in the order of the catalogue."""
         order = list(self.streams)
+
+        def created(stream: Stream) -> int:
+            folded = stream.name.lower()
+            # A hidden one comes after all that one can name; they are numbered.
+            return order.index(folded) if folded in order else len(order) + _number(stream)
+
         streams = {source.stream.name: source.stream for source in query.sources}
-        inputs = sorted(
-            (stream for stream in streams.values() if not stream.unknown),
-            key=lambda stream: order.index(stream.name.lower()),
-        )
+        inputs = sorted((s for s in streams.values() if not s.unknown), key=created)
         return JoinTree(
             name=query.name,
             inputs=tuple(inputs),
@@ -376,6 +379,10 @@ def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:
     """The places of the items; of those that * stands for, the whole SELECT."""
     spans = [item.span for item in select.items] if select.items else []
     return spans if len(spans) == len(items) else [select.span] * len(items)
+
+
+def _number(hidden: Stream) -> int:
+    return int(hidden.name.rpartition("#")[2])
 
 
 def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column | None:

@@ -126,3 +126,14 @@ def test_a_combination_is_named_by_its_times_under_strict() -> None:
         EvaluationError, match=r"division by zero in 1 / S\.d at 2:36, R at ts 1, S at ts 2"
     ):
         at_once(text, {"R": R, "S": S})
+
+
+def test_queries_within_are_joined_like_streams() -> None:
+    text = f"""{STREAMS}WITH late AS (SELECT a, ts AS at FROM R WHERE a > 1)
+    SELECT late.a, n FROM (SELECT a AS k, count(*) AS n FROM S GROUP BY a WINDOW 9) s
+    RIGHT JOIN late ON s.k = late.a WHERE NOT EXISTS (SELECT * FROM (SELECT d FROM S) z WHERE d > at)
+    WINDOW RANGE 9"""
+    found = at_once(text, {"R": R, "S": S})
+    got = [tuple(row.values()) for row in found["q0"].to_pylist()]
+    assert got == [(2, None, 3, 3), (3, 1, 5, 9)]
+    assert found == in_pieces(text, {"R": R, "S": S}, 5)
