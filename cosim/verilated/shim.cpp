@@ -62,16 +62,16 @@ struct Device {
         return uint32_t(random >> 16);
     }
 
-    void settle() {
+    // Ends a cycle. Every change of the clock is an edge (`build.every_edge`), so that a cycle is one
+    // evaluation: no output that is read here depends on an input of the same cycle, but for `idle` on
+    // what is offered, and it is read when nothing has been. Waves show the clock as it is in a chip.
+    void edge() {
+#if WAVES
         top->clk = 0;
         top->eval();
-#if WAVES
         if (recording) waves.dump(2 * cycles);
 #endif
-    }
-
-    void edge() {
-        top->clk = 1;
+        top->clk = !top->clk;
         top->eval();
 #if WAVES
         if (recording) waves.dump(2 * cycles + 1);
@@ -79,7 +79,7 @@ struct Device {
         ++cycles;
     }
 
-    // Outputs of the cycle that has settled; gives whether something came out.
+    // Outputs of this cycle; gives whether something came out.
     bool collect() {
         bool came = false;
         if (top->results___05Fvalid && top->results___05Fready) {
@@ -127,7 +127,7 @@ Device *device_new(const char *waves) {
     }
 #endif
     device->top->rst = 1;
-    device->settle();
+    device->top->eval();  // else the first edge is not seen as one
     device->edge();
     device->top->rst = 0;
     return device;
@@ -162,7 +162,6 @@ uint64_t device_commands(Device *device, const uint32_t *commands, uint64_t rows
         top.responses___05Fready = sent && (!device->hold_out ||
                                             device->chance() >= device->hold_out);
         device->open_outputs();
-        device->settle();
         if (device->collect()) waited = 0;
         sent = sent || top.commands___05Fready;
         bool answered = top.responses___05Fvalid && top.responses___05Fready;
@@ -198,7 +197,6 @@ int device_run(Device *device, const uint32_t *raw, uint64_t rows, uint64_t word
         if (offered) put(top.raw___05Fpayload, raw + next * words);
         top.raw___05Fvalid = offered;
         device->open_outputs();
-        device->settle();
         if (device->collect()) waited = 0;
         bool taken = offered && top.raw___05Fready;
         bool idle = next == rows && top.idle;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import threading
 from pathlib import Path
 
@@ -136,6 +137,16 @@ MEMORY = """  reg [7:0] \\newest$27  [2:0];
   end
   assign \\$12  = \\$signal ;
 """
+
+
+def test_the_whole_processor_is_clocked_by_both_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A register that is not would take every second cycle only."""
+    monkeypatch.undo()
+    verilog = build._verilog(TINY, Options())
+    assert verilog.count("posedge clk") > 1000
+    both = build.every_edge(verilog)
+    assert both.count("@(edge clk)") == verilog.count("posedge")
+    assert not re.search("posedge|negedge", both)
 
 
 def test_verilog_is_made_simpler() -> None:
