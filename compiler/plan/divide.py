@@ -108,17 +108,22 @@ def divide(
 ) -> tuple[Division, ...]:
     """The division of each query; `software` says why by name of those the device does not get."""
     return tuple(
-        _divide(query, slots, layout, software.get(query.name))
-        for query, slots in zip(program.queries, layout.of_query, strict=True)
+        _divide(query, slots, layout, where, software.get(query.name))
+        for query, slots, where in zip(
+            program.queries, layout.of_query, layout.compared, strict=True
+        )
     )
 
 
-def _divide(query: Query, slots: tuple[int, ...], layout: Layout, why: str | None) -> Division:
+def _divide(
+    query: Query, slots: tuple[int, ...], layout: Layout, where: x.Expression, why: str | None
+) -> Division:
     if not uses_device(query):
         why = _no_join(query)
     if why is None:
         divider = _Divider(query, slots, layout)
-        parts = tuple(divider.part(conjunct) for conjunct in x.conjuncts(query.where))
+        conjuncts = zip(x.conjuncts(query.where), x.conjuncts(where), strict=True)
+        parts = tuple(divider.part(written, compared) for written, compared in conjuncts)
         return Division(query, slots, True, "joins run in the device", parts)
     return Division(query, (), False, why, ())
 
@@ -135,10 +140,11 @@ class _Divider:
     slots: tuple[int, ...]
     layout: Layout
 
-    def part(self, conjunct: x.Expression) -> Part:
+    def part(self, written: x.Expression, compared: x.Expression) -> Part:
+        """A conjunct as it is written, and with computed attributes."""
         doubts: list[str] = []
-        formula = self._formula(conjunct, doubts)
-        return Part(conjunct, formula, doubts[0] if doubts else None)
+        formula = self._formula(compared, doubts)
+        return Part(written, formula, doubts[0] if doubts else None)
 
     def _formula(self, e: x.Expression, doubts: list[str]) -> Formula:
         match e:

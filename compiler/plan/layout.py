@@ -7,15 +7,17 @@ after   slots (one join area each, in catalogue order; a self-join takes one for
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Kind
+from seustream.compiler.plan.computed import Computed, is_time
 from seustream.compiler.plan.encoding import Codec, Encoding, digits_of
 from seustream.compiler.plan.logical import Program, Query
+from seustream.hdl.config import MAX_ATTRIBUTES
 from seustream.hdl.isa import Condition
 
 
@@ -34,12 +36,15 @@ class Slot:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """`of_query[i][j]` is the slot of the j-th stream in FROM of the i-th query, empty for a
-    query the device has no part in; `encodings` is by stream and column name, without
-    the columns that no code can stand for."""
+    query the device has no part in; `encodings` is by stream and attribute name, without
+    those that no code can stand for. `compared[i]` is the condition of the i-th query with computed
+    attributes, `computed` has their expressions."""
 
     slots: tuple[Slot, ...]
     of_query: tuple[tuple[int, ...], ...]
     encodings: dict[tuple[str, str], Encoding]
+    compared: tuple[x.Expression, ...] = ()
+    computed: dict[tuple[str, str], x.Expression] = field(default_factory=dict)
 
 
 def uses_device(query: Query) -> bool:
@@ -49,9 +54,13 @@ def uses_device(query: Query) -> bool:
 
 
 def lay_out(
-    program: Program, attribute_width: int, software: Container[str] = frozenset()
+    program: Program,
+    attribute_width: int,
+    software: Container[str] = frozenset(),
+    attributes: int = MAX_ATTRIBUTES,
 ) -> Layout:
-    """The layout for the queries of a program but those in `software`, by name."""
+    """The layout for the queries of a program but those in `software`, by name, with so many
+    attributes an area."""
     on_device = {q.name for q in program.queries if uses_device(q) and q.name not in software}
     copies: dict[str, int] = {}
     wanted: list[list[tuple[str, int]]] = []
@@ -71,11 +80,22 @@ def lay_out(
     )
     position = {(slot.stream.name, slot.copy): number for number, slot in enumerate(slots)}
     of_query = tuple(tuple(position[key] for key in keys) for keys in wanted)
-    return Layout(
-        slots,
-        of_query,
-        _encodings([q for q in program.queries if q.name in on_device], attribute_width),
-    )
+    compared: list[x.Expression] = []
+    computed: dict[tuple[str, str], x.Expression] = {}
+    for query in program.queries:
+        if query.name in on_device:
+            one = Computed(query, attributes)
+            compared.append(one.where())
+            computed |= one.expressions
+        else:
+            compared.append(query.where)
+    asked = [
+        (query, where)
+        for query, where in zip(program.queries, compared, strict=True)
+        if query.name in on_device
+    ]
+    encodings = _encodings(asked, attribute_width, computed)
+    return Layout(slots, of_query, encodings, tuple(compared), computed)
 
 
 @dataclass
@@ -87,10 +107,14 @@ class _Class:
     ordered: bool = False
 
 
-def _encodings(queries: Iterable[Query], width: int) -> dict[tuple[str, str], Encoding]:
+def _encodings(
+    queries: Iterable[tuple[Query, x.Expression]],
+    width: int,
+    computed: Mapping[tuple[str, str], x.Expression],
+) -> dict[tuple[str, str], Encoding]:
     classes: dict[tuple[str, str], _Class] = {}
-    for query in queries:
-        for compare in comparisons(query.where):
+    for query, where in queries:
+        for compare in comparisons(where):
             sides = [side for side in (compare.left, compare.right) if isinstance(side, x.Column)]
             if not sides:
                 continue
@@ -106,7 +130,8 @@ def _encodings(queries: Iterable[Query], width: int) -> dict[tuple[str, str], En
             merged.ordered |= compare.condition not in (Condition.EQ, Condition.NE)
             for key in merged.members:
                 classes[key] = merged
-    chosen = {key: _encoding(found, width) for key, found in classes.items()}
+    times = {key for key, e in computed.items() if is_time(e)}
+    chosen = {key: _encoding(found, width, times) for key, found in classes.items()}
     return {key: encoding for key, encoding in chosen.items() if encoding is not None}
 
 
@@ -123,7 +148,7 @@ def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
             yield predicate
 
 
-def _encoding(found: _Class, width: int) -> Encoding | None:
+def _encoding(found: _Class, width: int, times: Container[tuple[str, str]]) -> Encoding | None:
     """None where no code decides anything about the values."""
     types = {column.type for column in found.members.values()}
     if any(of.is_decimal for of in types):
@@ -134,14 +159,14 @@ def _encoding(found: _Class, width: int) -> Encoding | None:
         whole = max(precision - scale for precision, scale in sizes)
         fits = whole + scale <= digits_of(width)
         return Encoding(Codec.INTEGER, width, scale) if fits else None
+    if all(key in times or key[1] == TIME_COLUMN.name for key in found.members):
+        return Encoding(Codec.TICKS, width)
     codec = _codec(found)
     return None if codec is None else Encoding(codec, width)
 
 
 def _codec(found: _Class) -> Codec | None:
     kinds = {column.type.kind for column in found.members.values()}
-    if all(column.name == TIME_COLUMN.name for column in found.members.values()):
-        return Codec.TICKS
     if kinds <= {Kind.SMALLINT, Kind.INT, Kind.INTERVAL} or kinds in ({Kind.DATE}, {Kind.BOOLEAN}):
         return Codec.INTEGER
     if kinds == {Kind.REAL}:

@@ -136,7 +136,9 @@ def _predicate(c: Compilation) -> Compilation:
 
 
 def _layout(c: Compilation) -> Compilation:
-    return replace(c, layout=lay_out(c.program, c.options.config.attribute_width, c.elsewhere))
+    config = c.options.config
+    layout = lay_out(c.program, config.attribute_width, c.elsewhere, config.attributes)
+    return replace(c, layout=layout)
 
 
 def _divide(c: Compilation) -> Compilation:

@@ -2,7 +2,7 @@
 
     device 1: q1, q4   device 2: q2   engine: q3 (attributes used: 5 needed, at most 4)
 
-A limit of the device is nobody's error. Queries are tried in the order of what they spare the engine,
+A limit of the device is no error. Queries are tried in the order of what they spare the engine,
 those that spare it most first; a query that goes over a limit is tried on the next device. Queries
 of one shape, which differ in constants alone, go over the same limit: after two of them the others
 are not tried on that device.
@@ -112,7 +112,7 @@ class _Filling:
         return self._quickly(queries) or self.exceeds(queries)
 
     def _quickly(self, queries: Sequence[Query]) -> LimitExceeded | None:
-        """The limits that can be told by counting."""
+        """Compares with the limits for which counting is enough."""
         if len(queries) > self.config.queries:
             return LimitExceeded("queries", len(queries), self.config.queries)
         copies = Counter[str]()
@@ -131,7 +131,7 @@ class _Filling:
 
 
 def worth(query: Query, statistics: Statistics) -> float:
-    """What a query costs the engine an arrival, in rows it looks at: a window whole, or a small part
+    """Estimates the rows the engine looks at for an arrival: a window whole, or a small part
     of it where an equality leads there."""
     equated = set[int]()
     for conjunct in x.conjuncts(query.where):
@@ -152,7 +152,7 @@ def _rows(window: Window, known: float) -> float:
 
 
 def shape_of(query: Query) -> tuple[object, ...]:
-    """What queries that differ in constants alone have in common."""
+    """The streams, windows and condition of a query, without its constants."""
     sources = tuple((source.stream.name, source.window.kind) for source in query.sources)
     return sources, _without_constants(query.where)
 

@@ -78,4 +78,4 @@ def request(subqueries: tuple[Subquery, ...], layout: Layout, config: DeviceConf
 
 def _in_schema_order(columns: tuple[Column, ...], names: set[str]) -> tuple[str, ...]:
     order = {column.name: index for index, column in enumerate(columns)}
-    return tuple(sorted(names, key=lambda name: order.get(name, len(order))))
+    return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))

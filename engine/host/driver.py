@@ -17,6 +17,7 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.divide import Division
+from seustream.compiler.plan.layout import Slot
 from seustream.compiler.plan.normalise import Normalised
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.engine.host.answers import blaming, completed
@@ -29,7 +30,7 @@ from seustream.engine.host.software import Side, software_join
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
-from seustream.engine.stream.evaluate import holds
+from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -291,12 +292,23 @@ class HostDriver:
         names = self.compilation.requests.attributes[number]
         codes = np.zeros((len(places), MAX_ATTRIBUTES), np.uint32)
         usable = np.ones(len(places), np.bool_)
-        columns = self.stores[slot.stream.name].columns(set(names), places)
         for attribute, name in enumerate(names):
             encoding = self.compilation.layout.encodings[slot.stream.name, name]
-            codes[:, attribute], has = encode(columns[name], encoding, self.first_tick or 0)
+            values = self._attribute(slot, name, places)
+            codes[:, attribute], has = encode(values, encoding, self.first_tick or 0)
             usable &= has
         return codes, usable
+
+    def _attribute(self, slot: Slot, name: str, places: Ints) -> pa.Array:
+        """An attribute of some rows: a column, or what is computed of columns. Where that has no
+        value it is NULL, and such a row the host's: its join knows whether this is a fault."""
+        store = self.stores[slot.stream.name]
+        e = self.compilation.layout.computed.get((slot.stream.name, name))
+        if e is None:
+            return store.columns({name}, places)[name]
+        read = store.columns({column.name for column in x.columns(e)}, places)
+        rows = {(0, column): values for column, values in read.items()}
+        return evaluate(e, leaves(rows), len(places), Faults())
 
     def _wanted(self, number: int, places: Ints) -> Bools:
         """Returns which new rows of a slot some query can use, as far as one row alone can tell."""
@@ -409,8 +421,12 @@ def _door(one: Normalised, source: int, store: RowStore, places: Ints) -> Bools:
         columns = store.columns(names, places)
         if isinstance(conjunct, x.Compare):
             for side in (conjunct.left, conjunct.right):
-                if isinstance(side, x.Column) and side.source == source:
-                    here &= np.asarray(columns[side.name].is_valid())
+                if x.sources(side) == {source}:
+                    doubts = Faults()
+                    rows = {(source, name): column for name, column in columns.items()}
+                    value = evaluate(side, leaves(rows), len(places), doubts)
+                    if not doubts.total:  # else another condition may exclude that row
+                        here &= np.asarray(value.is_valid())
         if conjunct in one.residual and {column.source for column in reads} == {source}:
             rows = {(source, name): column for name, column in columns.items()}
             doubts = Faults()

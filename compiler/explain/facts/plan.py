@@ -89,8 +89,9 @@ def encodings(scope: Scope) -> tuple[Coded, ...]:
     rows = []
     for stream in scope.c.program.streams:
         for (name, column), encoding in scope.c.layout.encodings.items():
-            if name == stream.name and (name, column) in used:
-                found = stream.column(column)
+            expression = scope.c.layout.computed.get((name, column))
+            if name == stream.name and ((name, column) in used or expression is not None):
+                found = stream.column(column) if expression is None else expression
                 kind = "" if found is None else str(found.type)
                 rows.append(Coded(name, column, kind, str(encoding), encoding.is_exact))
     return tuple(rows)

@@ -115,10 +115,10 @@ def test_conditions_before_and_after() -> None:
 
 def test_normal_form_gives_the_reason_of_each_residual() -> None:
     (query,) = facts("residuals", "dnf")["queries"]
-    assert query["terms"] == [["r.a = s.d", "r.note = s.note"]]
+    assert query["terms"] == [["r.a = s.d", "r.[R.b + 1] > s.e", "r.note = s.note"]]
     assert [(r["condition"], r["why"]) for r in query["residual"]] == [
         ("r.note LIKE 'ab%'", "LIKE is evaluated in software"),
-        ("r.b + 1 > s.e", "arithmetic is evaluated in software"),
+        ("r.b + 1 > s.e", "bigint is wider than an attribute (number, prefix, 32 bits)"),
         ("r.note = s.note", "varchar(20) is wider than an attribute (text, hash, 32 bits)"),
     ]
 

@@ -211,7 +211,9 @@ def codes_of(
 ) -> dict[tuple[int, str], int] | None:
     """None for a row the host deals with: a value has no code."""
     codes = {}
-    for (slot, column), found in row.items():
+    # Only of R are attributes computed here, which is source 0 of both.
+    computed = {(0, name): truth(e, row) for (_, name), e in layout.computed.items()}
+    for (slot, column), found in (row | computed).items():
         encoding = layout.encodings.get(("RS"[slot], column))
         if encoding is not None:
             code = encoding.code(found)  # type: ignore[arg-type]

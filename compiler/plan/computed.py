@@ -1,0 +1,103 @@
+"""Computed attributes: expressions over one stream that a join compares with another stream.
+
+    R.a + 1 = S.d   becomes   R.[R.a + 1] = S.d
+
+The host computes `R.a + 1` when a tuple of R enters, and the device compares its code like that of a
+column: an equality has an index, where it was a cross product with a condition left to the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.logical import Query
+from seustream.hdl.isa import Condition
+
+Key = tuple[str, str]
+"""A stream and the name of an attribute: a column, or an expression as it is shown."""
+
+
+@dataclass
+class Computed:
+    """The conditions of a query with expressions for attributes; `expressions` are over source 0.
+    An area has so many attributes: equalities get them first, then what compares times."""
+
+    query: Query
+    attributes: int
+    expressions: dict[Key, x.Expression] = field(default_factory=dict)
+    _used: list[set[str]] = field(init=False)
+
+    def where(self) -> x.Expression:
+        """The condition as the device may compare it; its conjuncts are those of the query's."""
+        self._used = [set() for _ in self.query.sources]
+        wanted = []
+        for e in _compares(self.query.where):
+            if self._between_streams(e):
+                wanted.append(e)
+            elif all(isinstance(side, x.Column | x.Literal) for side in (e.left, e.right)):
+                for column in x.columns(e):
+                    self._used[column.source].add(column.name)
+        taken: dict[x.Expression, x.Expression] = {
+            e: self._with_attributes(e) for e in sorted(wanted, key=_order)
+        }
+        return x.map_predicate(self.query.where, lambda e: taken.get(e, e))
+
+    def _between_streams(self, e: x.Compare) -> bool:
+        left, right = x.sources(e.left), x.sources(e.right)
+        plain = isinstance(e.left, x.Column) and isinstance(e.right, x.Column)
+        return len(left) == len(right) == 1 and left != right and not plain
+
+    def _with_attributes(self, e: x.Compare) -> x.Expression:
+        sides = [self._attribute(e.left), self._attribute(e.right)]
+        used = [self._used[side.source] | {side.name} for side in sides]
+        if any(len(names) > self.attributes for names in used):
+            return e
+        for side, names, of in zip(sides, used, (e.left, e.right), strict=True):
+            self._used[side.source] = names
+            if not isinstance(of, x.Column):
+                stream = self.query.sources[side.source].stream.name
+                self.expressions[stream, side.name] = _over(of, stream)
+        return replace(e, left=sides[0], right=sides[1])
+
+    def _attribute(self, e: x.Expression) -> x.Column:
+        if isinstance(e, x.Column):
+            return e
+        (source,) = x.sources(e)
+        at = self.query.sources[source]
+        return x.Column(source, f"[{x.show(_over(e, at.stream.name))}]", e.type, True, at.alias)
+
+
+def _compares(e: x.Expression) -> Iterator[x.Compare]:
+    """The comparisons of a condition that stand in no other operator than AND and OR."""
+    match e:
+        case x.And() | x.Or():
+            for term in e.terms:
+                yield from _compares(term)
+        case x.Compare():
+            yield e
+
+
+def _order(e: x.Compare) -> int:
+    if e.condition is Condition.EQ:
+        return 0
+    return 1 if all(column.name == TIME_COLUMN.name for column in x.columns(e)) else 2
+
+
+def _over(e: x.Expression, stream: str) -> x.Expression:
+    """The expression over the one stream it reads, the same from every query."""
+    if isinstance(e, x.Column):
+        return replace(e, source=0, alias=stream)
+    return x.rebuild(e, lambda part: _over(part, stream))
+
+
+def is_time(e: x.Expression) -> bool:
+    """Whether a value is a component's time, or that a fixed interval off."""
+    match e:
+        case x.Column():
+            return e.name == TIME_COLUMN.name
+        case x.Call("+" | "-", (x.Column() as column, x.Literal())):
+            return column.name == TIME_COLUMN.name
+    return False

@@ -1,0 +1,139 @@
+"""Computed attributes: joins that compare expressions, on devices and in the engine, by DuckDB."""
+
+from __future__ import annotations
+
+import datetime
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.plan.divide import JoinFactor
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.engine.graph import GraphRun, drive
+from seustream.hdl.config import CONFIGURATIONS
+from tests.engine.host.running import DEVICES
+
+STREAMS = """CREATE STREAM R (a int, b int, x varchar(9), t timestamp);
+CREATE STREAM S (d int, f double precision, y varchar(9), e date);
+"""
+CONDITIONS = {
+    "R.a + 1 = S.d": "R.a + 1 = S.d",
+    "R.a = S.d - R.b AND R.a * 2 = S.d": "R.a = S.d - R.b AND R.a * 2 = S.d",
+    "lower(R.x) = lower(S.y)": "lower(R.x) = lower(S.y)",
+    "CAST(R.t AS date) = S.e": "CAST(R.t AS date) = S.e",
+    "floor(S.f / 3) = R.a": "floor(S.f / 3) = R.a",
+    "abs(R.a) = abs(S.d) OR R.b + 2 = S.d": "abs(R.a) = abs(S.d) OR R.b + 2 = S.d",
+    "R.a BETWEEN S.d - 1 AND S.d + 1": "R.a BETWEEN S.d - 1 AND S.d + 1",
+    "R.a / R.b = S.d": "R.a / nullif(R.b, 0) = S.d",
+    "R.a = S.d AND R.ts < S.ts": "R.a = S.d AND R.ts < S.ts",
+    "R.ts < S.ts AND S.ts <= R.ts + 5 ms": "R.ts < S.ts AND S.ts <= R.ts + 5",
+    "S.ts - 7 ms >= R.ts AND R.a = S.d": "S.ts - 7 >= R.ts AND R.a = S.d",
+}
+"""A condition, and the same for DuckDB."""
+PLACES = ("engine", "golden", "iss")
+
+
+def rows(seed: int, count: int = 120) -> dict[str, pa.Table]:
+    chance = np.random.default_rng(seed)
+    print(f"seed {seed}")
+
+    def some(values: list[object]) -> pa.Array:
+        return pa.array([None if chance.random() < 0.1 else v for v in values])
+
+    def ints() -> pa.Array:
+        return some([int(v) for v in chance.integers(-4, 9, count)]).cast(pa.int32())
+
+    def texts() -> pa.Array:
+        return some([str(v) for v in chance.choice(["a", "A", "bC", "Bc", ""], count)])
+
+    day = datetime.datetime(2026, 3, 1)
+    moments = [day + datetime.timedelta(hours=int(h)) for h in chance.integers(0, 90, count)]
+    r = {"a": ints(), "b": ints(), "x": texts(), "t": some(moments).cast(pa.timestamp("us"))}
+    s = {
+        "d": ints(),
+        "f": some([float(v) for v in chance.integers(-9, 20, count)]),
+        "y": texts(),
+        "e": some([day.date() + datetime.timedelta(int(n)) for n in chance.integers(0, 4, count)]),
+    }
+    return {
+        name: pa.table({"ts": np.cumsum(chance.integers(0, 3, count)), **columns})
+        for name, columns in (("R", r), ("S", s))
+    }
+
+
+def compiled(condition: str, config: str = "default") -> Compilation:
+    text = f"{STREAMS}SELECT R.a, S.d FROM R, S WHERE {condition} WINDOW RANGE 20;"
+    return compile_text(text, options=Options(CONFIGURATIONS[config]))
+
+
+def results(c: Compilation, place: str, data: dict[str, pa.Table]) -> list[tuple[object, ...]]:
+    devices = [] if place == "engine" else [DEVICES[place](c.options.config)]
+    found = [table for _, table in drive(GraphRun(c, devices, slice_rows=32), data, 25)]
+    columns = pa.concat_tables(found).columns if found else []
+    return sorted(zip(*(column.to_pylist() for column in columns), strict=True), key=str)
+
+
+@pytest.mark.parametrize("config", ["default", "thesis"])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_as_duckdb_joins(condition: str, place: str, config: str) -> None:
+    data = rows(len(condition))
+    found = results(compiled(condition, config), place, data)
+    with duckdb.connect() as connection:
+        for name, table in data.items():
+            connection.register(name, table)
+        want = connection.execute(
+            "SELECT a, d, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S"
+            f" WHERE ({CONDITIONS[condition]}) AND abs(R.ts - S.ts) <= 20"
+        ).fetchall()
+    assert found == sorted(want, key=str)
+    assert len(want) > 3
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_device_compares_it(condition: str) -> None:
+    """Every conjunct that compares two streams is a factor, but one that mixes them on a side."""
+    parts = compiled(condition).divisions[0].parts
+    mixed = [part for part in parts if not isinstance(part.device, JoinFactor)]
+    assert len(mixed) == ("OR" in condition or "S.d - R.b" in condition)
+
+
+def test_an_equality_is_no_cross_product() -> None:
+    """As few joined tuples circulate as for the same join of columns."""
+    data = rows(1, 400)
+    circulated = []
+    for condition in ("R.a = S.d", "R.a + 1 = S.d"):
+        c = compiled(condition)
+        run = GraphRun(c, DEVICES["golden"](c.options.config))
+        for _ in drive(run, data):
+            pass
+        circulated.append(run.devices[0].status().circulated)
+    assert circulated[1] < 1.3 * circulated[0] < 100_000
+
+
+def test_columns_have_the_attributes_first() -> None:
+    """An area has four: what is left over is a condition of the host."""
+    names = ("a", "b", "x", "t")
+    compares = " AND ".join(f"R.{name} IS NOT NULL" for name in names[:1])
+    condition = (
+        f"{compares} AND R.a = S.d AND R.b = S.d AND R.a > 0 AND R.ts < S.ts AND R.a + 1 <> S.d"
+        " AND lower(R.x) = S.y"
+    )
+    c = compiled(condition)
+    assert c.requests.attributes[0] == ("a", "b", "TimeStamp", "[lower(R.x)]")
+    assert not c.placement.software
+
+
+def test_a_fault_is_counted_at_its_place() -> None:
+    """A row whose expression has no value is the host's, who counts it like the engine alone."""
+    c, data, faults = compiled("R.a / R.b = S.d"), rows(3), []
+    for place in PLACES:
+        devices = [] if place == "engine" else [DEVICES[place](c.options.config)]
+        run = GraphRun(c, devices)
+        for _ in drive(run, data):
+            pass
+        faults.append(run.report.faults)
+    assert faults[0] == faults[1] == faults[2]
+    assert sum(count for count, _ in faults[0]["q0"].values()) > 3
