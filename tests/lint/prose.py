@@ -43,7 +43,7 @@ NAMES = frozenset(
 KNOWN: Mapping[str, int] = {
     "compiler/apas": 2,
     "compiler/pattern": 1,
-    "compiler/plan": 22,
+    "compiler/plan": 19,
     "compiler/xsql": 1,
     "cosim/bridge": 14,
     "cosim/link": 1,
