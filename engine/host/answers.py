@@ -16,8 +16,8 @@ from seustream.compiler.plan.logical import Query
 from seustream.engine.host.complete import project, selected
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
+from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import Rows, leaves
-from seustream.engine.host.software import Side, combination
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, located

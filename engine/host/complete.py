@@ -5,6 +5,7 @@ Repeats dropped, residual conditions applied, rows put in order, columns project
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +15,8 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.logical import Query
+from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import Rows, leaves
-from seustream.engine.host.software import Side, combination
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import Leaves, evaluate, survivors
 
@@ -59,19 +60,34 @@ def residual(
 def project(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
     """Result rows, in the order in which they came into being."""
     places = [side.store.index(sequences[:, source]) for source, side in enumerate(sides)]
-    position = np.stack(
-        [side.position[place] for side, place in zip(sides, places, strict=True)], axis=1
-    )
-    # By the newest component's arrival; within one arrival by the components, in FROM order.
-    keys = [position[:, source] for source in reversed(range(len(sides)))]
-    order = np.lexsort((*keys, position.max(axis=1)))
-    sequences = sequences[order]
-    times = np.stack(
-        [side.store.timestamp[place] for side, place in zip(sides, places, strict=True)], axis=1
-    )[order]
+    positions = [side.position[place] for side, place in zip(sides, places, strict=True)]
+    order = arrival_order(functools.reduce(np.maximum, positions), positions)
+    if order is not None:
+        sequences, places = sequences[order], [place[order] for place in places]
+    times = [side.store.timestamp[place] for side, place in zip(sides, places, strict=True)]
     rows = rows_of([item.expression for item in query.items], sides, sequences)
     with faults.naming(lambda row: combination(sides, sequences[row])):
-        return selected(query, rows, times.min(axis=1), times.max(axis=1), faults)
+        return selected(
+            query,
+            rows,
+            functools.reduce(np.minimum, times),
+            functools.reduce(np.maximum, times),
+            faults,
+        )
+
+
+def arrival_order(newest: Ints, positions: Sequence[Ints]) -> Ints | None:
+    """The order of results by the newest component's arrival, and within one arrival by the
+    components, in FROM order; None where they are in it."""
+    keys = [newest, *positions]
+    # Rises: all keys before one are equal, and it is greater. Stays: all so far are equal.
+    stays = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
+    for key in keys:
+        if np.any(stays & (key[1:] < key[:-1])):
+            order: Ints = np.lexsort(keys[::-1])
+            return order
+        stays &= key[1:] == key[:-1]
+    return None
 
 
 def selected(query: Query, rows: Rows, oldest: Ints, newest: Ints, faults: Faults) -> pa.Table:

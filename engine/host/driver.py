@@ -2,7 +2,7 @@
 
 An operator (`seustream.engine.stream.operator`) that answers all queries one device has. Each slice of the
 merged streams goes through: store rows -> encode -> device -> complete. Rows the device cannot hold
-are joined in `software`.
+are joined by the engine's own join.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.errors import WindowOverflow
 from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.rows import RowStore, leaves
-from seustream.engine.host.software import Side, software_join
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
@@ -158,6 +158,10 @@ class HostDriver:
             for name in own
         }
         self.stores = Stores(self.streams, copies, keep)
+        self.joins = [
+            WindowJoin(one.division.query, self._sides(one.division), device=True)
+            for one in compilation.device_queries
+        ]
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
         source = compilation.source
         self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
@@ -327,13 +331,14 @@ class HostDriver:
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
             faults, grouping = self.faults[query.name], self.groupings.get(query.name)
-            sides = self._sides(one.division)
+            join = self.joins[number]
+            sides = join.sides
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
             with blaming(query, faults):
                 kept = residual(one.residual, sides, unique, faults)
-                ours = software_join(query, sides, [new[slot] for slot in slots], faults)
-                both = np.concatenate((kept, ours))
+                ours = join.results([new[slot] for slot in slots], faults)
+                both = np.concatenate((kept, *ours))
                 answer = completed(query, grouping, sides, both, faults)
             self.counts.repeats += len(found) - len(unique)
             self.counts.residual += len(unique) - len(kept)

@@ -9,6 +9,7 @@ a window (time for RANGE, the stream's count for ROWS) goes past where the membe
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,9 +22,9 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import NULL
 from seustream.compiler.plan.logical import Query, Source
 from seustream.engine.host.aggregates import Aggregates, codes
-from seustream.engine.host.complete import rows_of, selected
+from seustream.engine.host.complete import arrival_order, rows_of, selected
+from seustream.engine.host.join import Side
 from seustream.engine.host.rows import Rows, leaves
-from seustream.engine.host.software import Side
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.schema import arrow_type
@@ -307,12 +308,12 @@ def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arriva
     the same tuple come with one arrival, in whatever roles it stands in them."""
     places = [side.store.index(sequences[:, i]) for i, side in enumerate(sides)]
     # A tuple's copies stand side by side in the total order; the first stands for all.
-    firsts = [side.store.position[0] for side in sides]
-    position = np.stack([of[place] for of, place in zip(firsts, places, strict=True)], axis=1)
-    newest = position.max(axis=1)
-    order = np.lexsort((*(position[:, i] for i in reversed(range(len(sides)))), newest))
-    sequences, newest = sequences[order], newest[order]
-    places = [place[order] for place in places]
+    positions = [s.store.position[0][p] for s, p in zip(sides, places, strict=True)]
+    newest = functools.reduce(np.maximum, positions)
+    order = arrival_order(newest, positions)
+    if order is not None:
+        sequences, newest = sequences[order], newest[order]
+        places = [place[order] for place in places]
     when, first, arrival = np.unique(newest, return_index=True, return_inverse=True)
     times = np.stack([s.store.timestamp[p] for s, p in zip(sides, places, strict=True)], axis=1)
     time = times.max(axis=1)[first]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
+from seustream.engine.host.growing import Growing
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -37,38 +38,95 @@ class RowStore:
     Beside the rows it keeps, per copy of the stream (a self-join has several), each row's
     `position` in the total order and `left`: the position from which on the device does not
     hold it and the host must join it.
+
+    Rows are in two parts, the newer of which becomes part of the older once it is a good part of it:
+    so a row is copied a bounded number of times, and every column is at most two arrays.
     """
 
     def __init__(self, schema: pa.Schema, copies: int) -> None:
-        self.table = schema.empty_table()
+        self.schema = schema
         self.first = 0
-        self.timestamp: Ints = np.empty(0, np.int64)
-        self.position: list[Ints] = [np.empty(0, np.int64) for _ in range(copies)]
-        self.left: list[Ints] = [np.empty(0, np.int64) for _ in range(copies)]
+        self._older, self._newer = schema.empty_table().combine_chunks(), [schema.empty_table()]
+        self._timestamp = Growing()
+        self._position = [Growing() for _ in range(copies)]
+        self._left = [Growing() for _ in range(copies)]
 
     def __len__(self) -> int:
-        return len(self.timestamp)
+        return len(self._timestamp)
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows."""
+        return pa.concat_tables([self._older, *self._newer])
+
+    @property
+    def timestamp(self) -> Ints:
+        return self._timestamp.view
+
+    @property
+    def position(self) -> list[Ints]:
+        return [each.view for each in self._position]
+
+    @property
+    def left(self) -> list[Ints]:
+        return [each.view for each in self._left]
 
     def append(self, rows: pa.Table, timestamp: Ints, position: list[Ints]) -> None:
-        self.table = pa.concat_tables([self.table, rows])
-        self.timestamp = np.concatenate((self.timestamp, timestamp))
+        self._newer.append(rows)
+        self._timestamp.append(timestamp)
         for copy, mine in enumerate(position):
-            self.position[copy] = np.concatenate((self.position[copy], mine))
-            fresh = np.full(len(mine), IN_DEVICE, np.int64)
-            self.left[copy] = np.concatenate((self.left[copy], fresh))
+            self._position[copy].append(mine)
+            self._left[copy].append(np.full(len(mine), IN_DEVICE, np.int64))
 
     def index(self, sequence: Ints) -> Ints:
         return sequence - self.first
 
-    def columns(self, names: set[str], index: Ints) -> dict[str, pa.Array]:
+    def columns(self, names: Iterable[str], index: Ints) -> dict[str, pa.Array]:
         """Some columns of some rows, by their place in the store."""
-        if any(column.num_chunks > 8 for column in self.table.columns):
-            self.table = self.table.combine_chunks()
-        where = pa.array(index)
-        return {
-            name: _array(self.table.column("ts" if name == TIME_COLUMN.name else name).take(where))
-            for name in names
-        }
+        older, newer = self._parts()
+        middle = older.num_rows
+        parts: list[tuple[pa.Table, Ints]] = [(older, index), (newer, index - middle)]
+        back: Ints | None = None
+        if middle and newer.num_rows and len(index):
+            new = index >= middle
+            if new.all():
+                parts = parts[1:]
+            elif not new.any():
+                parts = parts[:1]
+            else:
+                of_older, of_newer = np.flatnonzero(~new), np.flatnonzero(new)
+                parts = [(older, index[of_older]), (newer, index[of_newer] - middle)]
+                back = np.empty(len(index), np.int64)
+                back[of_older] = np.arange(len(of_older))
+                back[of_newer] = np.arange(len(of_older), len(index))
+        elif newer.num_rows:
+            parts = parts[1:]
+        else:
+            parts = parts[:1]
+        found = {}
+        for name in names:
+            stored = _stored(name)
+            taken = [_array(table.column(stored)).take(pa.array(at)) for table, at in parts]
+            found[name] = taken[0] if back is None else pa.concat_arrays(taken).take(pa.array(back))
+        return found
+
+    def since(self, names: Iterable[str], place: int) -> dict[str, pa.Array]:
+        """Some columns of all rows from a place on."""
+        older, newer = self._parts()
+        if place >= older.num_rows:
+            rows = newer.slice(place - older.num_rows)
+        else:
+            rows = pa.concat_tables([older.slice(place), newer])
+        return {name: _array(rows.column(_stored(name))) for name in names}
+
+    def _parts(self) -> tuple[pa.Table, pa.Table]:
+        """The older and the newer rows, each in one piece."""
+        if len(self._newer) > 1:
+            self._newer = [pa.concat_tables(self._newer).combine_chunks()]
+        if 4 * self._newer[0].num_rows > self._older.num_rows:
+            self._older = pa.concat_tables([self._older, *self._newer]).combine_chunks()
+            self._newer = [self.schema.empty_table()]
+        return self._older, self._newer[0]
 
     def first_needed(self, keep: Retention, now: int) -> int:
         """The place of the oldest row some window can still reach."""
@@ -95,10 +153,10 @@ class RowStore:
     def drop_before(self, place: int) -> None:
         """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
         self.first += place
-        self.table = _compact(self.table.slice(place))
-        self.timestamp = self.timestamp[place:].copy()
-        self.position = [mine[place:].copy() for mine in self.position]
-        self.left = [mine[place:].copy() for mine in self.left]
+        self._older, self._newer = _compact(self.table.slice(place)), [self.schema.empty_table()]
+        self._timestamp.drop(place)
+        for each in (*self._position, *self._left):
+            each.drop(place)
 
 
 def reach_back(now: Ints, ticks: int) -> Ints:
@@ -106,9 +164,14 @@ def reach_back(now: Ints, ticks: int) -> Ints:
     return np.maximum(now, _EARLIEST + ticks) - ticks
 
 
+def _stored(name: str) -> str:
+    """The column that has what a query calls so."""
+    return "ts" if name == TIME_COLUMN.name else name
+
+
 def _array(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _compact(table: pa.Table) -> pa.Table:
-    return table.take(pa.array(np.arange(table.num_rows)))
+    return table.take(pa.array(np.arange(table.num_rows))).combine_chunks()

@@ -18,7 +18,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.logical import Query
 from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.grouping import Grouping
-from seustream.engine.host.software import Side, software_join
+from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
@@ -26,7 +26,7 @@ from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import Merger, Slice, narrowed, never_late, whole
+from seustream.engine.temporal.merge import Merger, narrowed, never_late, whole
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]
@@ -71,6 +71,7 @@ class SoftwareJoin:
             for name in own
         }
         self.stores = Stores(self.streams, copies, keep)
+        self.windows = {query.name: WindowJoin(query, self._sides(query)) for query in self.joins}
         self.seen = dict.fromkeys(own, 0)
 
     @property
@@ -92,16 +93,9 @@ class SoftwareJoin:
                     yield from self._alone(stream, rows)
                     self.seen[stream.name] += rows.num_rows
             if self.joins:
-                places = self._store(part)
+                places = self.stores.add(part)
                 for query in self.joins:
-                    sides = self._sides(query)
-                    faults, grouping = self.faults[query.name], self.groupings.get(query.name)
-                    with blaming(query, faults):
-                        new_rows = [places[source.stream.name] for source in query.sources]
-                        found = software_join(query, sides, new_rows, faults)
-                        answer = completed(query, grouping, sides, found, faults)
-                    if answer.num_rows:
-                        yield query.name, as_rows(query, answer)
+                    yield from self._joined(query, places)
                 self.stores.trim(self.slice_rows)
 
     def snapshot(self) -> bytes:
@@ -128,7 +122,7 @@ class SoftwareJoin:
                 kept[stream.name] = rows
         for part in whole(tuple(self.seen), kept, self.slice_rows):
             if self.joins:
-                self._store(part)
+                self.stores.add(part)
                 self.stores.trim(self.slice_rows)
         restore_groups(self.groupings, state)
         restore(self.faults, state.plain["faults"])
@@ -142,13 +136,15 @@ class SoftwareJoin:
         mine = set(self.seen)
         return len(derived & names), len(mine & names), -len(names - mine)
 
-    def _store(self, part: Slice) -> dict[str, Ints]:
-        """A slice into the row stores: the places of its rows."""
-        places = self.stores.add(part)
-        for name, new in places.items():
-            for left in self.stores[name].left:
-                left[new] = 0  # there is no device, so every row is the host's
-        return places
+    def _joined(self, query: Query, places: dict[str, Ints]) -> Iterator[Answer]:
+        """The results of a join for new rows, a part after the other."""
+        join, faults = self.windows[query.name], self.faults[query.name]
+        grouping = self.groupings.get(query.name)
+        with blaming(query, faults):
+            for found in join.results([places[s.stream.name] for s in query.sources], faults):
+                answer = completed(query, grouping, join.sides, found, faults)
+                if answer.num_rows:
+                    yield query.name, as_rows(query, answer)
 
     def _alone(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
         for query in self.queries:

@@ -19,8 +19,8 @@ from seustream.compiler.catalogue import Stream as Definition
 from seustream.compiler.plan.logical import Program, Query
 from seustream.engine.host.answers import blaming, completed
 from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.join import Side
 from seustream.engine.host.rows import RowStore
-from seustream.engine.host.software import Side
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.model import Join, Stored, Stream
 from seustream.engine.sites.query import columns_read, conditions_left, join_of

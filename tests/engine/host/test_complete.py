@@ -19,8 +19,8 @@ from seustream.compiler.plan.encoding import Codec, Encoding
 from seustream.compiler.plan.pipeline import PLANS, compile_text
 from seustream.engine.host.complete import project, residual, without_repeats
 from seustream.engine.host.encode import encode
+from seustream.engine.host.join import Side
 from seustream.engine.host.rows import RowStore
-from seustream.engine.host.software import Side
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.device import Window, WindowKind

@@ -111,8 +111,11 @@ def test_a_drop_frees_the_memory() -> None:
     assert store.table.nbytes < 1000
     assert pa.total_allocated_bytes() - before < held // 20
     for array in (store.timestamp, store.position[0], store.left[0]):
-        assert array.base is None
         assert array.nbytes == 80
+        owner = array.base
+        assert isinstance(owner, np.ndarray)
+        assert owner.base is None
+        assert owner.nbytes <= 160
 
 
 # --- what is still needed -------------------------------------------------------

@@ -1,0 +1,211 @@
+"""The engine's join on what people ask of one, beside DuckDB, both with one thread.
+
+Streams have a tuple a tick each, values are uniform; a RANGE window holds so many tuples of a stream
+as it has ticks. The engine takes tuples in their order and gives results in theirs; DuckDB joins tables
+that are already loaded, as a batch, each query in the form that is fastest there: an equality over a
+window as an equality of buckets of time, too. Results are counted and equal. Figures are processor
+time and wall time a tuple, of one run after one of a tenth of the tuples; `gain` is DuckDB's processor
+time over ours. The data come from the seed 21. `parquet` reads the streams from files and writes the
+results to one, in both. `bench joins:W1` measures some of the rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seustream.commands.bench import Measurement
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.engine.host.stages import SoftwareJoin
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.schema import stream_schema
+from seustream.engine.temporal.merge import END_OF_STREAM
+
+TITLE = "joins: the engine's join on W1 to W4, theta and many results, beside DuckDB"
+LONG = True
+
+SLICE = 8192
+"""Tuples at a time, as `run` has them."""
+PUSHED = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A set of queries: conditions, the streams' columns and the ranges of their values, tuples of a
+    stream, the window in ticks; the condition that DuckDB is given beside the buckets."""
+
+    streams: dict[str, dict[str, int]]
+    where: tuple[str, ...]
+    count: int
+    window: int
+    bucketed: bool = True
+    parquet: bool = False
+
+
+_TWO = {"R": {"a": 2_000, "b": 1_000}, "S": {"a": 2_000, "c": 1_000}}
+_LARGE = {"R": {"a": 100_000, "b": 1_000}, "S": {"a": 100_000, "c": 1_000}}
+_THREE = {
+    "R": {"a": 2_000, "b": 9},
+    "S": {"a": 2_000, "b": 2_000},
+    "T": {"b": 2_000, "c": 9},
+}
+_BAND = {"R": {"x": 200_000}, "S": {"y": 200_000}}
+_WIDE_BAND = {"R": {"x": 10_000_000}, "S": {"y": 10_000_000}}
+_BANDS = ("R.x BETWEEN S.y - 50 AND S.y + 50",)
+_MANY = {"R": {"a": 20, "b": 9}, "S": {"a": 20, "c": 9}}
+_EIGHT = {"R": {"a": 1_300, "b": 100}, "S": {"a": 1_300, "c": 100}}
+_THETA = {"R": {"x": 100_000, "u": 100}, "S": {"y": 100_000, "v": 100}}
+
+WORK = {
+    "W1": Work(_TWO, ("R.a = S.a",), 500_000, 2_000),
+    "W1 parquet": Work(_TWO, ("R.a = S.a",), 500_000, 2_000, parquet=True),
+    "W1 large": Work(_LARGE, ("R.a = S.a",), 500_000, 100_000),
+    "W1 one key": Work({"R": {"a": 1}, "S": {"a": 1}}, ("R.a = S.a",), 50_000, 1),
+    "W2": Work(_THREE, ("R.a = S.a AND S.b = T.b",), 333_333, 2_000),
+    "W3": Work(_BAND, _BANDS, 500_000, 2_000),
+    "W3 large": Work(_WIDE_BAND, _BANDS, 250_000, 100_000),
+    "W4": Work(_EIGHT, tuple(f"R.a = S.a AND R.b <> {i}" for i in range(8)), 100_000, 2_000),
+    "theta": Work(_THETA, ("R.x + 98000 < S.y",), 100_000, 2_000, bucketed=False),
+    "theta large": Work(_THETA, ("R.x - 99500 > S.y AND R.u <> S.v",), 50_000, 20_000, False),
+    "theta unknown": Work(_THETA, ("mod(R.x + S.y, 5000) = 1",), 5_000, 2_000, False),
+    "100 results": Work(_MANY, ("R.a = S.a",), 50_000, 2_000),
+}
+PARTS = tuple(WORK)
+HEAD = ("work", "engine", "tuples", "window", "results", "cpu us/tuple", "wall us/tuple", "gain")
+
+
+def measure(parts: Sequence[str] = PARTS) -> Measurement:
+    pa.set_cpu_count(1)
+    rows: list[tuple[object, ...]] = []
+    pairs: dict[str, float] = {}
+    for name in parts:
+        work = WORK[name]
+        tuples = work.count * len(work.streams)
+        streams = {stream: _stream(name, stream, work) for stream in work.streams}
+        figures = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            for engine, run in (("engine", _engine), ("DuckDB", _duckdb)):
+                run(
+                    {n: rows.slice(0, work.count // 10) for n, rows in streams.items()},
+                    work,
+                    scratch,
+                )
+                cpu, wall = time.process_time(), time.perf_counter()
+                found = run(streams, work, scratch)
+                figures[engine] = (found, time.process_time() - cpu, time.perf_counter() - wall)
+        if figures["engine"][0] != figures["DuckDB"][0]:
+            raise AssertionError(f"{name}: {figures}")
+        for engine, (found, cpu, wall) in figures.items():
+            gain = figures["DuckDB"][1] / cpu
+            each = (cpu / tuples * 1e6, wall / tuples * 1e6)
+            rows.append((name, engine, tuples, work.window, found, *each, gain))
+        if name.startswith("theta"):
+            seen = np.minimum(np.arange(work.count), work.window).sum()
+            pairs[name] = 2 * int(seen) / figures["engine"][1]
+    return Measurement(
+        HEAD,
+        rows,
+        {f"{name}, pairs a second": round(found) for name, found in pairs.items()},
+        f"one thread each, slices of {SLICE:,}, seed 21",
+    )
+
+
+def _stream(name: str, stream: str, work: Work) -> pa.Table:
+    chance = np.random.default_rng([21, *name.encode(), *stream.encode()])
+    values = {
+        column: pa.array(chance.integers(0, below, work.count).astype(np.int32))
+        for column, below in work.streams[stream].items()
+    }
+    return pa.table({"ts": pa.array(np.arange(work.count)), **values})
+
+
+def _select(work: Work) -> str:
+    return ", ".join(f"{s}.{column}" for s, columns in work.streams.items() for column in columns)
+
+
+def _engine(streams: dict[str, pa.Table], work: Work, scratch: str) -> int:
+    text = "".join(
+        f"CREATE STREAM {name} ({', '.join(f'{column} int' for column in columns)});"
+        for name, columns in work.streams.items()
+    )
+    for where in work.where:
+        text += (
+            f"SELECT {_select(work)} FROM {', '.join(work.streams)} WHERE {where}"
+            f" WINDOW RANGE {work.window};"
+        )
+    program = compile_text(text, stop_after="predicate").program
+    faults = {query.name: QueryFaults(False) for query in program.queries}
+    join = SoftwareJoin(program.streams, program.queries, SLICE, faults)
+    if work.parquet:
+        streams = _read(streams, scratch)
+    schemas = {stream.name: stream_schema(stream) for stream in program.streams}
+    writer: pq.ParquetWriter | None = None
+    found = 0
+    for start in range(0, work.count, PUSHED):
+        for name, rows in streams.items():
+            join.push(name, rows.slice(start, PUSHED).cast(schemas[name]))
+            last = start + PUSHED >= rows.num_rows
+            join.advance(name, END_OF_STREAM if last else start + PUSHED - 1)
+        for _, results in join.outputs():
+            found += results.num_rows
+            if work.parquet:
+                path = Path(scratch, "results.parquet")
+                writer = writer or pq.ParquetWriter(path, results.schema)
+                writer.write_table(results)
+    if writer is not None:
+        writer.close()
+    return found
+
+
+def _read(streams: dict[str, pa.Table], scratch: str) -> dict[str, pa.Table]:
+    found = {}
+    for name, rows in streams.items():
+        path = Path(scratch, f"{name}-{rows.num_rows}.parquet")
+        if not path.exists():
+            pq.write_table(rows, path)
+        found[name] = pq.read_table(path)
+    return found
+
+
+def _duckdb(streams: dict[str, pa.Table], work: Work, scratch: str) -> int:
+    connection = duckdb.connect(config={"threads": 1})
+    sources = list(streams)
+    for name, rows in streams.items():
+        if work.parquet:
+            _read({name: rows}, scratch)
+            path = Path(scratch, f"{name}-{rows.num_rows}.parquet")
+            connection.sql(f"CREATE VIEW {name} AS FROM '{path}'")
+        else:
+            connection.register(name, rows)
+    newest = f"greatest({', '.join(f'{name}.ts' for name in sources)})"
+    size, found = work.window, 0
+    for where in work.where:
+        within = " AND ".join(f"{newest} - {name}.ts <= {size}" for name in sources)
+        tables = ", ".join(sources)
+        if work.bucketed and len(sources) == 2:
+            # Two tuples within a window are in one bucket of its size, or in two side by side.
+            first, second = sources
+            bucket = size + 1
+            tables = (
+                f"(SELECT *, ts // {bucket} AS bucket FROM {first}) {first},"
+                f" (SELECT *, unnest([ts // {bucket} - 1, ts // {bucket}, ts // {bucket} + 1])"
+                f" AS bucket FROM {second}) {second}"
+            )
+            within += f" AND {first}.bucket = {second}.bucket"
+        query = f"SELECT {_select(work)}, least({', '.join(f'{n}.ts' for n in sources)}) AS oldest,"
+        query += f" {newest} AS newest FROM {tables} WHERE {where} AND {within}"
+        if work.parquet:
+            path = Path(scratch, "theirs.parquet")
+            (count,) = connection.execute(f"COPY ({query}) TO '{path}'").fetchone() or (0,)
+            found += int(count)
+        else:
+            found += connection.sql(query).to_arrow_table().num_rows
+    return found

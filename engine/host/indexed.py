@@ -1,0 +1,184 @@
+"""The rows of one source of a join as its kernels read them: columns of numbers, indexes over them.
+
+Everything follows a row store: what has come there since is taken in, what is gone there is let go of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import Type
+from seustream.engine.host.growing import Growing
+from seustream.engine.host.numbers import Numbers, numbers, together
+from seustream.engine.host.rows import RowStore, leaves
+from seustream.engine.kernels.native import Chains, Codes, Runs
+from seustream.engine.stream.evaluate import Leaves, evaluate, holds
+
+Ints = npt.NDArray[np.int64]
+_Kind = TypeVar("_Kind", Chains, Runs)
+Key = tuple[x.Expression, Type]
+"""An expression, and the type its values are compared in."""
+
+
+def converted(key: Key) -> x.Expression:
+    """The expression in the type it is compared in."""
+    e, of = key
+    return x.Cast(e, of, quiet=True) if e.type != of else e
+
+
+class _Column:
+    """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it."""
+
+    def __init__(self) -> None:
+        self.values, self.flags = Growing(), Growing(np.uint8)
+        self.nulls = False
+        self.doubtful = 0
+
+    def append(self, values: Numbers) -> None:
+        mine, flags = values
+        self.values.append(mine)
+        self.flags.append(np.ones(len(mine), np.uint8) if flags is None else flags)
+        self.nulls = self.nulls or flags is not None
+
+    def drop(self, count: int) -> None:
+        self.values.drop(count)
+        self.flags.drop(count)
+
+    @property
+    def view(self) -> Numbers:
+        return self.values.view, self.flags.view if self.nulls else None
+
+
+class _Index(Generic[_Kind]):
+    """An index over some columns, which has the rows before `end`."""
+
+    of: _Kind
+
+    def __init__(self, of: _Kind, columns: Sequence[_Column], first: int) -> None:
+        self.of, self.columns, self.end = of, columns, first
+        of.drop(first)
+
+
+class IndexedRows:
+    """The rows of one source. `chosen` are conditions on them alone: rows that do not meet them are
+    in no index, and `admitted` is 0."""
+
+    def __init__(
+        self, store: RowStore, source: int, chosen: Sequence[x.Expression], codes: Codes
+    ) -> None:
+        self.store, self.source, self.chosen, self.codes = store, source, chosen, codes
+        self.first = self.end = store.first
+        self._columns: dict[Key, _Column] = {}
+        self._chains: dict[tuple[Key, ...], _Index[Chains]] = {}
+        self._runs: dict[Key, _Index[Runs]] = {}
+        self._admitted = Growing()
+        self.doubts: dict[x.Expression, int] = {}  # by condition, rows before this are in doubt
+
+    # --- following the store --------------------------------------------------
+
+    def follow(self) -> None:
+        """Takes in what has come, and lets go of what has gone."""
+        store = self.store
+        if gone := min(store.first, self.end) - self.first:
+            self.first += gone
+            for column in self._columns.values():
+                column.drop(gone)
+            if self.chosen:
+                self._admitted.drop(gone)
+        if store.first > self.end:  # rows that came and went unseen
+            self.first = self.end = store.first
+            self._chains, self._runs = {}, {}
+        for chains in self._chains.values():
+            chains.of.drop(store.first)
+        for runs in self._runs.values():
+            runs.of.drop(store.first)
+        place, rows = self.end - store.first, len(store) - (self.end - store.first)
+        if not rows:
+            return
+        self.end += rows
+        leaf = self._leaves([*self.chosen, *(e for e, _ in self._columns)], place)
+        for key, column in self._columns.items():
+            self._extend(key, column, leaf, rows)
+        if self.chosen:
+            self._admitted.append(self._choose(leaf, rows))
+
+    def _leaves(self, read: Sequence[x.Expression], place: int) -> Leaves:
+        names = {column.name for e in read for column in x.columns(e)}
+        found = self.store.since(names, place)
+        return leaves({(self.source, name): values for name, values in found.items()})
+
+    def _extend(self, key: Key, column: _Column, leaf: Leaves, rows: int) -> None:
+        doubts = Faults()
+        values = evaluate(converted(key), leaf, rows, doubts)
+        column.append(numbers(values, key[1], self.codes))
+        if doubts.total:
+            column.doubtful = self.end
+
+    def _choose(self, leaf: Leaves, rows: int) -> Ints:
+        admitted = np.ones(rows, np.bool_)
+        for condition in self.chosen:
+            doubts = Faults()
+            fits = holds(condition, leaf, rows, doubts)
+            if doubts.total:  # perhaps another condition excludes those rows
+                self.doubts[condition] = self.end
+            else:
+                admitted &= fits
+        return admitted.astype(np.int64)
+
+    # --- what is known --------------------------------------------------------
+
+    @property
+    def admitted(self) -> Ints | None:
+        """1 for each row that the conditions on it alone allow, else 0; None: all are allowed."""
+        return self._admitted.view if self.chosen else None
+
+    def in_doubt(self) -> list[x.Expression]:
+        """Conditions that have a fault in some row."""
+        return [e for e, end in self.doubts.items() if end > self.first]
+
+    def column(self, key: Key) -> Numbers | None:
+        """The numbers of an expression over this source, by place; None where it has a fault."""
+        column = self._column(key)
+        return None if column.doubtful > self.first else column.view
+
+    def _column(self, key: Key) -> _Column:
+        if key not in self._columns:
+            self._columns[key] = column = _Column()
+            self._extend(key, column, self._leaves([key[0]], 0), len(self.store))
+        return self._columns[key]
+
+    def chains(self, keys: tuple[Key, ...]) -> Chains:
+        """The rows by the values of some expressions together."""
+        if keys not in self._chains:
+            self._chains[keys] = _Index(Chains(), [self._column(key) for key in keys], self.first)
+        return self._filled(self._chains[keys])
+
+    def runs(self, key: Key) -> Runs:
+        """The rows by the value of an expression."""
+        if key not in self._runs:
+            self._runs[key] = _Index(Runs(), [self._column(key)], self.first)
+        return self._filled(self._runs[key])
+
+    def _filled(self, index: _Index[_Kind]) -> _Kind:
+        """The index with all rows there are."""
+        index.end = max(index.end, self.first)
+        if index.end < self.end:
+            place = index.end - self.first
+            columns = [column.view for column in index.columns]
+            fresh = [
+                (values[place:], None if flags is None else flags[place:])
+                for values, flags in columns
+            ]
+            values, flags = together(fresh, self.codes)
+            if self.chosen:
+                admitted = self._admitted.view[place:].astype(np.uint8)
+                flags = admitted if flags is None else flags & admitted
+            index.of.append(values, flags)
+            index.end = self.end
+        return index.of

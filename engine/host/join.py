@@ -1,0 +1,430 @@
+"""The engine's join of one query, over row stores.
+
+Each new row is joined with what the windows of the other sources hold at its arrival, one source after
+the other. A condition between two sources says how partners are found: an equality by key, an order in a
+large window by value, all others by a scan of the window. What no kernel knows is evaluated as written,
+for every combination that is left.
+
+Where a device does most of the work, only combinations with at least one row of the host's are kept: a
+row is the host's if its window in the device had no room for it any more (hand-over), or if it could not
+enter the device at all.
+
+**Faults.** An expression without a value in some row counts only in combinations that no other condition
+excludes. As long as such a row is held, the condition is no link: it is evaluated on whole combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.plan.logical import Query
+from seustream.engine.host.bands import band_of
+from seustream.engine.host.indexed import IndexedRows, converted
+from seustream.engine.host.links import Link, Search, searches, selections
+from seustream.engine.host.numbers import Numbers, numbers, together
+from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
+from seustream.engine.kernels import native
+from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
+from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.isa import Condition
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+Find = Callable[[int, Ints, Ints], tuple[int, int]]
+"""A search by a kernel: from which probe on, the arrays to fill; what it gives."""
+
+_MOST_PAIRS = 1 << 20
+"""Combinations at once: more than these are found for fewer arrivals at a time."""
+_LARGE = 8192
+"""Rows of a window from which on a search by value pays; with bounds on both sides, a sixteenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One stream of a query's FROM list: its rows, which copy of them, its window, its name."""
+
+    store: RowStore
+    copy: int
+    window: Window
+    alias: str
+
+    @property
+    def position(self) -> Ints:
+        return self.store.position[self.copy]
+
+    @property
+    def left(self) -> Ints:
+        return self.store.left[self.copy]
+
+
+def combination(sides: list[Side], sequences: Ints) -> str:
+    """A combination of rows by their times, for people."""
+    places = [side.store.index(at) for side, at in zip(sides, sequences, strict=True)]
+    times = [side.store.timestamp[at] for side, at in zip(sides, places, strict=True)]
+    return ", ".join(f"{side.alias} at ts {ts}" for side, ts in zip(sides, times, strict=True))
+
+
+class _TooMany(Exception):
+    """More combinations than `_MOST_PAIRS`, of more than one arrival."""
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    """Rows that arrive on one source: their positions, and the places [low, high) that they see of
+    each other source."""
+
+    when: Ints
+    low: list[Ints]
+    high: list[Ints]
+
+
+@dataclass(slots=True)
+class _Partial:
+    """Combinations so far, in the order of their arrivals: the number of each one's arrival, and per
+    bound source the place of its row. `ours`: one of them is the host's."""
+
+    arrival: Ints
+    places: dict[int, Ints]
+    ours: Bools | None
+
+    def pick(self, index: Ints | Bools) -> _Partial:
+        return _Partial(
+            self.arrival[index],
+            {source: places[index] for source, places in self.places.items()},
+            None if self.ours is None else self.ours[index],
+        )
+
+
+class WindowJoin:
+    """Joins of one query. `device`: only those with a row of the host's."""
+
+    def __init__(self, query: Query, sides: list[Side], device: bool = False) -> None:
+        self.sides, self.device = sides, device
+        self.conjuncts = x.conjuncts(query.where)
+        numbers_ = range(len(sides))
+        self.searches = [searches(self.conjuncts, number, len(sides)) for number in numbers_]
+        self.chosen = [selections(self.conjuncts, number) for number in numbers_]
+        self._at_once = 1 << 30  # arrivals
+        self._room = 1 << 12  # pairs
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begins anew with what the stores hold."""
+        self.codes = native.Codes()
+        self.rows = [
+            IndexedRows(side.store, number, chosen, self.codes)
+            for number, (side, chosen) in enumerate(zip(self.sides, self.chosen, strict=True))
+        ]
+
+    def results(self, new: list[Ints], faults: Faults) -> Iterator[Ints]:
+        """Sequence numbers, by source, of the results that these arrivals complete, in order: by
+        arrival, then by the components in the order of FROM. `new[i]` are the places, in its store, of
+        the rows that have just arrived on source i. A part has all results of its tuples."""
+        if self.device and not any(np.any(side.left != IN_DEVICE) for side in self.sides):
+            return
+        if self.codes.count() > 4096 + 4 * sum(len(side.store) for side in self.sides):
+            self._forget()  # of most codes no row is left
+        for rows in self.rows:
+            rows.follow()
+        # The copies of a tuple arrive as one, at the position of the first.
+        positions = [
+            side.store.position[0][places] for side, places in zip(self.sides, new, strict=True)
+        ]
+        order = np.unique(np.concatenate(positions))
+        parts: list[Ints] = []
+        start = count = 0
+        while start < len(order):
+            stop = min(start + self._at_once, len(order))
+            some = [
+                places[(when >= order[start]) & (when <= order[stop - 1])]
+                for places, when in zip(new, positions, strict=True)
+            ]
+            try:
+                found = self._found(some, stop - start == 1, faults)
+            except _TooMany:
+                self._at_once = (stop - start) // 2
+                continue
+            parts.append(found)
+            count += len(found)
+            if count >= _MOST_PAIRS // 4:
+                yield np.concatenate(parts)
+                parts, count = [], 0
+            if 4 * len(found) < _MOST_PAIRS and stop - start == self._at_once:
+                self._at_once *= 2
+            start = stop
+        if count:
+            yield np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def _found(self, new: list[Ints], single: bool, faults: Faults) -> Ints:
+        """All results of some arrivals."""
+        doubtful: set[x.Expression] = set()
+        parts = []
+        for source, places in enumerate(new):
+            if len(places):
+                parts.append(self._of(source, places, single, doubtful))
+        sequences = _in_order(parts, len(self.sides))
+        unsure = [e for e in self.conjuncts if e in doubtful]
+        if not unsure or not len(sequences):
+            return sequences
+
+        def columns(e: x.Expression, index: Ints) -> Leaves:
+            return self._leaves(
+                e, {i: self.sides[i].store.index(sequences[index, i]) for i in x.sources(e)}
+            )
+
+        with faults.naming(lambda row: combination(self.sides, sequences[row])):
+            return sequences[survivors(unsure, columns, len(sequences), faults)]
+
+    # --- one source's arrivals ------------------------------------------------
+
+    def _of(
+        self, source: int, places: Ints, single: bool, doubtful: set[x.Expression]
+    ) -> tuple[Ints, Ints]:
+        """Results whose newest component is one of these rows: by result the position of the arrival,
+        and its sequence numbers."""
+        for rows in self.rows:
+            doubtful.update(rows.in_doubt())
+        admitted = self.rows[source].admitted
+        if admitted is not None:
+            places = places[admitted[places] != 0]
+        side = self.sides[source]
+        when, now = side.position[places], side.store.timestamp[places]
+        bounds = [
+            _window(other, when, now) if number != source else (places, places)
+            for number, other in enumerate(self.sides)
+        ]
+        arrivals = _Arrivals(when, [low for low, _ in bounds], [high for _, high in bounds])
+        ours = side.left[places] <= when if self.device else None
+        partial = _Partial(np.arange(len(places)), {source: places}, ours)
+        order = [source]
+        for number, search in enumerate(self.searches[source], 1):
+            last = number == len(self.searches[source])
+            partial = self._searched(search, partial, arrivals, last, single, doubtful)
+            order.append(search.source)
+        if self.device:
+            assert partial.ours is not None
+            partial = partial.pick(partial.ours)
+        if self.device or order[1:] != sorted(order[1:]):
+            keys = [partial.places[i] for i in reversed(range(len(self.sides)))]
+            partial = partial.pick(np.lexsort((*keys, partial.arrival)))
+        found = np.empty((len(self.sides), len(partial.arrival)), np.int64)
+        for number, side in enumerate(self.sides):
+            np.add(partial.places[number], side.store.first, out=found[number])
+        return when[partial.arrival], found.T
+
+    def _searched(
+        self,
+        search: Search,
+        partial: _Partial,
+        arrivals: _Arrivals,
+        last: bool,
+        single: bool,
+        doubtful: set[x.Expression],
+    ) -> _Partial:
+        """Combinations with one more source."""
+        if not (self.device and last):
+            return self._extended(search, partial, arrivals, False, single, doubtful)
+        # A combination without a row of the host's yet needs one here.
+        assert partial.ours is not None
+        parts = [
+            self._extended(search, partial.pick(mask), arrivals, host, single, doubtful)
+            for mask, host in ((partial.ours, False), (~partial.ours, True))
+        ]
+        return _Partial(
+            np.concatenate([part.arrival for part in parts]),
+            {s: np.concatenate([part.places[s] for part in parts]) for s in parts[0].places},
+            np.concatenate([part.ours for part in parts if part.ours is not None]),
+        )
+
+    def _extended(
+        self,
+        search: Search,
+        partial: _Partial,
+        arrivals: _Arrivals,
+        host: bool,
+        single: bool,
+        doubtful: set[x.Expression],
+    ) -> _Partial:
+        """Combinations with one more source; with `host`, with rows of the host's alone."""
+        source, side, rows = search.source, self.sides[search.source], self.rows[search.source]
+        low, high = arrivals.low[source][partial.arrival], arrivals.high[source][partial.arrival]
+        links: list[tuple[Link, Numbers]] = []
+        tests: list[native.Test] = []
+        for link in search.links:
+            ours = self._ours(link, partial)
+            theirs = rows.column((link.theirs, link.of))
+            if ours is None or theirs is None:
+                doubtful.add(link.conjunct)
+            else:
+                links.append((link, ours))
+                tests.append((int(link.op), *theirs, *ours))
+        if host:
+            when = arrivals.when[partial.arrival]
+            tests.append((int(Condition.LE), side.left, None, when, None))
+            mine = np.flatnonzero(side.left != IN_DEVICE)
+            first, end = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
+            low, high = np.maximum(low, first), np.minimum(high, end)
+        who, found = self._pairs(rows, links, tests, low, high, single)
+        more = partial.pick(who)
+        more.places[source] = found
+        if more.ours is not None:
+            more.ours = more.ours | (side.left[found] <= arrivals.when[more.arrival])
+        return self._filtered(more, search.others, doubtful)
+
+    # --- partners ---------------------------------------------------------------
+
+    def _pairs(
+        self,
+        rows: IndexedRows,
+        links: list[tuple[Link, Numbers]],
+        tests: list[native.Test],
+        low: Ints,
+        high: Ints,
+        single: bool,
+    ) -> tuple[Ints, Ints]:
+        """Which probe finds which place."""
+        base = rows.first
+        low, high = low + base, high + base
+        equal = [(link, ours) for link, ours in links if link.op is Condition.EQ]
+        if equal:
+            keys = tuple((link.theirs, link.of) for link, _ in equal)
+            wanted, flags = together([ours for _, ours in equal], self.codes)
+            rest = tuple(t for t in tests if t[0] != Condition.EQ)
+            chains = rows.chains(keys)
+            return self._all(
+                lambda start, who, row: chains.probe(
+                    wanted, flags, start, low, high, base, rest, who, row
+                ),
+                len(low),
+                base,
+                single,
+            )
+        width = int((high - low).sum()) // max(len(low), 1)
+        band = band_of(links) if width >= _LARGE // 16 else None
+        if band is not None and (band.closed or width >= _LARGE):
+            runs = rows.runs(band.key)
+            return self._all(
+                lambda start, who, row: runs.probe(
+                    band.least, band.greatest, band.flags, start, low, high, base,
+                    tuple(tests), who, row,
+                ),
+                len(low),
+                base,
+                single,
+            )  # fmt: skip
+        tests.sort(key=lambda test: test[0] == Condition.NE)
+        if rows.admitted is not None:
+            tests.append(
+                (int(Condition.EQ), rows.admitted, None, np.ones(len(low), np.int64), None)
+            )
+        return self._all(
+            lambda start, who, row: native.scan(start, low, high, base, tuple(tests), who, row),
+            len(low),
+            base,
+            single,
+        )
+
+    def _all(self, find: Find, probes: int, base: int, single: bool) -> tuple[Ints, Ints]:
+        """All pairs a search finds, probe and place."""
+        parts: list[tuple[Ints, Ints]] = []
+        start = total = 0
+        while start < probes:
+            who, row = np.empty(self._room, np.int64), np.empty(self._room, np.int64)
+            start, filled = find(start, who, row)
+            parts.append((who[:filled], row[:filled]))
+            total += filled
+            if start < probes:
+                if total + self._room > _MOST_PAIRS and not single:
+                    raise _TooMany
+                if self._room < _MOST_PAIRS or not filled:
+                    self._room *= 2
+        if len(parts) == 1:
+            return parts[0][0], parts[0][1] - base
+        none = np.empty(0, np.int64)
+        return (
+            np.concatenate([none, *(who for who, _ in parts)]),
+            np.concatenate([none, *(row for _, row in parts)]) - base,
+        )
+
+    def _ours(self, link: Link, partial: _Partial) -> Numbers | None:
+        """The other side of a link in each combination; None where it has a fault."""
+        reads = x.sources(link.ours)
+        if len(reads) == 1:
+            (source,) = reads
+            known = self.rows[source].column((link.ours, link.of))
+            if known is None:
+                return None
+            places = partial.places[source]
+            values, flags = known
+            return values[places], None if flags is None else flags[places]
+        doubts = Faults()
+        leaf = self._leaves(link.ours, partial.places)
+        values_ = evaluate(converted((link.ours, link.of)), leaf, len(partial.arrival), doubts)
+        return None if doubts.total else numbers(values_, link.of, self.codes)
+
+    # --- what no kernel knows -----------------------------------------------------
+
+    def _leaves(self, e: x.Expression, places: dict[int, Ints]) -> Leaves:
+        rows = {}
+        for source in x.sources(e):
+            names = {column.name for column in x.columns(e) if column.source == source}
+            found = self.sides[source].store.columns(names, places[source])
+            rows.update({(source, name): column for name, column in found.items()})
+        return leaves(rows)
+
+    def _filtered(
+        self,
+        partial: _Partial,
+        conditions: tuple[x.Expression, ...],
+        doubtful: set[x.Expression],
+    ) -> _Partial:
+        for e in conditions:
+            doubts = Faults()
+            leaf = self._leaves(e, partial.places)
+            fits = holds(e, leaf, len(partial.arrival), doubts)
+            if doubts.total:  # perhaps another condition excludes that row
+                doubtful.add(e)
+            elif not fits.all():
+                partial = partial.pick(fits)
+        return partial
+
+
+def _in_order(parts: list[tuple[Ints, Ints]], width: int) -> Ints:
+    """The results of several sources' arrivals, each in order, as one."""
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return np.empty((0, width), np.int64)
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([when for when, _ in parts]), kind="stable")
+    found = np.empty((width, len(order)), np.int64)
+    for number in range(width):
+        np.take(np.concatenate([some[:, number] for _, some in parts]), order, out=found[number])
+    return found.T
+
+
+def _window(side: Side, when: Ints, now: Ints) -> tuple[Ints, Ints]:
+    """Places [low, high) a row that arrives at position `when` and time `now` sees."""
+    high = _places(side.position, when)
+    window = side.window
+    if window.kind is WindowKind.RANGE:
+        low = _places(side.store.timestamp, reach_back(now, window.size))
+    elif window.kind is WindowKind.ROWS:
+        # The stream's own count at that moment; a row counts for all copies at once.
+        low = _places(side.store.position[0], when, after=True) - window.size
+    else:
+        low = np.zeros(len(when), np.int64)
+    return np.clip(low, 0, high), high
+
+
+def _places(sorted_: Ints, numbers_: Ints, after: bool = False) -> Ints:
+    found = np.empty(len(numbers_), np.int64)
+    native.places(sorted_, numbers_, after, found)
+    return found

@@ -1,0 +1,128 @@
+"""Conditions of a join, sorted by what they read.
+
+A *selection* reads one source. A *link* compares an expression over one source with one over others, so
+that an index can find its partners. All else is evaluated for each combination.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.convert import may_lack_value
+from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
+from seustream.engine.host.numbers import has_numbers, is_ordered
+from seustream.hdl.isa import Condition
+
+_COMPARED = (
+    Condition.LT,
+    Condition.EQ,
+    Condition.GT,
+    Condition.GE,
+    Condition.LE,
+    Condition.NE,
+)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """`theirs op ours`, both as values of type `of`; `theirs` reads one source, `ours` others."""
+
+    conjunct: x.Expression
+    op: Condition
+    theirs: x.Expression
+    ours: x.Expression
+    of: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One more source of a combination: links to it, and conditions to evaluate once it is there."""
+
+    source: int
+    links: tuple[Link, ...]
+    others: tuple[x.Expression, ...]
+
+
+def selections(conjuncts: Sequence[x.Expression], source: int) -> tuple[x.Expression, ...]:
+    """The conditions on the rows of one source; those that read nothing go with the first."""
+    wanted = [frozenset({source})] + ([frozenset()] if source == 0 else [])
+    return tuple(e for e in conjuncts if x.sources(e) in wanted)
+
+
+def searches(conjuncts: Sequence[x.Expression], source: int, count: int) -> tuple[Search, ...]:
+    """The order in which a row of one source meets the others: next is always one to which an
+    equality leads, else one to which another link does."""
+    bound, found = frozenset({source}), []
+    while len(bound) < count:
+        free = [number for number in range(count) if number not in bound]
+        by = {number: _search(conjuncts, bound, number) for number in free}
+        best = min(free, key=lambda number: (_rank(by[number]), number))
+        found.append(by[best])
+        bound |= {best}
+    return tuple(found)
+
+
+def _rank(search: Search) -> int:
+    ops = {link.op for link in search.links}
+    return 0 if Condition.EQ in ops else 1 if ops - {Condition.NE} else 2
+
+
+def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: int) -> Search:
+    links, others = [], []
+    for e in conjuncts:
+        reads = x.sources(e)
+        if source not in reads or not reads <= bound | {source} or len(reads) < 2:
+            continue
+        link = _link(e, source)
+        if link is None:
+            others.append(e)
+        else:
+            links.append(link)
+    return Search(source, tuple(links), tuple(others))
+
+
+def _link(e: x.Expression, source: int) -> Link | None:
+    if not isinstance(e, x.Compare) or e.condition not in _COMPARED:
+        return None
+    by_value = e.condition in (Condition.EQ, Condition.NE)
+    if not (has_numbers(e.of) if by_value else is_ordered(e.of)):
+        return None
+    if may_lack_value(e.left.type, e.of) or may_lack_value(e.right.type, e.of):
+        return None
+    for op, theirs, ours in (
+        (e.condition, e.left, e.right),
+        (e.condition.mirrored(), e.right, e.left),
+    ):
+        if x.sources(theirs) == {source} and source not in x.sources(ours):
+            return Link(e, op, theirs, ours, e.of)
+    return None
+
+
+def shift(link: Link) -> tuple[x.Expression, int | float]:
+    """What `theirs` is a constant more than, and how much more: of `S.y - 50`, S.y and -50. The sum
+    of integers and of times is exact, that of reals is rounded."""
+    e = link.theirs
+    if not (isinstance(e, x.Call) and e.function in ("+", "-") and e.type == link.of):
+        return e, 0
+    inner, constant = e.arguments[0], e.arguments[-1]
+    if len(e.arguments) != 2 or not isinstance(constant, x.Literal) or e.takes[0] != link.of:
+        return e, 0
+    amount = _amount(constant.value, link.of)
+    if amount is None:
+        return e, 0
+    return inner, amount if e.function == "+" else -amount
+
+
+def _amount(value: x.Value, of: Type) -> int | float | None:
+    if of == BIGINT and isinstance(value, int):
+        return value
+    if of == DOUBLE and isinstance(value, (int, float, Decimal)):
+        return float(value)
+    if of == TIMESTAMP and isinstance(value, datetime.timedelta):
+        return value // _MICROSECOND
+    return None

@@ -1,0 +1,92 @@
+// A number for each distinct string of bytes: texts, wide decimals, and keys of several columns.
+#pragma once
+
+#include "chains.h"
+
+#include <cstring>
+
+class Codes {
+    struct Slot {
+        uint32_t hash;
+        int32_t code;  // -1: the slot is free
+    };
+    std::vector<uint8_t> bytes;
+    std::vector<int64_t> ends{0};
+    std::vector<Slot> slots = std::vector<Slot>(64, Slot{0, -1});
+
+    static uint64_t hashed(const uint8_t *data, int64_t size) {
+        uint64_t hash = static_cast<uint64_t>(size) * 0x9E3779B97F4A7C15u, part;
+        for (; size >= 8; size -= 8, data += 8) {
+            std::memcpy(&part, data, 8);
+            hash = mixed(hash ^ part);
+        }
+        part = 0;
+        if (size > 0) std::memcpy(&part, data, static_cast<size_t>(size));
+        return mixed(hash ^ part);
+    }
+
+    bool same(int32_t code, const uint8_t *data, int64_t size) const {
+        int64_t from = ends[static_cast<size_t>(code)], to = ends[static_cast<size_t>(code) + 1];
+        return to - from == size && (size == 0 || std::memcmp(&bytes[static_cast<size_t>(from)], data,
+                                                              static_cast<size_t>(size)) == 0);
+    }
+
+    int64_t code(const uint8_t *data, int64_t size) {
+        uint64_t whole = hashed(data, size);
+        auto hash = static_cast<uint32_t>(whole >> 32);
+        size_t mask = slots.size() - 1, at = whole & mask;
+        for (; slots[at].code >= 0; at = (at + 1) & mask)
+            if (slots[at].hash == hash && same(slots[at].code, data, size)) return slots[at].code;
+        if (ends.size() > INT32_MAX) throw std::length_error("more than 2^31 distinct values");
+        auto fresh = static_cast<int32_t>(ends.size() - 1);
+        slots[at] = {hash, fresh};
+        bytes.insert(bytes.end(), data, data + size);
+        ends.push_back(static_cast<int64_t>(bytes.size()));
+        if (2 * ends.size() > slots.size()) grow();
+        return fresh;
+    }
+
+    void grow() {
+        slots.assign(2 * slots.size(), Slot{0, -1});
+        for (size_t i = 0; i + 1 < ends.size(); ++i) {
+            uint64_t whole = hashed(bytes.data() + ends[i], ends[i + 1] - ends[i]);
+            size_t mask = slots.size() - 1, at = whole & mask;
+            while (slots[at].code >= 0) at = (at + 1) & mask;
+            slots[at] = {static_cast<uint32_t>(whole >> 32), static_cast<int32_t>(i)};
+        }
+    }
+
+  public:
+    // Arrow's texts: `offsets` of 64 bits, one more than rows, into `data`.
+    PyObject *of_texts(PyObject *args) {
+        PyObject *offsets_, *data_, *out_;
+        if (!PyArg_ParseTuple(args, "OOO", &offsets_, &data_, &out_)) throw Raised();
+        Ints offsets(offsets_);
+        Bytes data(data_);
+        Out out(out_, true);
+        offsets.want(out.size + 1);
+        for (int64_t i = 0; i < out.size; ++i) {
+            int64_t from = offsets.data[i], to = offsets.data[i + 1];
+            if (from < 0 || from > to || to > data.size)
+                throw std::out_of_range("offsets of texts that are not there");
+            out.data[i] = code(data.data + from, to - from);
+        }
+        Py_RETURN_NONE;
+    }
+
+    // Values of `width` bytes each.
+    PyObject *of_values(PyObject *args) {
+        PyObject *data_, *out_;
+        long long width;
+        if (!PyArg_ParseTuple(args, "OLO", &data_, &width, &out_)) throw Raised();
+        Bytes data(data_);
+        Out out(out_, true);
+        data.want(out.size * width);
+        for (int64_t i = 0; i < out.size; ++i) out.data[i] = code(data.data + i * width, width);
+        Py_RETURN_NONE;
+    }
+
+    PyObject *count(PyObject *) {
+        return PyLong_FromLongLong(static_cast<long long>(ends.size() - 1));
+    }
+};

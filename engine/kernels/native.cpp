@@ -1,0 +1,55 @@
+// The module `native`: its interface, with types and meanings, is `native.pyi`.
+#include "chains.h"
+#include "codes.h"
+#include "runs.h"
+#include "scan.h"
+
+template <typename T, PyObject *(T::*method)(PyObject *)>
+static PyObject *of(PyObject *self, PyObject *args) {
+    return guarded([&] { return (Owner<T>::of(self).*method)(args); });
+}
+
+template <PyObject *(*function)(PyObject *)>
+static PyObject *alone(PyObject *, PyObject *args) {
+    return guarded([&] { return function(args); });
+}
+
+static PyMethodDef of_chains[] = {
+    {"append", of<Chains, &Chains::append>, METH_VARARGS, nullptr},
+    {"drop", of<Chains, &Chains::drop>, METH_VARARGS, nullptr},
+    {"probe", of<Chains, &Chains::probe>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_runs[] = {
+    {"append", of<Runs, &Runs::append>, METH_VARARGS, nullptr},
+    {"drop", of<Runs, &Runs::drop>, METH_VARARGS, nullptr},
+    {"probe", of<Runs, &Runs::probe>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_codes[] = {
+    {"of_texts", of<Codes, &Codes::of_texts>, METH_VARARGS, nullptr},
+    {"of_values", of<Codes, &Codes::of_values>, METH_VARARGS, nullptr},
+    {"count", of<Codes, &Codes::count>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef functions[] = {
+    {"scan", alone<scan>, METH_VARARGS, nullptr},
+    {"places", alone<places>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "native", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr,
+};
+
+PyMODINIT_FUNC PyInit_native() {
+    PyObject *module = PyModule_Create(&definition);
+    if (module == nullptr) return nullptr;
+#define NAMED "seustream.engine.kernels.native."
+    if (Owner<Chains>::add(module, "Chains", NAMED "Chains", of_chains) != 0 ||
+        Owner<Runs>::add(module, "Runs", NAMED "Runs", of_runs) != 0 ||
+        Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0) {
+        Py_DECREF(module);
+        return nullptr;
+    }
+    return module;
+}

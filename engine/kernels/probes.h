@@ -1,0 +1,116 @@
+// What all ways to find partners have in common: windows, further comparisons, and results.
+#pragma once
+
+#include "binding.h"
+
+enum Op : int64_t { LT, EQ, GT, GE, LE, NE };
+
+// `theirs op ours`, one value a stored row and one a probe; NULL where `valid` is 0.
+struct Comparison {
+    int64_t op;
+    Ints theirs;
+    Bytes theirs_valid;
+    Ints ours;
+    Bytes ours_valid;
+
+    bool holds(int64_t row, int64_t probe) const {
+        if (theirs_valid.data && !theirs_valid.data[row]) return false;
+        if (ours_valid.data && !ours_valid.data[probe]) return false;
+        int64_t a = theirs.data[row], b = ours.data[probe];
+        switch (op) {
+        case LT: return a < b;
+        case EQ: return a == b;
+        case GT: return a > b;
+        case GE: return a >= b;
+        case LE: return a <= b;
+        default: return a != b;
+        }
+    }
+};
+
+// Probes from `start` on. Probe i meets the stored rows from low[i] up to, but without, high[i],
+// numbered as they came. Pairs (probe, row) go into `who` and `row`, by probe, then row, for as
+// many whole probes as there is room for.
+struct Probes {
+    int64_t start;
+    Ints low, high;
+    int64_t base;  // the number of the row whose values are first in the comparisons
+    std::vector<Comparison> rest;
+    Out who, row;
+    int64_t filled = 0;
+    bool full = false;
+
+    Probes(long long start_, PyObject *low_, PyObject *high_, long long base_, PyObject *rest_,
+           PyObject *who_, PyObject *row_)
+        : start(start_), low(low_), high(high_), base(base_), who(who_, true), row(row_, true) {
+        high.want(low.size);
+        row.want(who.size);
+        if (start < 0) throw std::out_of_range("probes before the first");
+        Py_ssize_t count = PyTuple_Size(rest_);
+        if (count < 0) throw Raised();
+        int64_t least = INT64_MAX, most = base;
+        for (int64_t i = 0; i < low.size; ++i) {
+            if (low.data[i] >= high.data[i]) continue;
+            if (low.data[i] < least) least = low.data[i];
+            if (high.data[i] > most) most = high.data[i];
+        }
+        if (least < base) throw std::out_of_range("a window before the first stored row");
+        rest.reserve(static_cast<size_t>(count));
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            long long op;
+            PyObject *a, *b, *c, *d;
+            if (!PyArg_ParseTuple(PyTuple_GetItem(rest_, i), "LOOOO", &op, &a, &b, &c, &d))
+                throw Raised();
+            rest.push_back({op, Ints(a), Bytes(b), Ints(c), Bytes(d)});
+            rest.back().theirs.want(most - base);
+            rest.back().theirs_valid.want(most - base);
+            rest.back().ours.want(low.size);
+            rest.back().ours_valid.want(low.size);
+        }
+    }
+
+    // Refuses windows that reach past the rows there are.
+    void stored(int64_t first, int64_t end) const {
+        for (int64_t i = start; i < low.size; ++i)
+            if (low.data[i] < high.data[i] && (low.data[i] < first || high.data[i] > end))
+                throw std::out_of_range("a window of rows that are not stored");
+    }
+
+    bool fits(int64_t probe, int64_t number) const {
+        for (const Comparison &one : rest)
+            if (!one.holds(number - base, probe)) return false;
+        return true;
+    }
+
+    void add(int64_t probe, int64_t number) {
+        if (filled == who.size) {
+            full = true;
+            return;
+        }
+        who.data[filled] = probe;
+        row.data[filled++] = number;
+    }
+
+    // Runs `find(probe)` for one probe after the other; gives the first that had no room, and how
+    // many pairs there are before it.
+    template <typename Find>
+    PyObject *run(Find find) {
+        int64_t probe = start;
+        for (; probe < low.size; ++probe) {
+            int64_t before = filled;
+            if (low.data[probe] < high.data[probe]) find(probe);
+            if (full) {
+                filled = before;
+                break;
+            }
+        }
+        return Py_BuildValue("LL", static_cast<long long>(probe), static_cast<long long>(filled));
+    }
+};
+
+#define PROBES "LOOLOOO"
+struct ProbeArguments {
+    long long start, base;
+    PyObject *low, *high, *rest, *who, *row;
+    Probes open() const { return Probes(start, low, high, base, rest, who, row); }
+};

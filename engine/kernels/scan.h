@@ -1,0 +1,101 @@
+// Rows by looking at all: the first comparison of a block of rows at once, the others one by one.
+#pragma once
+
+#include "probes.h"
+
+#include <algorithm>
+
+// One binary for all processors of a kind: the widest vectors it has are chosen when it starts.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDEST
+#endif
+
+constexpr int64_t block = 256;
+
+#define COMPARED(NAME, OP)                                                                         \
+    WIDEST inline int64_t count_##NAME(const int64_t *values, int64_t rows, int64_t than) {        \
+        int64_t found = 0;                                                                         \
+        for (int64_t i = 0; i < rows; ++i) found += values[i] OP than;                             \
+        return found;                                                                              \
+    }                                                                                              \
+    inline int64_t pick_##NAME(const int64_t *values, int64_t rows, int64_t than, int32_t *out) {  \
+        int64_t found = 0;                                                                         \
+        for (int64_t i = 0; i < rows; ++i) {                                                       \
+            out[found] = static_cast<int32_t>(i);                                                  \
+            found += values[i] OP than;                                                            \
+        }                                                                                          \
+        return found;                                                                              \
+    }
+COMPARED(lt, <)
+COMPARED(eq, ==)
+COMPARED(gt, >)
+COMPARED(ge, >=)
+COMPARED(le, <=)
+COMPARED(ne, !=)
+#undef COMPARED
+
+using Count = int64_t (*)(const int64_t *, int64_t, int64_t);
+using Pick = int64_t (*)(const int64_t *, int64_t, int64_t, int32_t *);
+static const Count counts[] = {count_lt, count_eq, count_gt, count_ge, count_le, count_ne};
+static const Pick picks[] = {pick_lt, pick_eq, pick_gt, pick_ge, pick_le, pick_ne};
+
+// The rows of each probe's window for which all comparisons hold.
+inline PyObject *scan(PyObject *args) {
+    ProbeArguments a;
+    if (!PyArg_ParseTuple(args, PROBES, &a.start, &a.low, &a.high, &a.base, &a.rest, &a.who, &a.row))
+        throw Raised();
+    Probes probes = a.open();
+    for (const Comparison &one : probes.rest)
+        if (one.op < LT || one.op > NE) throw std::out_of_range("there is no such comparison");
+    int32_t places[block];
+    return probes.run([&](int64_t i) {
+        int64_t number = probes.low.data[i], high = probes.high.data[i];
+        if (probes.rest.empty()) {
+            for (; number < high && !probes.full; ++number) probes.add(i, number);
+            return;
+        }
+        const Comparison &first = probes.rest.front();
+        if (first.ours_valid.data && !first.ours_valid.data[i]) return;
+        int64_t than = first.ours.data[i];
+        bool simple = probes.rest.size() == 1 && !first.theirs_valid.data;
+        for (; number < high && !probes.full; number += block) {
+            int64_t rows = std::min(block, high - number);
+            const int64_t *values = first.theirs.data + (number - probes.base);
+            if (counts[first.op](values, rows, than) == 0) continue;
+            int64_t found = picks[first.op](values, rows, than, places);
+            for (int64_t k = 0; k < found; ++k)
+                if (simple || probes.fits(i, number + places[k])) probes.add(i, number + places[k]);
+        }
+    });
+}
+
+// Where each of some numbers would go in a sorted array: before equal ones, or with `after` behind
+// them. Numbers that do not fall are found by walking on from the last.
+inline PyObject *places(PyObject *args) {
+    PyObject *sorted_, *numbers_, *out_;
+    int after;
+    if (!PyArg_ParseTuple(args, "OOpO", &sorted_, &numbers_, &after, &out_)) throw Raised();
+    Ints sorted(sorted_), numbers(numbers_);
+    Out out(out_, true);
+    out.want(numbers.size);
+    const int64_t *begin = sorted.data, *end = begin + sorted.size, *at = begin;
+    for (int64_t i = 0; i < numbers.size; ++i) {
+        int64_t number = numbers.data[i];
+        auto below = [&](const int64_t *one) { return after ? *one <= number : *one < number; };
+        const int64_t *low = begin, *high = end;
+        if (at == begin || below(at - 1)) {
+            low = at;
+            int64_t step = 1;
+            while (low + step <= end && below(low + step - 1)) {
+                low += step;
+                step *= 2;
+            }
+            high = std::min(end, low + step);
+        }
+        at = after ? std::upper_bound(low, high, number) : std::lower_bound(low, high, number);
+        out.data[i] = at - begin;
+    }
+    Py_RETURN_NONE;
+}

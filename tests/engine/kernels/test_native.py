@@ -1,0 +1,250 @@
+"""Compiled kernels against loops that say what they do, on random rows and random cuts.
+
+Finds: a row lost where indexes grow, are dropped from, or are made anew; a window cut wrong at either
+end; a NULL that meets something; a result that does not fit and is lost or repeated.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from seustream.engine.kernels import native
+from seustream.engine.kernels.native import Chains, Codes, Runs
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.uint8] | None
+Find = Callable[[int, Ints, Ints], tuple[int, int]]
+
+OPS = (operator.lt, operator.eq, operator.gt, operator.ge, operator.le, operator.ne)
+
+
+def all_pairs(find: Find, probes: int, room: int) -> list[tuple[int, int]]:
+    """What a search finds, however little room it is given."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    while start < probes:
+        who, row = np.empty(room, np.int64), np.empty(room, np.int64)
+        following, filled = find(start, who, row)
+        if following == start:
+            room *= 2
+        found += zip(who[:filled].tolist(), row[:filled].tolist(), strict=True)
+        start = following
+    return found
+
+
+@dataclass
+class Rows:
+    """Rows that are stored from `first` on: a key, another value, and which of both are NULL."""
+
+    chance: np.random.Generator
+    spread: int
+    first: int
+    key: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    other: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    there: npt.NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def add(self, count: int, nulls: bool) -> tuple[Ints, Flags]:
+        key = self.chance.integers(-self.spread, self.spread, count)
+        there = (self.chance.random(count) > (0.2 if nulls else 0)).astype(np.uint8)
+        self.key = np.concatenate((self.key, key))
+        self.there = np.concatenate((self.there, there))
+        self.other = np.concatenate((self.other, self.chance.integers(0, 9, count)))
+        return key, there if nulls else None
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.key)
+
+    def drop(self, before: int) -> None:
+        gone = before - self.first
+        self.key, self.other, self.there = self.key[gone:], self.other[gone:], self.there[gone:]
+        self.first = before
+
+
+@dataclass
+class Asked:
+    """Probes over some rows, in the order of their arrival or not."""
+
+    low: Ints
+    high: Ints
+    key: Ints
+    there: Flags
+    other: Ints
+    op: int
+
+    @classmethod
+    def random(cls, rows: Rows, in_order: bool) -> Asked:
+        chance = rows.chance
+        count = int(chance.integers(0, 40))
+        high = chance.integers(rows.first, rows.end + 1, count)
+        if in_order:
+            high.sort()
+        low = np.maximum(rows.first, high - chance.integers(0, rows.end - rows.first + 2, count))
+        there = (chance.random(count) > 0.1).astype(np.uint8)
+        return cls(
+            low,
+            high,
+            chance.integers(-rows.spread, rows.spread, count),
+            there if chance.random() < 0.5 else None,
+            chance.integers(0, 9, count),
+            int(chance.integers(0, 6)),
+        )
+
+    def expected(self, rows: Rows, fits: Callable[[int, int], bool]) -> list[tuple[int, int]]:
+        return [
+            (probe, number)
+            for probe in range(len(self.low))
+            if self.there is None or self.there[probe]
+            for number in range(int(self.low[probe]), int(self.high[probe]))
+            if rows.there[number - rows.first]
+            and fits(probe, number - rows.first)
+            and OPS[self.op](rows.other[number - rows.first], self.other[probe])
+        ]
+
+    def rest(self, rows: Rows) -> native.Test:
+        return self.op, rows.other, None, self.other, None
+
+
+def random_rows(seed: int) -> tuple[np.random.Generator, Rows]:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    first = int(chance.choice((0, 0, 5, 1 << 40)))
+    return chance, Rows(chance, int(chance.choice((1, 5, 400))), first)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_chains(seed: int) -> None:
+    chance, rows = random_rows(seed)
+    chains, sizes = Chains(), (0, 1, 7, 300)
+    chains.drop(rows.first)
+    found = 0
+    for _ in range(12):
+        chains.append(*rows.add(int(chance.choice(sizes)), chance.random() < 0.5))
+        asked = Asked.random(rows, chance.random() < 0.7)
+
+        def find(start: int, who: Ints, row: Ints, asked: Asked = asked) -> tuple[int, int]:
+            return chains.probe(
+                asked.key, asked.there, start, asked.low, asked.high, rows.first,
+                (asked.rest(rows),), who, row,
+            )  # fmt: skip
+
+        def fits(probe: int, place: int, asked: Asked = asked) -> bool:
+            return bool(rows.key[place] == asked.key[probe])
+
+        want = asked.expected(rows, fits)
+        assert all_pairs(find, len(asked.low), int(chance.choice((1, 3, 5000)))) == want
+        found += len(want)
+        if chance.random() < 0.6:
+            rows.drop(int(chance.integers(rows.first, rows.end + 1)))
+            chains.drop(rows.first)
+    assert found or rows.spread == 400
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_runs(seed: int) -> None:
+    chance, rows = random_rows(1000 + seed)
+    runs, sizes = Runs(), (0, 1, 63, 64, 700, 2500)
+    runs.drop(rows.first)
+    for _ in range(8):
+        runs.append(*rows.add(int(chance.choice(sizes)), chance.random() < 0.5))
+        asked = Asked.random(rows, chance.random() < 0.5)
+        greatest = asked.key + chance.integers(-2, 2 + rows.spread // 8, len(asked.key))
+
+        def find(
+            start: int, who: Ints, row: Ints, asked: Asked = asked, greatest: Ints = greatest
+        ) -> tuple[int, int]:
+            return runs.probe(
+                asked.key, greatest, asked.there, start, asked.low, asked.high, rows.first,
+                (asked.rest(rows),), who, row,
+            )  # fmt: skip
+
+        def fits(probe: int, place: int, asked: Asked = asked, greatest: Ints = greatest) -> bool:
+            return bool(asked.key[probe] <= rows.key[place] <= greatest[probe])
+
+        assert all_pairs(find, len(asked.low), 64) == asked.expected(rows, fits)
+        if chance.random() < 0.6:
+            rows.drop(int(chance.integers(rows.first, rows.end + 1)))
+            runs.drop(rows.first)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scan(seed: int) -> None:
+    """With one comparison, with two, with none."""
+    chance, rows = random_rows(2000 + seed)
+    rows.add(int(chance.choice((3, 256, 257, 900))), True)
+    asked = Asked.random(rows, False)
+    op = seed % 6
+    tests: list[native.Test] = [(op, rows.key, rows.there, asked.key, asked.there)]
+    tests += [asked.rest(rows)] if seed % 4 else []
+
+    def find(start: int, who: Ints, row: Ints) -> tuple[int, int]:
+        return native.scan(start, asked.low, asked.high, rows.first, tuple(tests), who, row)
+
+    def fits(probe: int, place: int) -> bool:
+        return bool(OPS[op](rows.key[place], asked.key[probe]))
+
+    if not seed % 4:
+        asked.op, asked.other = 3, np.zeros(len(asked.low), np.int64)
+    assert all_pairs(find, len(asked.low), 64) == asked.expected(rows, fits)
+    windows = np.clip(asked.high - asked.low, 0, None)
+    tests.clear()
+    assert len(all_pairs(find, len(asked.low), 64)) == int(windows.sum())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_places(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    among = np.sort(chance.integers(0, 50, int(chance.integers(0, 60))))
+    numbers = chance.integers(-3, 55, 40)
+    for wanted in (numbers, np.sort(numbers)):
+        for after, side in ((False, "left"), (True, "right")):
+            out = np.empty(len(wanted), np.int64)
+            native.places(among, wanted, after, out)
+            expected = np.searchsorted(among, wanted, "right" if side == "right" else "left")
+            assert out.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_codes(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    codes, known = Codes(), dict[bytes, int]()
+    for _ in range(5):
+        texts = [
+            b"\0" * int(chance.integers(0, 3)) + b"abcdefghijklmnop"[: chance.integers(0, 17)]
+            + str(chance.integers(0, 60)).encode()
+            for _ in range(int(chance.integers(0, 120)))
+        ]  # fmt: skip
+        offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
+        out = np.empty(len(texts), np.int64)
+        codes.of_texts(offsets, np.frombuffer(b"".join(texts) or b"-", np.uint8), out)
+        assert out.tolist() == [known.setdefault(text, len(known)) for text in texts]
+    assert codes.count() == len(known)
+
+
+def test_what_would_read_past_an_end_is_refused() -> None:
+    eight, none = np.zeros(8, np.int64), np.empty(0, np.int64)
+    chains = Chains()
+    chains.append(eight, None)
+    who = np.empty(8, np.int64)
+    with pytest.raises(RuntimeError, match="not stored"):
+        chains.probe(eight, None, 0, eight, eight + 9, 0, (), who, who)
+    with pytest.raises(ValueError, match="items"):
+        chains.probe(none, None, 0, eight, eight + 1, 0, (), who, who)
+    with pytest.raises(ValueError, match="items"):
+        native.scan(0, eight, eight + 9, 0, ((0, eight, None, eight, None),), who, who)
+    with pytest.raises(RuntimeError, match="before"):
+        native.scan(0, eight, eight + 9, 1, (), who, who)
+    with pytest.raises(TypeError, match="bytes"):
+        chains.append(eight.astype(np.int32), None)
+    with pytest.raises(RuntimeError, match="no such"):
+        native.scan(0, eight, eight + 1, 0, ((6, eight, None, eight, None),), who, who)
+    with pytest.raises(RuntimeError, match="not there"):
+        Codes().of_texts(np.array([0, 9], np.int64), np.zeros(3, np.uint8), np.empty(1, np.int64))
