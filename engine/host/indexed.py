@@ -17,11 +17,11 @@ from seustream.compiler.language.types import Type
 from seustream.engine.host.growing import Growing
 from seustream.engine.host.numbers import Numbers, numbers, together
 from seustream.engine.host.rows import RowStore, leaves
-from seustream.engine.kernels.native import Chains, Codes, Runs
+from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
 
 Ints = npt.NDArray[np.int64]
-_Kind = TypeVar("_Kind", Chains, Runs)
+_Kind = TypeVar("_Kind", native.Chains, native.Runs)
 Key = tuple[x.Expression, Type]
 """An expression, and the type its values are compared in."""
 
@@ -70,13 +70,13 @@ class IndexedRows:
     in no index, and `admitted` is 0."""
 
     def __init__(
-        self, store: RowStore, source: int, chosen: Sequence[x.Expression], codes: Codes
+        self, store: RowStore, source: int, chosen: Sequence[x.Expression], codes: native.Codes
     ) -> None:
         self.store, self.source, self.chosen, self.codes = store, source, chosen, codes
         self.first = self.end = store.first
         self._columns: dict[Key, _Column] = {}
-        self._chains: dict[tuple[Key, ...], _Index[Chains]] = {}
-        self._runs: dict[Key, _Index[Runs]] = {}
+        self._chains: dict[tuple[Key, ...], _Index[native.Chains]] = {}
+        self._runs: dict[Key, _Index[native.Runs]] = {}
         self._admitted = Growing()
         self.doubts: dict[x.Expression, int] = {}  # by condition, rows before this are in doubt
 
@@ -153,16 +153,18 @@ class IndexedRows:
             self._extend(key, column, self._leaves([key[0]], 0), len(self.store))
         return self._columns[key]
 
-    def chains(self, keys: tuple[Key, ...]) -> Chains:
+    def chains(self, keys: tuple[Key, ...]) -> native.Chains:
         """The rows by the values of some expressions together."""
         if keys not in self._chains:
-            self._chains[keys] = _Index(Chains(), [self._column(key) for key in keys], self.first)
+            self._chains[keys] = _Index(
+                native.Chains(), [self._column(key) for key in keys], self.first
+            )
         return self._filled(self._chains[keys])
 
-    def runs(self, key: Key) -> Runs:
+    def runs(self, key: Key) -> native.Runs:
         """The rows by the value of an expression."""
         if key not in self._runs:
-            self._runs[key] = _Index(Runs(), [self._column(key)], self.first)
+            self._runs[key] = _Index(native.Runs(), [self._column(key)], self.first)
         return self._filled(self._runs[key])
 
     def _filled(self, index: _Index[_Kind]) -> _Kind:

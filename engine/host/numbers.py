@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.language.types import Kind, Type
-from seustream.engine.kernels.native import Codes
+from seustream.engine.kernels import native
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
@@ -41,7 +41,7 @@ def has_numbers(of: Type) -> bool:
     return is_ordered(of) or of.is_text or of.is_decimal
 
 
-def numbers(column: pa.Array, of: Type, codes: Codes) -> Numbers:
+def numbers(column: pa.Array, of: Type, codes: native.Codes) -> Numbers:
     """The numbers of a column of a type."""
     flags = np.asarray(column.is_valid()).astype(np.uint8) if column.null_count else None
     if of.is_text:
@@ -70,7 +70,7 @@ def of_doubles(doubles: npt.NDArray[np.float64]) -> Ints:
     return np.where(bits < 0, bits ^ _SIGN, bits)
 
 
-def together(columns: list[Numbers], codes: Codes) -> Numbers:
+def together(columns: list[Numbers], codes: native.Codes) -> Numbers:
     """Numbers that are equal where those of all columns are."""
     if len(columns) == 1:
         return columns[0]
@@ -84,7 +84,7 @@ def together(columns: list[Numbers], codes: Codes) -> Numbers:
     return found, flags
 
 
-def _of_texts(column: pa.Array, codes: Codes) -> Ints:
+def _of_texts(column: pa.Array, codes: native.Codes) -> Ints:
     texts = column.fill_null("") if column.null_count else column
     found = np.empty(len(texts), np.int64)
     _, offsets, data = texts.buffers()
