@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seustream.engine.host.indexed import Key
-from seustream.engine.host.links import Link, shift
+from seustream.engine.host.links import JoinLink, shift
 from seustream.engine.host.numbers import Numbers, of_doubles
 from seustream.hdl.isa import Condition
 
@@ -32,7 +32,7 @@ class Band:
     closed: bool  # on both sides
 
 
-def band_of(links: Sequence[tuple[Link, Numbers]]) -> Band | None:
+def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
     """The bounds of the value that has most of them; None if no condition is about order."""
     by_key: dict[Key, list[tuple[Condition, Numbers]]] = {}
     for link, (values, flags) in links:
@@ -58,8 +58,8 @@ def band_of(links: Sequence[tuple[Link, Numbers]]) -> Band | None:
 
 
 def _moved(values: Ints, amount: int | float, below: bool) -> Ints:
-    """What `value + amount` being less (`below`) or more than a number says about the value, as a
-    bound that leaves nothing out."""
+    """Returns the bound of a value that `value + amount` being less (`below`) or more than a number
+    gives. It leaves nothing out."""
     if isinstance(amount, float):
         return _moved_reals(values, amount, below)
     if amount == 0:

@@ -32,7 +32,7 @@ def converted(key: Key) -> x.Expression:
     return x.Cast(e, of, quiet=True) if e.type != of else e
 
 
-class _Column:
+class _NumberColumn:
     """The numbers of an expression in each row. Rows before `doubtful` may have a fault in it."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Index(Generic[_Kind]):
 
     of: _Kind
 
-    def __init__(self, of: _Kind, columns: Sequence[_Column], first: int) -> None:
+    def __init__(self, of: _Kind, columns: Sequence[_NumberColumn], first: int) -> None:
         self.of, self.columns, self.end = of, columns, first
         of.drop(first)
 
@@ -74,7 +74,7 @@ class IndexedRows:
     ) -> None:
         self.store, self.source, self.chosen, self.codes = store, source, chosen, codes
         self.first = self.end = store.first
-        self._columns: dict[Key, _Column] = {}
+        self._columns: dict[Key, _NumberColumn] = {}
         self._chains: dict[tuple[Key, ...], _Index[native.Chains]] = {}
         self._runs: dict[Key, _Index[native.Runs]] = {}
         self._admitted = Growing()
@@ -113,7 +113,7 @@ class IndexedRows:
         found = self.store.since(names, place)
         return leaves({(self.source, name): values for name, values in found.items()})
 
-    def _extend(self, key: Key, column: _Column, leaf: Leaves, rows: int) -> None:
+    def _extend(self, key: Key, column: _NumberColumn, leaf: Leaves, rows: int) -> None:
         doubts = Faults()
         values = evaluate(converted(key), leaf, rows, doubts)
         column.append(numbers(values, key[1], self.codes))
@@ -147,9 +147,9 @@ class IndexedRows:
         column = self._column(key)
         return None if column.doubtful > self.first else column.view
 
-    def _column(self, key: Key) -> _Column:
+    def _column(self, key: Key) -> _NumberColumn:
         if key not in self._columns:
-            self._columns[key] = column = _Column()
+            self._columns[key] = column = _NumberColumn()
             self._extend(key, column, self._leaves([key[0]], 0), len(self.store))
         return self._columns[key]
 

@@ -26,7 +26,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.plan.logical import Query
 from seustream.engine.host.bands import band_of
 from seustream.engine.host.indexed import IndexedRows, converted
-from seustream.engine.host.links import Link, Search, searches, selections
+from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.numbers import Numbers, numbers, together
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
@@ -255,7 +255,7 @@ class WindowJoin:
         """Combinations with one more source; with `host`, with rows of the host's alone."""
         source, side, rows = search.source, self.sides[search.source], self.rows[search.source]
         low, high = arrivals.low[source][partial.arrival], arrivals.high[source][partial.arrival]
-        links: list[tuple[Link, Numbers]] = []
+        links: list[tuple[JoinLink, Numbers]] = []
         tests: list[native.Test] = []
         for link in search.links:
             ours = self._ours(link, partial)
@@ -283,13 +283,13 @@ class WindowJoin:
     def _pairs(
         self,
         rows: IndexedRows,
-        links: list[tuple[Link, Numbers]],
+        links: list[tuple[JoinLink, Numbers]],
         tests: list[native.Test],
         low: Ints,
         high: Ints,
         single: bool,
     ) -> tuple[Ints, Ints]:
-        """Which probe finds which place."""
+        """Returns the pairs of a probe and a place it finds."""
         base = rows.first
         low, high = low + base, high + base
         equal = [(link, ours) for link, ours in links if link.op is Condition.EQ]
@@ -353,7 +353,7 @@ class WindowJoin:
             np.concatenate([none, *(row for _, row in parts)]) - base,
         )
 
-    def _ours(self, link: Link, partial: _Partial) -> Numbers | None:
+    def _ours(self, link: JoinLink, partial: _Partial) -> Numbers | None:
         """The other side of a link in each combination; None where it has a fault."""
         reads = x.sources(link.ours)
         if len(reads) == 1:

@@ -29,7 +29,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class JoinLink:
     """`theirs op ours`, both as values of type `of`; `theirs` reads one source, `ours` others."""
 
     conjunct: x.Expression
@@ -44,7 +44,7 @@ class Search:
     """One more source of a combination: links to it, and conditions to evaluate once it is there."""
 
     source: int
-    links: tuple[Link, ...]
+    links: tuple[JoinLink, ...]
     others: tuple[x.Expression, ...]
 
 
@@ -86,7 +86,7 @@ def _search(conjuncts: Sequence[x.Expression], bound: frozenset[int], source: in
     return Search(source, tuple(links), tuple(others))
 
 
-def _link(e: x.Expression, source: int) -> Link | None:
+def _link(e: x.Expression, source: int) -> JoinLink | None:
     if not isinstance(e, x.Compare) or e.condition not in _COMPARED:
         return None
     by_value = e.condition in (Condition.EQ, Condition.NE)
@@ -99,12 +99,12 @@ def _link(e: x.Expression, source: int) -> Link | None:
         (e.condition.mirrored(), e.right, e.left),
     ):
         if x.sources(theirs) == {source} and source not in x.sources(ours):
-            return Link(e, op, theirs, ours, e.of)
+            return JoinLink(e, op, theirs, ours, e.of)
     return None
 
 
-def shift(link: Link) -> tuple[x.Expression, int | float]:
-    """What `theirs` is a constant more than, and how much more: of `S.y - 50`, S.y and -50. The sum
+def shift(link: JoinLink) -> tuple[x.Expression, int | float]:
+    """Splits a constant off `theirs`, which is so much more than the rest: of `S.y - 50`, S.y and -50. The sum
     of integers and of times is exact, that of reals is rounded."""
     e = link.theirs
     if not (isinstance(e, x.Call) and e.function in ("+", "-") and e.type == link.of):

@@ -32,12 +32,12 @@ _SIGN = np.int64(np.iinfo(np.int64).max)
 
 
 def is_ordered(of: Type) -> bool:
-    """Whether the type has ordered numbers."""
+    """Tells the types that have ordered numbers."""
     return of.kind in _WHOLE or of.is_inexact or (of.is_decimal and (of.length or 0) <= 18)
 
 
 def has_numbers(of: Type) -> bool:
-    """Whether the type has numbers at all."""
+    """Tells the types that have numbers at all."""
     return is_ordered(of) or of.is_text or of.is_decimal
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong before a kernel runs."""
+"""The error of kernels that are not there."""
 
 from __future__ import annotations
 
