@@ -136,6 +136,13 @@ def mixed(session: nox.Session) -> None:
 
 
 @nox.session
+def groups(session: nox.Session) -> None:
+    """Groups of windows, frames, parts of queries against DuckDB, 5,000 of them; `-- --cases N`."""
+    install(session, "test")
+    session.run("python", "-m", "tests.engine.relational.campaign", *session.posargs)
+
+
+@nox.session
 def flink(session: nox.Session) -> None:
     """FlinkCEP as judge of patterns; needs Java 17 and Maven; `-- --cases N` for more."""
     install(session)
