@@ -22,6 +22,7 @@ from seustream.engine.host.software import Side, software_join
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
+from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
@@ -46,6 +47,7 @@ class SoftwareJoin:
         slice_rows: int,
         faults: Mapping[str, QueryFaults],
         inputs: Sequence[str] = (),
+        failures: Failures | None = None,
     ) -> None:
         read = {source.stream.name for query in queries for source in query.sources}
         self.streams = [stream for stream in streams if stream.name in read]
@@ -54,6 +56,7 @@ class SoftwareJoin:
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
         self.faults = faults
+        self.failures = Failures() if failures is None else failures
         self.merger = Merger(self.inputs, on_late=never_late)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = [q for q in queries if len(q.sources) > 1 and q.where != x.FALSE]
@@ -94,13 +97,15 @@ class SoftwareJoin:
             if self.joins:
                 places = self._store(part)
                 for query in self.joins:
+                    if query.name in self.failures:
+                        continue
                     sides = self._sides(query)
                     faults, grouping = self.faults[query.name], self.groupings.get(query.name)
-                    with blaming(query, faults):
+                    with self.failures.of(query.name), blaming(query, faults):
                         new_rows = [places[source.stream.name] for source in query.sources]
                         found = software_join(query, sides, new_rows, faults)
                         answer = completed(query, grouping, sides, found, faults)
-                    if answer.num_rows:
+                    if query.name not in self.failures and answer.num_rows:
                         yield query.name, as_rows(query, answer)
                 self.stores.trim(self.slice_rows)
 
@@ -155,8 +160,11 @@ class SoftwareJoin:
             if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
                 grouping = self.groupings.get(query.name)
                 faults = self.faults[query.name]
-                answer = alone(query, grouping, rows, self.seen[stream.name], faults)
-                if answer.num_rows:
+                if query.name in self.failures:
+                    continue
+                with self.failures.of(query.name):
+                    answer = alone(query, grouping, rows, self.seen[stream.name], faults)
+                if query.name not in self.failures and answer.num_rows:
                     yield query.name, as_rows(query, answer)
 
     def _sides(self, query: Query) -> list[Side]:
