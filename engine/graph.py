@@ -281,7 +281,7 @@ class GraphRun:
         return sum(self._taken[name] for name in self.sources_of(query))
 
     def lag_of(self, query: str) -> int | None:
-        """How many milliseconds the slowest of these streams is behind the foremost; None where one
+        """Returns by how many milliseconds the slowest of these streams is behind the foremost; None where one
         has brought nothing yet."""
         live = self.sources_of(query) - self.ended
         promises = [self.promises.get(name) for name in live]

@@ -1,4 +1,4 @@
-"""What a run of a graph did, and where it stands, apart from how it goes on."""
+"""The account and the state of a run of a graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seustream.engine.stream.snapshot import Snapshot, unpack
 
 @dataclass(slots=True)
 class Report:
-    """What a run did, for people: rows taken and late by base stream, results by query; by stream,
+    """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
     rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
     matcher of each pattern; by query and place, how many evaluations had no value, and the first
     row."""
@@ -55,7 +55,7 @@ class RunState:
     """By query, its text and why it failed."""
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows of base streams that queries can still reach, or that wait, for somebody who
+        """The rows of base streams that queries can still reach, or that wait, for a caller who
         saves what can be saved."""
         for name, gate in self.gates.items():
             yield name, gate.waiting

@@ -67,8 +67,8 @@ def compilation_of(
     text: str, image: bytes, devices: int | None = None, libraries: Libraries | None = None
 ) -> Compilation:
     """The compilation a manifest and its image came from, or that of its text for so many other
-    `devices`; raises `ManifestRefused`. Functions of `libraries` are none of a manifest's: whoever runs
-    it has them."""
+    `devices`; raises `ManifestRefused`. Functions of `libraries` are not in a manifest: the bridge
+    that runs it has them."""
     try:
         data = json.loads(text)
         if data["manifest"] != VERSION:

@@ -1,7 +1,7 @@
 """The book of a session's queries: which there are, since when, how they ended, and what happened.
 
 Its entries follow from the records of the journal and from what the run says while it takes them, so
-that a session that is opened again has the same book. A query is RUNNING until somebody stops it, its
+that a session that is opened again has the same book. A query is RUNNING until it is stopped, its
 time is over (both STOPPED) or it fails (FAILED); then it is listed, with its results, until it is
 dropped or its name is registered again. Each registration of a name is another run of it.
 """
@@ -24,8 +24,8 @@ MOST_EVENTS = 1000
 @dataclass(slots=True)
 class Living:
     """One query. Times are milliseconds since the epoch; `until` is when it ends by itself.
-    `complete` is the time of its streams from which on its results are all there. Only the last results
-    of a query that is `bounded` are kept, and nobody waits for their readers."""
+    Only the last results
+    of a query that is `bounded` are kept, and their readers hold up nothing."""
 
     name: str
     language: str
@@ -34,7 +34,6 @@ class Living:
     since: int = 0
     until: int | None = None
     bounded: bool = True
-    complete: int | None = None
     events: list[tuple[int, int, str, str, str]] = field(default_factory=list)
 
     def note(self, time: int, level: str, event: str, detail: str, run: int = 0) -> None:
@@ -46,8 +45,8 @@ class Living:
 
 
 class Book:
-    """All queries, in the order of their first registration. Not thread-safe: the session's lock is
-    held by whoever calls."""
+    """All queries, in the order of their first registration. Not thread-safe: callers hold the
+    session's lock."""
 
     def __init__(self) -> None:
         self.queries: dict[str, Living] = {}
@@ -86,7 +85,7 @@ class Book:
                 one.note(time, "info", STOPPED, "swapped out")
 
     def take(self, record: Record) -> None:
-        """What a record that changes the catalogue says of queries. Taken again it changes nothing."""
+        """Takes in a record that changes the catalogue. Taken again it changes nothing."""
         said, time = record["living"], record["time"]
         for name in said.get("dropped", ()):
             self.queries.pop(name, None)

@@ -19,7 +19,7 @@ _SAMPLES = 4096
 
 class Quality:
     """`arrived` is called when an epoch is in, `delivered` when results are there; both with the time of
-    one clock in seconds. Not thread-safe: the session's lock is held by whoever calls."""
+    one clock in seconds. Not thread-safe: callers hold the session's lock."""
 
     def __init__(self) -> None:
         self._highest: deque[int] = deque(maxlen=_SAMPLES)

@@ -29,7 +29,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.living import FAILED, RUNNING, STOPPED, Book, Living
 from seustream.cosim.bridge.loading import milliseconds
 from seustream.cosim.bridge.session import Session
-from seustream.cosim.bridge.statements import Change, carried_out, entries_of, quoted
+from seustream.cosim.bridge.statements import CatalogueChange, carried_out, entries_of, quoted
 
 MOST_EVENTS = 200
 """Of a log in one answer."""
@@ -135,7 +135,7 @@ class Registry:
         change = self._carried_out(f"DROP QUERY {quoted(one.name)}", "<stop>")
         self._change(replace(change, dropped=()), {one.name: [one.run, why]})
 
-    def _change(self, change: Change, stopped: dict[str, list[Any]] | None = None) -> None:
+    def _change(self, change: CatalogueChange, stopped: dict[str, list[Any]] | None = None) -> None:
         """Journals another query set, and what it means for queries."""
         session = self.session
         load = replace(message_of(change.compilation), run=session.load.run)
@@ -232,7 +232,7 @@ class Registry:
         return {"results": log.end, "kept": len(log)} if log else {"results": 0, "kept": 0}
 
     def log(self, message: p.QueryLog) -> dict[str, Any]:
-        """What happened to a name over all its runs, from the event `start` on."""
+        """Returns the events of a name over all its runs, from the event `start` on."""
         with self.session.changed:
             events = sorted(self.session.book.find(message.name).events)
             if not 0 <= message.start <= len(events):
@@ -260,7 +260,7 @@ class Registry:
 
     def _carried_out(
         self, text: str, file: str, entries: Any = None, around: tuple[str, str] = ("", "")
-    ) -> Change:
+    ) -> CatalogueChange:
         p.check_name("file", file)
         try:
             known = self._entries() if entries is None else entries

@@ -15,7 +15,7 @@ _SMALL = 4096
 class ResultLog:
     """Rows [first, end). `kept` false: only counted. `readers` are the offsets up to which each
     has read; after a restart they are known before the results are. Of `most` rows and bytes only the
-    last are kept, and nobody waits for their readers. `run` counts the registrations of a name."""
+    last are kept, and their readers hold up nothing. `run` counts the registrations of a name."""
 
     def __init__(
         self,

@@ -146,7 +146,7 @@ class Runner:
 
 
 def check_queries(program: Program, run: p.Run) -> None:
-    """Raises `BridgeError` (refused) for a query set that nobody would load."""
+    """Raises `BridgeError` (refused) for a query set without queries, or with options that do not fit."""
     _check_run(program, run)
     known = program.names
     if not known:

@@ -333,7 +333,7 @@ class Sources:
                 return
 
     def _flush(self, one: _Entering, told: dict[str, int]) -> None:
-        """What waits of a stream becomes an epoch; a retriable error leaves it waiting."""
+        """Commits what waits of a stream as an epoch; a retriable error leaves it waiting."""
         session, name = self.bridge.session, one.stream.name
         with self._changed:
             elements, promise, stopped = list(one.waiting), one.promise, one.stopped

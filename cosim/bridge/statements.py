@@ -43,8 +43,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a text did to a catalogue. `until` has how many milliseconds a query is registered for,
+class CatalogueChange:
+    """The effect of a text on a catalogue. `until` has how many milliseconds a query is registered for,
     `shown` what SHOW and EXPLAIN answer."""
 
     compilation: Compilation
@@ -76,7 +76,7 @@ def carried_out(
     file: str,
     options: Options,
     around: tuple[str, str] = ("", ""),
-) -> Change:
+) -> CatalogueChange:
     """Carries out the statements of a text; raises `CompileError` with places in `text`. What stands
     `around` it is part of the statement, but not of the places."""
     standing = text_of(entries) + around[0]
@@ -106,7 +106,7 @@ def entries_of(text: str, options: Options) -> tuple[Entry, ...]:
 
 def _applied(
     entries: Sequence[Entry], source: Source, c: Compilation, until: dict[str, int]
-) -> Change:
+) -> CatalogueChange:
     standing = {(entry.kind, entry.name.lower()): entry for entry in entries}
     made: dict[str, list[str]] = {"stream": [], "query": []}
     dropped: list[str] = []
@@ -128,7 +128,7 @@ def _applied(
                 standing[kind, name.lower()] = Entry(kind, name, full, language)
                 made[kind].append(name)
     registered = [name for name in made["query"] if ("query", name.lower()) in standing]
-    return Change(
+    return CatalogueChange(
         c,
         tuple(standing.values()),
         tuple(made["stream"]),
@@ -139,7 +139,7 @@ def _applied(
 
 
 def _made(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str] | None:
-    """What a statement makes: kind, name, whether that is written in it, and language."""
+    """Returns what a statement makes: kind, name, whether that is written in it, and language."""
     match statement:
         case tree.CreateStream() | tree.CreateStreamAs() | tree.CreateStreamApas():
             return "stream", statement.name.text, True, ""
@@ -206,7 +206,7 @@ def _moved(error: CompileError, text: str, file: str, before: int) -> CompileErr
 
 
 def _shown(after: Compilation, c: Compilation, request: Request) -> list[str]:
-    """What SHOW and EXPLAIN answer; a query that is only explained is compiled for it."""
+    """Returns the answer to SHOW or EXPLAIN; a query that is only explained is compiled for it."""
     if request.verb == "show":
         return list(request.lines)
     whole = (
