@@ -104,7 +104,6 @@ def fuzz(session: nox.Session) -> None:
     install(session, "test", "sim")
     session.run("python", "-m", "tests.system.fuzz", *session.posargs)
     session.run("python", "-m", "tests.cosim.bridge.fuzz", *session.posargs)
-    session.run("python", "-m", "tests.engine.temporal.fuzz", *session.posargs)
 
 
 @nox.session

@@ -2,6 +2,6 @@
 
 `host/` drives a device: encodes tuples, keeps rows, completes results. A device is
 handed in, never imported. `temporal/` is the algebra of streams of intervals, and the merge of all
-streams; `supervisor/` keeps named queries over live sources. `pattern/` matches sequences of
+streams. `pattern/` matches sequences of
 events; `sites/` joins streams that live at different sites.
 """

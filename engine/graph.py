@@ -14,9 +14,9 @@ pattern, an APAS query and a relational operation are an operator each.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -27,76 +27,35 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.plan.levels import Node, definitions, level, levels, nodes, reads
 from seustream.compiler.plan.logical import Operation, Program, Query
 from seustream.compiler.plan.pipeline import Compilation
-from seustream.engine.host.driver import DEVICE_JOIN, Counts, HostDriver
+from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
 from seustream.engine.host.errors import EvaluationError, RowsRefused
 from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
 from seustream.engine.host.state import united
 from seustream.engine.pattern import output
 from seustream.engine.pattern.stream import PatternNode
 from seustream.engine.relational import operator_of
+from seustream.engine.runs import (
+    GateState,
+    Report,
+    RunState,
+    base_joins,
+    base_kind,
+    software_join,
+)
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import real_only
-from seustream.engine.stream.faults import Lines, QueryFaults, located, told
+from seustream.engine.stream.failures import Failures
+from seustream.engine.stream.faults import QueryFaults, located, told
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import Merger, OnLate
+from seustream.engine.temporal.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.temporal.stream import TemporalNode
+from seustream.engine.temporal.stream import result_schema as temporal_schema
 from seustream.hdl.device import Device
 
 _ROWS_AT_ONCE = 1 << 18
 """Rows a gate lets through between two watermarks: many enough for columns, few enough for
 memory."""
-
-
-@dataclass(slots=True)
-class Report:
-    """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
-    rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
-    matcher of each pattern; by query and place, how many evaluations had no value, and the first
-    row."""
-
-    taken: dict[str, int] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    results: dict[str, int] = field(default_factory=dict)
-    untimed: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, dict[str, int]] = field(default_factory=dict)
-    derived: dict[str, int] = field(default_factory=dict)
-    engines: dict[str, str] = field(default_factory=dict)
-    faults: dict[str, Lines] = field(default_factory=dict)
-    join: Counts = field(default_factory=Counts)
-
-
-@dataclass(frozen=True, slots=True)
-class GateState:
-    """A base stream: rows that wait, what it has promised, whether it has ended, and its counts."""
-
-    waiting: pa.Table
-    promise: int | None
-    ended: bool
-    taken: int = 0
-    late: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """Enough to go on on another device, or another day: gates by stream, the operators'
-    snapshots by name, and counts of results."""
-
-    gates: dict[str, GateState]
-    operators: dict[str, bytes]
-    results: dict[str, int]
-
-    def rows(self) -> Iterator[tuple[str, pa.Table]]:
-        """The rows of base streams that queries can still reach, or that wait, for a caller who
-        saves what can be saved."""
-        for name, gate in self.gates.items():
-            yield name, gate.waiting
-        joins = _base_joins(self.operators).values()
-        for name, rows in united(None, DEVICE_JOIN, list(joins)).tables.items():
-            what, _, stream = name.partition(" ")
-            if what in ("kept", "waiting"):
-                yield stream, rows
 
 
 class GraphRun:
@@ -112,6 +71,7 @@ class GraphRun:
     slice_rows   how many tuples go through the device at a time
     engine       the matcher of patterns
     strict       the first fault of any query is an error, not only of one WITH (strict)
+    contained    a query that fails ends with those that read its results; else it ends the run
     """
 
     def __init__(
@@ -125,6 +85,7 @@ class GraphRun:
         slice_rows: int = 8192,
         engine: str = "auto",
         strict: bool = False,
+        contained: bool = False,
     ) -> None:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
@@ -136,15 +97,22 @@ class GraphRun:
         self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
         self.gates = {s.name: Merger([s.name], slack, on_late) for s in self.streams}
         self.ended: set[str] = set()
-        self.operators = _operators(compilation, self.devices, overflow, slice_rows, engine, strict)
-        self.readers: dict[str, list[Operator]] = {name: [] for name in self._schemas}
-        for operator in self.operators.values():
+        self.failures = Failures(contained)
+        self.operators = _operators(
+            compilation, self.devices, overflow, slice_rows, engine, strict, self.failures
+        )
+        self.readers: dict[str, list[str]] = {name: [] for name in self._schemas}
+        for own, operator in self.operators.items():
             for name in operator.inputs:
-                self.readers[name].append(operator)
+                self.readers[name].append(own)
+        self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
+        for node in nodes(program):
+            self._answers[self._answers_at(node)].append(node)
         self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
         self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
-        for name, node in definitions(program).items():
-            self._defined[f"{node.name}#" if isinstance(node, Compiled) else node.name] = name
+        self._definitions = definitions(program)
+        for name, node in self._definitions.items():
+            self._defined[_answer_of(node)] = name
             self._defines[self._answers_at(node)].append(name)
         self._taken: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
@@ -180,20 +148,19 @@ class GraphRun:
         """The answers that are certain by now. To be iterated to its end."""
         for name, gate in self.gates.items():
             for part in gate.release(_ROWS_AT_ONCE):
-                for operator in self.readers[name]:
-                    operator.push(name, part.rows[0])
+                self._push(name, part.rows[0])
                 if self.on_progress is not None:
                     self.on_progress(len(part))
             self._advance(name, gate.watermark)
         for own, operator in self.operators.items():
-            try:
-                for query, rows in operator.outputs():
-                    yield from self._pass_on(query, rows)
-            except FaultError as error:
-                where = located(error.place, self.compilation.source)
-                raise EvaluationError(f"{own}: {where}, {error.row}") from None
+            if self._runs(own):
+                with self._contained(own):
+                    for query, rows in operator.outputs():
+                        yield from self._pass_on(query, rows)
+            self._fail_readers(own)
             for stream in self._defines[own]:
-                self._advance(stream, operator.watermark)
+                failed = _answer_of(self._definitions[stream]) in self.failures
+                self._advance(stream, END_OF_STREAM if failed else operator.watermark)
 
     def finish(self) -> Iterator[Answer]:
         """Nothing more comes: the rest of the answers."""
@@ -203,8 +170,14 @@ class GraphRun:
 
     def _advance(self, stream: str, watermark: int) -> None:
         if watermark > BEGIN_OF_TIME:
-            for operator in self.readers[stream]:
-                operator.advance(stream, watermark)
+            for own in filter(self._runs, self.readers[stream]):
+                with self._contained(own):
+                    self.operators[own].advance(stream, watermark)
+
+    def _push(self, stream: str, rows: pa.Table) -> None:
+        for own in filter(self._runs, self.readers[stream]):
+            with self._contained(own):
+                self.operators[own].push(stream, rows)
 
     def _pass_on(self, query: str, rows: pa.Table) -> Iterator[Answer]:
         """A definition's rows to those that read them, a query's results to the caller."""
@@ -217,8 +190,48 @@ class GraphRun:
             self._derived[stream] += rows.num_rows
         rows = pa.Table.from_arrays(rows.columns, names=self._schemas[stream].names)
         rows = rows.cast(self._schemas[stream])
-        for operator in self.readers[stream]:
-            operator.push(stream, rows)
+        self._push(stream, rows)
+
+    # --- failures ---------------------------------------------------------------
+
+    def _runs(self, own: str) -> bool:
+        """Operators of several queries go on without those that failed."""
+        alone = self._alone(own)
+        return alone is None or alone not in self.failures
+
+    def _alone(self, own: str) -> str | None:
+        """The one query of an operator; one of several contains their failures itself."""
+        shared = isinstance(self.operators[own], HostDriver | SoftwareJoin)
+        return None if shared else _answer_of(self._answers[own][0])
+
+    @contextlib.contextmanager
+    def _contained(self, own: str) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            if (alone := self._alone(own)) is not None:
+                stack.enter_context(self.failures.of(alone))
+            try:
+                yield
+            except FaultError as error:
+                where = located(error.place, self.compilation.source)
+                raise EvaluationError(f"{own}: {where}, {error.row}") from None
+
+    def _fail_readers(self, own: str) -> None:
+        """Ends the readers of streams whose definition has failed, and their streams."""
+        for node in self._answers[own]:
+            why = self.failures.why.get(_answer_of(node))
+            stream = self._defined.get(_answer_of(node))
+            if why is None or stream is None:
+                continue
+            for other in nodes(self.compilation.program):
+                if stream in reads(other):
+                    said = why if why.startswith("stream ") else f"stream {stream}: {why}"
+                    self.failures.why.setdefault(_answer_of(other), said)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why queries whose results are asked for have failed."""
+        names = self._results
+        return {name: why for name, why in self.failures.why.items() if name in names}
 
     def _answers_at(self, node: Node) -> str:
         """The name of the operator that answers a query."""
@@ -249,6 +262,33 @@ class GraphRun:
         """By base stream, the timestamp before which nothing comes any more, where it is known."""
         known = {name: gate.by_name[name].promise for name, gate in self.gates.items()}
         return {name: promise for name, promise in known.items() if promise is not None}
+
+    def sources_of(self, query: str) -> set[str]:
+        """The base streams whose rows reach a query, through derived streams or by themselves."""
+        known = {_answer_of(node): node for node in nodes(self.compilation.program)}
+        waiting = [known[query]] if query in known else []
+        found: set[str] = set()
+        while waiting:
+            for name in reads(waiting.pop()):
+                if name in self._definitions:
+                    waiting.append(self._definitions[name])
+                else:
+                    found.add(name)
+        return found
+
+    def taken_of(self, query: str) -> int:
+        """Rows of these streams that went through."""
+        return sum(self._taken[name] for name in self.sources_of(query))
+
+    def lag_of(self, query: str) -> int | None:
+        """Returns by how many milliseconds the slowest of these streams is behind the foremost; None where one
+        has brought nothing yet."""
+        live = self.sources_of(query) - self.ended
+        promises = [self.promises.get(name) for name in live]
+        known = [promise for promise in promises if promise is not None]
+        if len(known) < len(promises) or not known:
+            return None
+        return max(known) - min(known)
 
     @property
     def report(self) -> Report:
@@ -285,18 +325,31 @@ class GraphRun:
             gates[name] = GateState(
                 waiting, queue.promise, queue.stopped, self._taken[name], self._late_of(name)
             )
-        snapshots = {name: operator.snapshot() for name, operator in self.operators.items()}
-        return RunState(gates, snapshots, dict(self._results))
+        snapshots = {}
+        for own, operator in self.operators.items():
+            if self._runs(own):
+                # A library's state that no snapshot can hold is its query's failure.
+                with self._contained(own):
+                    snapshots[own] = operator.snapshot()
+            self._fail_readers(own)
+        texts = {_answer_of(node): _text_of(node) for node in nodes(self.compilation.program)}
+        failed = {name: [texts[name], why] for name, why in self.failures.why.items()}
+        return RunState(gates, snapshots, dict(self._results), failed)
 
     def resume(self, state: RunState) -> None:
         """Goes on where a run was, of one that has taken nothing yet: the same results in the same
         order. The queries may be others over the same streams: windows stay, a query whose text is
-        the same keeps its groups, a derived stream of the same columns its windows."""
-        base = _base_joins(state.operators)
-        now = {name for name in self.operators if _base_kind(name) is not None}
+        the same keeps its groups, a derived stream of the same columns its windows. A query that
+        has failed stays so as long as its text is the same."""
+        for node in nodes(self.compilation.program):
+            text, why = state.failed.get(_answer_of(node), (None, ""))
+            if text == _text_of(node):
+                self.failures.why[_answer_of(node)] = why
+        base = base_joins(state.operators)
+        now = {name for name in self.operators if base_kind(name) is not None}
         moved = len(base) > 1 or base.keys() != now
         for name, operator in self.operators.items():
-            if (kind := _base_kind(name)) is not None and moved:
+            if (kind := base_kind(name)) is not None and moved:
                 everything = united(base.get(name), kind, list(base.values()))
                 snapshot = everything.pack() if base else None
             else:
@@ -328,23 +381,23 @@ def _device_join(number: int) -> str:
     return f"{DEVICE_JOIN} {number + 1}" if number else DEVICE_JOIN
 
 
-def _software_join(number: int) -> str:
-    """The name of the operator that joins without a device, by its level."""
-    return f"{SOFTWARE_JOIN} {number}"
+def _answer_of(node: Node) -> str:
+    """The name its operator gives the results of a query."""
+    derived = isinstance(node, Compiled) and not node.asked
+    return f"{node.name}#" if derived else node.name
 
 
-def _base_kind(name: str) -> str | None:
-    """The kind of an operator that joins base streams, by its name; None for all others."""
-    if name.startswith(DEVICE_JOIN):
-        return DEVICE_JOIN
-    return SOFTWARE_JOIN if name == _software_join(0) else None
+def _text_of(node: Node) -> str:
+    return node.source.text.strip() if isinstance(node, Compiled) else node.text
 
 
 def _own_name(node: Operation | ir.Query | Compiled) -> str:
     """The name of the operator of an operation, a pattern or an APAS query."""
     if isinstance(node, Operation):
         return f"operation {node.name}"
-    return f"{'pattern' if isinstance(node, ir.Query) else 'APAS'} {node.name}"
+    if isinstance(node, ir.Query):
+        return f"pattern {node.name}"
+    return f"APAS {'query ' if node.asked else ''}{node.name}"
 
 
 def _operators(
@@ -354,6 +407,7 @@ def _operators(
     slice_rows: int,
     engine: str,
     strict: bool,
+    failures: Failures,
 ) -> dict[str, Operator]:
     """All operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
@@ -366,7 +420,7 @@ def _operators(
     base = [stream.name for stream in program.base if stream.name in read]
     placed: set[str] = set()
     for number, (one, device) in enumerate(zip(c.devices, devices, strict=False)):
-        join = HostDriver(one, device, overflow, slice_rows, strict, base)
+        join = HostDriver(one, device, overflow, slice_rows, strict, base, failures)
         placed |= {query.name for query in join.queries}
         found.append((0, _device_join(number), join))
     for number, queries in by_level.items():
@@ -374,34 +428,28 @@ def _operators(
         if rest:
             faults = {q.name: QueryFaults(strict or q.strict, source=c.source) for q in rest}
             inputs = () if number else base
-            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs)
-            found.append((number, _software_join(number), software))
+            software = SoftwareJoin(program.streams, rest, slice_rows, faults, inputs, failures)
+            found.append((number, software_join(number), software))
     for operation in program.operations:
         own = QueryFaults(strict or operation.strict, source=c.source)
         found.append((level(operation, at), _own_name(operation), operator_of(operation, own)))
     for pattern in program.patterns:
         node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _own_name(pattern), node))
-    for compiled in program.apas.values():
+    for compiled in (*program.apas.values(), *program.asked_apas):
         temporal = TemporalNode(compiled, known, QueryFaults(strict, source=compiled.source))
         found.append((level(compiled, at), _own_name(compiled), temporal))
     return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
 
 
-def _base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
-    """The states of the operators that join base streams."""
-    kinds = {name: _base_kind(name) for name in snapshots}
-    return {name: unpack(snapshots[name], kind) for name, kind in kinds.items() if kind is not None}
-
-
 def _before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
     """Returns an operator's snapshot from before. New queries may put levels before a software join, or take them away."""
-    if not isinstance(operator, SoftwareJoin) or _base_kind(name) is not None:
+    if not isinstance(operator, SoftwareJoin) or base_kind(name) is not None:
         return snapshots.get(name)
     joins = [
         one
         for key, one in snapshots.items()
-        if key.startswith(SOFTWARE_JOIN) and _base_kind(key) is None
+        if key.startswith(SOFTWARE_JOIN) and base_kind(key) is None
     ]
     return max(joins, key=operator.alike, default=None)
 
@@ -451,7 +499,8 @@ def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
 def answer_schemas(program: Program) -> dict[str, pa.Schema]:
     """The columns of everything whose results are asked for, by name."""
     found = {q.name: result_schema(q) for q in program.asked_relations}
-    return found | {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
+    found |= {pattern.name: output.schema(pattern) for pattern in program.asked_patterns}
+    return found | {query.name: temporal_schema(query.tree) for query in program.asked_apas}
 
 
 def streams_read(program: Program) -> set[str]:

@@ -88,16 +88,6 @@ def read_schema(path: Path, stream: str) -> Node:
         raise InputError(f"{path}: {error}") from None
 
 
-def result_schema(tree: Node) -> pa.Schema:
-    """The columns of a query's results."""
-    times = [pa.field(name, pa.int64(), nullable=False) for name in RESERVED]
-    leaves = [
-        pa.field(".".join(path), arrow_type(type))
-        for path, type in zip(tree.paths, tree.types, strict=True)
-    ]
-    return pa.schema([*times, *leaves])
-
-
 def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) -> None:
     """Enters a leaf into nested lists."""
     label, *rest = parts

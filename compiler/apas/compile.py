@@ -19,13 +19,15 @@ from seustream.compiler.language.bind import ParameterValue
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A query that can be started. `versions` are those of the catalogue streams it met."""
+    """A query that can be started. `versions` are those of the catalogue streams it met; `asked` says
+    that its results are wanted as they are, and not as a stream."""
 
     name: str
     source: Source
     query: Query
     analysed: Analysed
     network: Network
+    asked: bool = False
 
     @property
     def tree(self) -> Node:

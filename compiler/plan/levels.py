@@ -44,6 +44,7 @@ def nodes(program: logical.Program) -> tuple[Node, ...]:
         *program.operations,
         *program.patterns,
         *program.apas.values(),
+        *program.asked_apas,
     )
 
 

@@ -197,8 +197,8 @@ class Program:
     """What a text amounts to once all its statements have been carried out in order: one graph of
     streams and queries of all three languages, and what the text asks to be shown.
 
-    `queries` and `operations` (X-SQL), `patterns` and `apas`, by the stream it defines, are those
-    registered at the end with the definitions of the derived streams they read. A query reads streams by name; one that `defines` a stream is
+    `queries` and `operations` (X-SQL), `patterns`, `apas`, by the stream it defines, and `asked_apas` are
+    those registered at the end with the definitions of the derived streams they read. A query reads streams by name; one that `defines` a stream is
     what its readers read. `levels` has them in an order in which each comes after what it reads."""
 
     streams: tuple[Stream, ...] = ()
@@ -207,6 +207,7 @@ class Program:
     patterns: tuple[ir.Query, ...] = ()
     apas: Mapping[str, Compiled] = field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
+    asked_apas: tuple[Compiled, ...] = ()
 
     @property
     def asked(self) -> tuple[Query, ...]:
@@ -216,7 +217,9 @@ class Program:
     @property
     def names(self) -> list[str]:
         """The queries of all kinds whose results are asked for."""
-        return [*(r.name for r in self.asked_relations), *(p.name for p in self.asked_patterns)]
+        patterns = [pattern.name for pattern in self.asked_patterns]
+        apas = [compiled.name for compiled in self.asked_apas]
+        return [*(r.name for r in self.asked_relations), *patterns, *apas]
 
     @property
     def relations(self) -> tuple[Relation, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.bind import ParameterValue
@@ -62,9 +63,12 @@ def manifest(c: Compilation, image_name: str) -> str:
     return json.dumps(data, indent=2) + "\n"
 
 
-def compilation_of(text: str, image: bytes, devices: int | None = None) -> Compilation:
+def compilation_of(
+    text: str, image: bytes, devices: int | None = None, libraries: Libraries | None = None
+) -> Compilation:
     """The compilation a manifest and its image came from, or that of its text for so many other
-    `devices`; raises `ManifestRefused`."""
+    `devices`; raises `ManifestRefused`. Functions of `libraries` are not in a manifest: the bridge
+    that runs it has them."""
     try:
         data = json.loads(text)
         if data["manifest"] != VERSION:
@@ -81,6 +85,7 @@ def compilation_of(text: str, image: bytes, devices: int | None = None) -> Compi
             terms,
             Statistics.from_json(json.dumps(data["options"]["statistics"])),
             _parameters(data["options"]["parameters"]),
+            libraries or Libraries(),
             fit=fit,
             devices=wanted if devices is None else devices,
         )

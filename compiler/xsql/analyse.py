@@ -45,6 +45,7 @@ class Analysis:
     requests: list[logical.Request] = field(default_factory=list)
     derivations: dict[str, Node] = field(default_factory=dict)
     patterns: dict[str, ir.Query] = field(default_factory=dict)
+    apas: dict[str, Compiled] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
     libraries: Libraries = field(default_factory=Libraries)
@@ -76,6 +77,7 @@ class Analysis:
                 operations=tuple(
                     o for o in self.queries.values() if isinstance(o, logical.Operation)
                 ),
+                asked_apas=tuple(self.apas.values()),
             )
         )
 
@@ -122,11 +124,16 @@ class Analysis:
                 self._register(self._next_name(), s, s.span)
             case tree.RegisterQuery():
                 self._register(s.name.text, s.query, s.span, s.name)
+            case tree.RegisterApas():
+                self._check_name(s.name.text, s.name.span)
+                query = self._apas(s.name.text, s.text)
+                if query is not None:
+                    self.apas[s.name.text.lower()] = replace(query, asked=True)
             case tree.DropQuery():
                 if self._known_query(s.name):
-                    self.queries.pop(s.name.text.lower(), None)
+                    for known in (self.queries, self.patterns, self.apas):
+                        known.pop(s.name.text.lower(), None)
                     self._disown("query", s.name)
-                    self.patterns.pop(s.name.text.lower(), None)
             case pattern_tree.Pattern() | pattern_tree.Recognize():
                 self._pattern(s)
             case tree.Show():
@@ -150,12 +157,14 @@ class Analysis:
     def _queries_shown(self) -> list[str]:
         every = [(q.name, q.text) for q in self.queries.values()]
         every += [(p.name, p.text) for p in self.patterns.values()]
+        every += [(c.name, c.source.text) for c in self.apas.values()]
         return [f"query {name}: {' '.join(text.split())}" for name, text in every]
 
     def _names(self) -> dict[str, str]:
         """Every query and pattern, by its folded name."""
         queries = {folded: query.name for folded, query in self.queries.items()}
-        return queries | {folded: pattern.name for folded, pattern in self.patterns.items()}
+        queries |= {folded: pattern.name for folded, pattern in self.patterns.items()}
+        return queries | {folded: compiled.name for folded, compiled in self.apas.items()}
 
     # --- streams --------------------------------------------------------------
 
@@ -195,9 +204,7 @@ class Analysis:
 
     def _create_apas(self, s: tree.CreateStreamApas) -> None:
         name = s.name.text
-        compiled = compile_apas(
-            self.source, s.text, name, self.visible, self.problems, self.libraries
-        )
+        compiled = self._apas(name, s.text)
         if compiled is None:
             self._add_stream(s.name, Stream(name, (), unknown=True))
             return
@@ -205,6 +212,9 @@ class Analysis:
         stream = intervals.stream_of(name, compiled, text, s.span, self.problems)
         if self._add_stream(s.name, stream):
             self.derivations[name.lower()] = compiled
+
+    def _apas(self, name: str, text: Span) -> Compiled | None:
+        return compile_apas(self.source, text, name, self.visible, self.problems, self.libraries)
 
     def _add_stream(self, name: syntax.Name, stream: Stream) -> bool:
         free = self._check_stream(name)
@@ -251,6 +261,7 @@ class Analysis:
         users = [
             *(("query", q.name) for q in self.queries.values() if stream.name in reads(q)),
             *(("query", p.name) for p in self.patterns.values() if stream.name in reads(p)),
+            *(("query", c.name) for c in self.apas.values() if stream.name in reads(c)),
             *(
                 self.owners.get(folded, ("stream", d.name))
                 for folded, d in self.derivations.items()

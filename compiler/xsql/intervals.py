@@ -27,12 +27,29 @@ END = "te"
 
 
 def leaves(stream: Stream) -> list[Column]:
-    """The columns an APAS query sees."""
-    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind is not Kind.LIST]
+    """The columns an APAS query sees, in the order of the leaves of `tree_of`."""
+    seen = {c.name: c for c in _seen(stream)}
+    return [seen[".".join(path)] for path in tree_of(stream).paths]
 
 
 def tree_of(stream: Stream) -> Node:
-    return group(stream.name, *(leaf(c.name, c.type) for c in leaves(stream)))
+    """The schema an APAS query sees: columns `at.x` and `at.y` are leaves of a group `at`."""
+    root = group(stream.name)
+    for column in _seen(stream):
+        *groups, label = column.name.split(".")
+        node = root
+        for one in groups:
+            inside = node.child(one)
+            if inside is None:
+                inside = group(one)
+                node.children.append(inside)
+            node = inside
+        node.children.append(leaf(label, column.type))
+    return root
+
+
+def _seen(stream: Stream) -> list[Column]:
+    return [c for c in stream.columns if c.name not in RESERVED and c.type.kind is not Kind.LIST]
 
 
 def compile_apas(

@@ -254,9 +254,7 @@ class _Builder(ExpressionBuilder):
         return tree.CreateStreamAs(c[0], c[1], span_of(meta))
 
     def create_apas(self, meta: Meta, c: list[Any]) -> tree.CreateStreamApas:
-        text: Token = c[1]
-        start, end = text.start_pos or 0, text.end_pos or 0
-        return tree.CreateStreamApas(c[0], Span(start + 2, end - 2), span_of(meta))
+        return tree.CreateStreamApas(c[0], _within(c[1]), span_of(meta))
 
     def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
         return tree.DropStream(c[0], span_of(meta))
@@ -273,6 +271,9 @@ class _Builder(ExpressionBuilder):
     # queries and their management
     def register_query(self, meta: Meta, c: list[Any]) -> tree.RegisterQuery:
         return tree.RegisterQuery(c[0], c[1], span_of(meta))
+
+    def register_apas(self, meta: Meta, c: list[Any]) -> tree.RegisterApas:
+        return tree.RegisterApas(c[0], _within(c[1]), span_of(meta))
 
     def drop_query(self, meta: Meta, c: list[Any]) -> tree.DropQuery:
         return tree.DropQuery(c[0], span_of(meta))
@@ -449,3 +450,8 @@ class _Builder(ExpressionBuilder):
 
     def unqualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:
         return s.Reference((c[0],), span_of(meta))
+
+
+def _within(text: Token) -> Span:
+    """The place of what stands between $$."""
+    return Span((text.start_pos or 0) + 2, (text.end_pos or 0) - 2)

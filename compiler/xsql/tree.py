@@ -197,6 +197,15 @@ class RegisterQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class RegisterApas:
+    """`text` is the place of the APAS query."""
+
+    name: Name
+    text: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class DropQuery:
     name: Name
     span: Span
@@ -221,6 +230,7 @@ Statement = (
     | DropStream
     | Query
     | RegisterQuery
+    | RegisterApas
     | DropQuery
     | Show
     | Explain

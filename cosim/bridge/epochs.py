@@ -189,6 +189,14 @@ class Epochs:
             "parts": [[k.stage.stream, k.name, k.stage.staging, k.seal] for k in parts],
         }
 
+    def rows(self, record: Record, stream: str) -> list[pa.Table]:
+        """The parts of an epoch that is in, as they were staged."""
+        return [
+            rows_of(self.journal.read_part(name, seal))
+            for of, name, _, seal in record["parts"]
+            if of == stream
+        ]
+
     def take(self, record: Record) -> None:
         """An epoch is in."""
         writer = self.writers.setdefault(record["writer"], Writer())

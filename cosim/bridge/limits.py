@@ -18,7 +18,7 @@ class Limits:
     result_bytes   and their bytes
     journal_bytes  of inputs, before a snapshot takes their place
     replay_seconds of work, before a snapshot does: a restart would do it again
-    queries        names of supervised queries, live or ended
+    queries        names of queries, running or ended
     query_text     characters of such a query
     live_rows      of the last results kept of each
     live_bytes     and their bytes

@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
+import time
 from collections.abc import Sequence
+from typing import Any
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of
 from seustream.cosim.bridge import protocol as p
@@ -19,12 +23,28 @@ def identity(load: p.Load) -> str:
     return hashlib.sha256(p.write(load)).hexdigest()[:16]
 
 
-def compile_load(load: p.Load, devices: int | None = None) -> Compilation:
+def compile_load(
+    load: p.Load, devices: int | None = None, libraries: Libraries | None = None
+) -> Compilation:
     """The compilation of a `Load`, for so many devices if they are given; what is wrong with it is
     `refused`."""
+    found = _recent.get((load, devices))
+    if found is None or found[0] is not libraries:
+        found = _recent[load, devices] = (libraries, _compiled(load, devices, libraries))
+        while len(_recent) > _REMEMBERED:
+            _recent.pop(next(iter(_recent)), None)
+    return found[1]
+
+
+_REMEMBERED = 4
+_recent: dict[tuple[p.Load, int | None], tuple[Libraries | None, Compilation]] = {}
+"""The loads compiled last: a swap is checked, journaled and carried out."""
+
+
+def _compiled(load: p.Load, devices: int | None, libraries: Libraries | None) -> Compilation:
     try:
         image = base64.b64decode(load.image, validate=True)
-        return compilation_of(load.manifest, image, devices)
+        return compilation_of(load.manifest, image, devices, libraries)
     except binascii.Error:
         raise BridgeError("malformed", "Load.image: not base 64") from None
     except ManifestRefused as error:
@@ -42,3 +62,13 @@ def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
             f"the image is for configuration {config.name}, the device is {device.config.name}",
             f"compile with --config {device.config.name}, or serve another device",
         )
+
+
+def load_of(load: dict[str, Any] | None) -> p.Load:
+    """A query set as the journal has it."""
+    return p.read(p.Load, json.dumps(load).encode())
+
+
+def milliseconds() -> int:
+    """The time of day, for people and for queries that are registered for a while."""
+    return time.time_ns() // 1_000_000

@@ -14,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from seustream.cosim.bridge.exchanges import Exchanges
+from seustream.cosim.bridge.living import FAILED
 from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.sources import Sources
 
 PREFIX = "seustream_bridge_"
 
@@ -56,9 +58,15 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "device_handed_over_total": ("counter", "tuples that left their window early", ()),
     "device_occupancy": ("gauge", "tuples in the device's windows, by area", ("area",)),
     "device_cycles_total": ("counter", "clock cycles, of a device with a clock", ()),
-    "live_queries": ("gauge", "supervised queries that have not ended", ()),
-    "live_results_total": ("counter", "results of a supervised query's latest run", ("query",)),
-    "live_results_dropped_total": ("counter", "those given up for newer ones", ("query",)),
+    "queries": ("gauge", "queries that run", ()),
+    "query_failed": ("gauge", "1 for a query that has failed", ("query",)),
+    "query_latency_ms": (
+        "gauge",
+        "milliseconds from a row's arrival to its result, by query: a half and a hundredth take longer",
+        ("query", "quantile"),
+    ),
+    "query_selectivity": ("gauge", "results for each row its streams brought", ("query",)),
+    "query_lag_ms": ("gauge", "how far its slowest stream is behind the foremost", ("query",)),
     "source_accepted_total": ("counter", "tuples accepted of sources, by stream", ("stream",)),
     "source_rejected_total": ("counter", "elements rejected, by stream", ("stream", "reason")),
     "source_events_total": ("counter", "what sources did, rejections included", ("event",)),
@@ -96,7 +104,12 @@ Samples = list[tuple[str, tuple[str, ...], float]]
 
 
 def samples(
-    counts: Counts, exchanges: Exchanges, session: Session | None, backend: str, config: str
+    counts: Counts,
+    exchanges: Exchanges,
+    session: Session | None,
+    backend: str,
+    config: str,
+    sources: Sources | None = None,
 ) -> Samples:
     """Every metric's values as of now: name, label values, value."""
     found: Samples = [
@@ -115,7 +128,29 @@ def samples(
             ("bytes_staged_total", (), counts.bytes),
             ("results_sent_total", (), counts.sent),
         ]
-    return found if session is None else found + _of_session(session)
+    if sources is not None:
+        found += [("source_events_total", (e,), n) for e, n in sorted(sources.events.items())]
+        for name, one in sources.states().items():
+            found.append(("source_accepted_total", (name,), one["accepted"]))
+            for reason, number in sorted(one["rejected"].items()):
+                found.append(("source_rejected_total", (name, reason), number))
+    return found if session is None else found + _of_session(session) + _of_queries(session)
+
+
+def _of_queries(session: Session) -> Samples:
+    with session.changed:
+        found: Samples = [("queries", (), session.book.running)]
+        for name, one in session.book.queries.items():
+            quality = session.delivery.quality.of(name, session.run.taken_of(name))
+            found.append(("query_failed", (name,), int(one.phase == FAILED)))
+            if quality["p50_ms"] is not None:
+                found.append(("query_latency_ms", (name, "0.5"), quality["p50_ms"]))
+                found.append(("query_latency_ms", (name, "0.99"), quality["p99_ms"]))
+            if quality["selectivity"] is not None:
+                found.append(("query_selectivity", (name,), quality["selectivity"]))
+            if (lag := session.run.lag_of(name)) is not None:
+                found.append(("query_lag_ms", (name,), lag))
+        return found
 
 
 def _of_session(session: Session) -> Samples:

@@ -22,11 +22,11 @@ Actions (Flight DoAction; the body is the request, the one result is an object):
     reset                     the same queries from the beginning: no rows, no results, no epochs
     close                     forgets the query set
 
-    query-register  Register  compiles and starts a supervised query on live sources
-    query-list                the supervised queries, and the streams of sources
-    query-stop      Named     ends a supervised query; idempotent
-    query-log       QueryLog  what happened to it
-    query-results   Results   its last results
+    statement       Statement creates, registers and drops streams and queries of all languages
+    query-register  Register  compiles and starts a query under a name
+    query-list                queries and base streams, as they are now
+    query-stop      Named     ends a query, whose results stay; idempotent
+    query-log       QueryLog  what happened to it, over all its runs
 
 Exchanges (DoExchange; the descriptor's command is the request):
 
@@ -182,17 +182,26 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
-    """A supervised query: APAS text, and what its errors call the file it is from."""
+class Statement:
+    """Statements of all three languages, and what their errors call the file they are from."""
 
-    name: str
     text: str
     file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
+class Register:
+    """A query without a name of its own: `language` is apas, or sql for a SELECT or PATTERN."""
+
+    name: str
+    text: str
+    file: str = ""
+    language: str = "apas"
+
+
+@dataclass(frozen=True, slots=True)
 class Named:
-    """A supervised query."""
+    """A query."""
 
     name: str
 
@@ -203,17 +212,6 @@ class QueryLog:
 
     name: str
     start: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """Its results from `start` on, of its latest run or of `run`. Answers when there are some, the
-    query has ended, or after `wait_ms`."""
-
-    name: str
-    start: int = 0
-    run: int = 0
-    wait_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +235,11 @@ ACTIONS: dict[str, tuple[type[Any], str]] = {
     "trim": (Trim, "a reader has read a query's results up to an offset"),
     "reset": (Nothing, "the same queries from the beginning"),
     "close": (Nothing, "forget the query set"),
-    "query-register": (Register, "compile and start a supervised query on live sources"),
-    "query-list": (Nothing, "the supervised queries, and the streams of sources"),
-    "query-stop": (Named, "end a supervised query"),
+    "statement": (Statement, "create, register and drop streams and queries"),
+    "query-register": (Register, "compile and start a query under a name"),
+    "query-list": (Nothing, "queries and base streams, as they are now"),
+    "query-stop": (Named, "end a query; its results stay"),
     "query-log": (QueryLog, "what happened to it"),
-    "query-results": (Results, "its last results"),
 }
 
 Message = TypeVar("Message")

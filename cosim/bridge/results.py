@@ -14,7 +14,8 @@ _SMALL = 4096
 
 class ResultLog:
     """Rows [first, end). `kept` false: only counted. `readers` are the offsets up to which each
-    has read; after a restart they are known before the results are."""
+    has read; after a restart they are known before the results are. Of `most` rows and bytes only the
+    last are kept, and their readers hold up nothing. `run` counts the registrations of a name."""
 
     def __init__(
         self,
@@ -22,8 +23,11 @@ class ResultLog:
         schema: pa.Schema,
         kept: bool = True,
         readers: dict[str, int] | None = None,
+        most: tuple[int, int] | None = None,
+        run: int = 1,
     ) -> None:
         self.name, self.schema, self.kept = name, schema, kept
+        self.most, self.run = most, run
         self.first = self.end = self.bytes = 0
         self.readers = {} if readers is None else readers
         self._chunks: deque[pa.Table] = deque()
@@ -50,7 +54,7 @@ class ResultLog:
             raise BridgeError(
                 "trimmed",
                 f"{self.name}: results {start:,} to {self.first:,} are gone",
-                "a reader has trimmed them" if self.kept else "this query's results are not kept",
+                self._why_gone(),
             )
         if not start <= end <= self.end:
             raise BridgeError(
@@ -66,6 +70,11 @@ class ResultLog:
                 break
         return pa.concat_tables(parts)
 
+    def _why_gone(self) -> str:
+        if not self.kept:
+            return "this query's results are not kept"
+        return "they gave way to newer ones" if self.most else "a reader has trimmed them"
+
     def trim(self, reader: str, offset: int) -> None:
         """A reader is done with what is before the offset. One that ever trimmed is waited for."""
         if not 0 <= offset <= self.end:
@@ -75,8 +84,27 @@ class ResultLog:
         self.readers[reader] = max(offset, self.readers.get(reader, 0))
         self._drop()
 
+    def give_up(self) -> None:
+        """Forgets all rows; their offsets stay."""
+        self._chunks.clear()
+        self.first, self.bytes = self.end, 0
+
     def _drop(self) -> None:
+        if self.most is not None:
+            self._bound(*self.most)
+            return
         offset = min(self.readers.values(), default=0)
+        self._drop_before(offset)
+
+    def _bound(self, rows: int, size: int) -> None:
+        """Gives up the oldest rows; at least one stays."""
+        while self.bytes > size and len(self._chunks) > 1:
+            self._drop_before(self.first + self._chunks[0].num_rows)
+        if self.bytes > size and len(self) > 1:
+            self._drop_before(self.end - max(len(self) * size // self.bytes, 1))
+        self._drop_before(self.end - rows)
+
+    def _drop_before(self, offset: int) -> None:
         while self._chunks and self.first < offset:
             chunk = self._chunks.popleft()
             self.bytes -= chunk.nbytes

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.logical import Program
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.loading import check_config, compile_load
 from seustream.cosim.bridge.log import Record
-from seustream.engine.graph import GraphRun, RunState, answer_schemas
+from seustream.engine.graph import GraphRun, answer_schemas
+from seustream.engine.runs import RunState
 from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.temporal.merge import timestamps
@@ -32,9 +35,11 @@ class Runner:
     """A loaded query set, on devices or in the engine alone. `parts` reads what was staged; raises `BridgeError`
     (refused) for a query set that cannot run here."""
 
-    def __init__(self, devices: Sequence[Device], load: p.Load, parts: Parts) -> None:
-        self.devices, self.load, self.parts = devices, load, parts
-        self.compilation = compile_load(load, len(devices))
+    def __init__(
+        self, devices: Sequence[Device], load: p.Load, parts: Parts, libraries: Libraries
+    ) -> None:
+        self.devices, self.load, self.parts, self.libraries = devices, load, parts, libraries
+        self.compilation = compile_load(load, len(devices), libraries)
         self._late: list[Answer] = []
         self.run = self._run(self.compilation)
 
@@ -99,18 +104,18 @@ class Runner:
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""
         state = self.state()
-        after = Runner(self.devices, load, self.parts)
+        after = Runner(self.devices, load, self.parts, self.libraries)
         after.run.resume(state)
         return after
 
     def check_swap(self, load: p.Load) -> None:
         """Raises `BridgeError` (refused) for a load that cannot take the place of this one."""
-        compilation = compile_load(load, len(self.devices))
+        compilation = compile_load(load, len(self.devices), self.libraries)
         check_config(compilation, self.devices)
         if load.run != self.load.run:
             raise BridgeError("refused", "a swap changes queries, not how they run")
         # Here, not when it is carried out: then it is in the journal, and no session comes past it.
-        _check_queries(compilation, load.run)
+        _check_run(compilation.program, load.run)
         old = {stream.name: stream_schema(stream) for stream in self.run.streams}
         for stream in compilation.streams:
             if stream.name in old and old[stream.name] != stream_schema(stream):
@@ -121,7 +126,7 @@ class Runner:
     def _run(self, compilation: Compilation) -> GraphRun:
         check_config(compilation, self.devices)
         run = self.load.run
-        _check_queries(compilation, run)
+        _check_run(compilation.program, run)
         try:
             return GraphRun(
                 compilation,
@@ -130,6 +135,7 @@ class Runner:
                 run.slack,
                 self._take_late,
                 strict=run.strict,
+                contained=True,
             )
         except (CompileError, LoadRefused, ValueError, EngineError) as error:
             raise BridgeError("refused", str(error)) from None
@@ -139,12 +145,16 @@ class Runner:
             self._late.append((p.LATE + stream, rows))
 
 
-def _check_queries(compilation: Compilation, run: p.Run) -> None:
-    """Raises `BridgeError` (refused) for queries that cannot be run, or not so."""
-    if run.lag is not None and run.lag < 0:
-        raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")
-    known = compilation.program.names
+def check_queries(program: Program, run: p.Run) -> None:
+    """Raises `BridgeError` (refused) for a query set without queries, or with options that do not fit."""
+    _check_run(program, run)
+    known = program.names
     if not known:
         raise BridgeError("refused", "there are no queries in it")
     if foreign := sorted(set(run.keep or ()) - set(known)):
         raise BridgeError("refused", f"keep: there is no query {foreign[0]:.60}")
+
+
+def _check_run(program: Program, run: p.Run) -> None:
+    if run.lag is not None and run.lag < 0:
+        raise BridgeError("refused", f"lag = {run.lag}: want 0 or more")

@@ -25,18 +25,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from seustream.compiler.apas.libraries import Libraries
+from seustream.compiler.plan.pipeline import Options, compile_text
 from seustream.cosim.bridge import lease, metrics
 from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.epochs import PartWriter
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
 from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.limits import USUAL, Limits
-from seustream.cosim.bridge.loading import identity
-from seustream.cosim.bridge.security import Calls, Gate
+from seustream.cosim.bridge.loading import compile_load, identity
+from seustream.cosim.bridge.registry import Registry
+from seustream.cosim.bridge.runner import check_queries
+from seustream.cosim.bridge.security import Address, Calls, Gate
 from seustream.cosim.bridge.session import Session
-from seustream.cosim.bridge.supervised import Supervised
+from seustream.cosim.bridge.sources import Note, Sources
 from seustream.engine.graph import accepted, as_tuple
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.stream.schema import stream_schema
@@ -52,8 +57,8 @@ IDLE = 300.0
 class Bridge:
     """One device, several or none, and what they do. `config` is what clients compile for where
     there is none: then the engine joins by itself. `folder` holds the journal; a session that is in it goes on.
-    `supervised` are queries on live sources, which end with the bridge; `disk` is where the folder
-    is, usually this machine's."""
+    `libraries` are those that APAS queries may call, `note` is called with what sources do; `disk` is
+    where the folder is, usually this machine's."""
 
     def __init__(
         self,
@@ -63,7 +68,8 @@ class Bridge:
         limits: Limits = USUAL,
         clock: Callable[[], float] = time.monotonic,
         most_calls: float = MOST_CALLS,
-        supervised: Supervised | None = None,
+        libraries: Libraries | None = None,
+        note: Note | None = None,
         disk: Disk | None = None,
         strict: bool = False,
         config: DeviceConfig = CONFIGURATIONS["default"],
@@ -71,7 +77,9 @@ class Bridge:
         self.devices = as_tuple(devices)
         self.config = self.devices[0].config if self.devices else config
         self.backend, self.limits = backend, limits
-        self._supervised = supervised
+        self._libraries, self._note = libraries or Libraries(), note
+        self._registry: Registry | None = None
+        self.sources: Sources | None = None
         self._strict = strict
         self.journal = Journal(folder, disk)
         self.counts = metrics.Counts()
@@ -83,7 +91,7 @@ class Bridge:
         self._leased = False
         self._session: Session | None = None
         if Session.exists(self.journal):
-            self._session = Session(self.devices, self.journal, limits, clock=clock)
+            self._begin(None)
 
     @property
     def has_session(self) -> bool:
@@ -96,18 +104,39 @@ class Bridge:
             raise BridgeError("no-session", "no query set is loaded", "load one first")
         return session
 
-    @property
-    def supervised(self) -> Supervised:
-        if self._supervised is None:
-            hint = "seustream serve --sources tcp://127.0.0.1:PORT"
-            raise BridgeError("refused", "this bridge takes no sources, so no live queries", hint)
-        return self._supervised
+    def registry(self) -> Registry:
+        """The catalogue of the session; of an empty one that begins now, if there is none."""
+        with self._lock:
+            if self._registry is None:
+                self._check_lease()
+                options = Options(self.config, devices=len(self.devices))
+                self._begin(message_of(compile_text("", "catalogue", options)))
+            assert self._registry is not None
+            return self._registry
+
+    def _begin(self, load: p.Load | None) -> Session:
+        """A session, or the one that is in the journal."""
+        if load is not None:
+            load = self._as_run_here(load)
+        session = Session(
+            self.devices, self.journal, self.limits, load, self.clock, self._libraries
+        )
+        self._session, self._registry = session, Registry(session)
+        return session
+
+    def listen(self, address: Address) -> Address:
+        """Takes live sources there; gives where, with the port."""
+        if self.sources is None:
+            self.sources = Sources(self, self._note)
+        return self.sources.listen(address)
 
     def stop(self) -> None:
         """Takes nothing more, and ends the calls that wait with an error."""
+        if self.sources is not None:
+            self.sources.close()
         self.stopping.set()
-        if self._supervised is not None:
-            self._supervised.close()
+        if self._registry is not None:
+            self._registry.close()
         session = self._session
         if session is not None:
             session.stop()
@@ -149,8 +178,16 @@ class Bridge:
             case "flush", _:
                 self.session.flush()
                 return {}
-        if name.startswith("query-"):
-            return self.supervised.act(name, request)
+            case "statement", p.Statement():
+                return self.registry().statement(request)
+            case "query-register", p.Register():
+                return self.registry().register(request)
+            case "query-stop", p.Named():
+                return self._known_queries(request.name).stop(request.name)
+            case "query-log", p.QueryLog():
+                return self._known_queries(request.name).log(request)
+            case "query-list", _:
+                return self.listed()
         handler: Callable[[Any], dict[str, Any]] = getattr(self.session, name)
         return handler(request)
 
@@ -164,14 +201,13 @@ class Bridge:
             "failure": session.failure if session else None,
             "storage": self.journal.failure,
             "leased": self._leased,
-            "live_queries": self._supervised.live if self._supervised else None,
+            "queries": session.book.running if session else 0,
             "stopping": self.stopping.is_set(),
         }
 
     def samples(self) -> metrics.Samples:
-        name = self.config.name
-        found = metrics.samples(self.counts, self.exchanges, self._session, self.backend, name)
-        return found + (self._supervised.samples() if self._supervised else [])
+        session, sources, name = self._session, self.sources, self.config.name
+        return metrics.samples(self.counts, self.exchanges, session, self.backend, name, sources)
 
     def status(self) -> dict[str, Any]:
         found = {**self.health(), **metrics.as_object(self.samples())}
@@ -195,20 +231,28 @@ class Bridge:
                     "in-use", "another query set is loaded", "swap to it, or close the session"
                 )
             self._check_lease()
-            self._session = Session(self.devices, self.journal, self.limits, load, self.clock)
-            return {"session": self._session.identity, "already": False}
+            load = self._as_run_here(load)
+            program = compile_load(load, len(self.devices), self._libraries).program
+            check_queries(program, load.run)
+            return {"session": self._begin(load).identity, "already": False}
 
     def reset(self) -> dict[str, Any]:
         with self._lock:
-            load = self.session.load
+            load, living = self.session.latest_load, self.session.book
             self.forget()
-            return self.load(load)
+            session = self._begin(load)
+            self.registry().take_over(living)
+            return {"session": session.identity, "already": False}
 
     def forget(self) -> dict[str, Any]:
+        if self.sources is not None:
+            self.sources.forget()
         with self._lock:
             if self._session is not None:
+                if self._registry is not None:
+                    self._registry.close()
                 self._session.close()
-                self._session = None
+                self._session = self._registry = None
                 self._reset_devices()
             elif self.journal.load is None:
                 return {"closed": False}
@@ -219,11 +263,25 @@ class Bridge:
         for device in self.devices:
             device.reset()
 
+    def _known_queries(self, name: str) -> Registry:
+        """The catalogue, where there may be a query of this name."""
+        if self._registry is None:
+            raise BridgeError("unknown", f"there is no query {name!r:.60}", "none is registered")
+        return self._registry
+
+    def listed(self) -> dict[str, Any]:
+        """Queries in order of registration, and the base streams."""
+        if self._registry is None:
+            return {"queries": [], "streams": []}
+        entered = self.sources.states() if self.sources is not None else {}
+        return {"queries": self._registry.listed(), "streams": self._registry.streams(entered)}
+
     def queries(self) -> dict[str, Any]:
         session = self.session
         program = session.compilation.program
         texts = {q.name: q.text for q in program.relations}
         texts |= {pattern.name: pattern.text for pattern in program.patterns}
+        texts |= {c.name: c.source.text.strip() for c in program.asked_apas}
         return {
             "streams": {s.name: _columns(stream_schema(s)) for s in session.run.streams},
             "queries": {

@@ -15,29 +15,30 @@ the source of the rows.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.plan.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge import snapshot
-from seustream.cosim.bridge.epochs import Epochs, PartWriter, rows_of
+from seustream.cosim.bridge.delivery import Delivery
+from seustream.cosim.bridge.epochs import Epochs, PartWriter
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal import Journal, storage
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import Limits
-from seustream.cosim.bridge.loading import compile_load, identity
+from seustream.cosim.bridge.living import Book
+from seustream.cosim.bridge.loading import compile_load, identity, load_of, milliseconds
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.results import ResultLog
-from seustream.cosim.bridge.runner import Runner
+from seustream.cosim.bridge.runner import Runner, check_queries
 from seustream.engine.graph import GraphRun, answer_schemas
 from seustream.engine.stream.errors import EngineError
 from seustream.hdl.device import Device, Status
@@ -46,6 +47,7 @@ _SNAPSHOTS = 2.0
 """Times longer than it took to take one must be worked before the next."""
 _AGAIN = 5.0
 """Seconds until one that failed is tried again."""
+_DROP = "drop it, or register it anew; the other queries go on"
 
 
 class Stopping(Exception):
@@ -62,12 +64,14 @@ class Session:
         limits: Limits,
         load: p.Load | None = None,
         clock: Callable[[], float] = time.monotonic,
+        libraries: Libraries | None = None,
     ) -> None:
         self.devices, self.journal, self.limits, self.clock = devices, journal, limits, clock
+        self.libraries = libraries or Libraries()
         self.changed = threading.Condition(threading.RLock())
         self.epochs = Epochs(journal)
-        self.positions: dict[str, dict[str, int]] = {}
-        self.logs: dict[str, ResultLog] = {}
+        self.book = Book()
+        self.delivery = Delivery(limits, self.book)
         self.records: deque[Record] = deque()
         self.ended: set[str] = set()
         self.waiting_rows = self.input_bytes = 0
@@ -79,9 +83,11 @@ class Session:
         self.replay_seconds = 0.0
         self._waited = self._snapshot_took = 0.0
         self._no_snapshot_before = float("-inf")
-        self.runner = Runner(devices, load or _load_of(journal.load), self._rows)
-        self._make_logs()
+        self.latest_load = load or load_of(journal.load)
+        self.runner = Runner(devices, self.latest_load, self.epochs.rows, self.libraries)
         if load is not None:
+            self.book.loaded(self.compilation.program.names, milliseconds())
+            self._make_logs()
             journal.begin(asdict(load))
         else:
             self._recover()
@@ -108,39 +114,39 @@ class Session:
         return self.runner.compilation
 
     @property
+    def logs(self) -> dict[str, ResultLog]:
+        return self.delivery.logs
+
+    @property
     def identity(self) -> str:
         return identity(self.load)
 
     def stream(self, name: str) -> Stream:
-        for stream in self.run.streams:
+        """A base stream, as it is once all records are processed."""
+        streams = self.compiled(self.latest_load).program.base
+        for stream in streams:
             if stream.name == name:
                 return stream
-        known = ", ".join(stream.name for stream in self.run.streams)
+        known = ", ".join(stream.name for stream in streams)
         raise BridgeError("unknown", f"there is no stream {name:.60}", f"streams: {known}")
 
+    def compiled(self, load: p.Load) -> Compilation:
+        """A load for the devices and libraries that are here."""
+        return compile_load(load, len(self.devices), self.libraries)
+
     def log(self, query: str) -> ResultLog:
+        with self.changed:
+            if query not in self.logs and self.applied < self.replayed:
+                self.flush()  # it may be among the records that are being replayed
         if query in self.logs:
             return self.logs[query]
         hint = f"queries: {', '.join(self.logs)}"
         raise BridgeError("unknown", f"there is no query {query:.60}", hint)
 
     @property
-    def retained(self) -> int:
-        """Results kept for readers, of queries that may have more."""
-        return sum(len(self.logs[name]) for name in self.runner.schemas)
-
-    @property
-    def full(self) -> bool:
-        """Returns whether more results wait for readers than may."""
-        logs = [self.logs[name] for name in self.runner.schemas]
-        size = sum(log.bytes for log in logs)
-        return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
-
-    @property
     def swapped_out(self) -> dict[str, ResultLog]:
-        """Results of queries that were swapped out: they wait for their readers, and nobody waits
-        for those."""
-        return {name: log for name, log in self.logs.items() if name not in self.runner.schemas}
+        """Results of queries that have ended."""
+        return self.delivery.ended(self.runner.schemas)
 
     @property
     def over(self) -> bool:
@@ -152,14 +158,14 @@ class Session:
     def keep(self, part: PartWriter) -> p.Staged:
         """Takes a part whose rows are all there."""
         with self.changed:
-            self._check_running()
+            self.check_running()
             return self.epochs.keep(part)
 
     def commit(self, commit: p.Commit) -> dict[str, object]:
         """Makes an epoch part of the input."""
         p.check_name("writer", commit.writer)
         with self.changed:
-            self._check_running()
+            self.check_running()
             if self.epochs.is_in(commit):
                 self.epochs.discard(commit.writer, 0, commit.epoch)
                 return {"epoch": self.epochs.last(commit.writer), "already": True}
@@ -178,7 +184,11 @@ class Session:
                 self.epochs.check_writer(commit.writer, name)
                 if name in self.ended:
                     raise BridgeError("conflict", f"stream {name} has ended")
-            self._append(self.epochs.record(commit, parts, streams))
+            self.append(self.epochs.record(commit, parts, streams))
+            highest = max(
+                (part.highest for part in parts if part.highest is not None), default=None
+            )
+            self.delivery.quality.arrived(highest, self.clock())
             return {"epoch": commit.epoch, "already": False}
 
     def abort(self, abort: p.Abort) -> dict[str, object]:
@@ -187,52 +197,45 @@ class Session:
 
     def promise(self, promise: p.Promise) -> dict[str, object]:
         with self.changed:
-            self._check_running()
+            self.check_running()
             name = self.stream(promise.stream).name
-            self._append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
+            self.append({"kind": "promise", "stream": name, "timestamp": promise.timestamp})
             return {}
 
     def end(self, end: p.End) -> dict[str, object]:
         with self.changed:
-            self._check_running()
+            self.check_running()
             names = end.streams
             if names is None:
                 names = tuple(stream.name for stream in self.run.streams)
             fresh = sorted({self.stream(name).name for name in names} - self.ended)
             if fresh:
-                self._append({"kind": "end", "streams": fresh})
+                self.append({"kind": "end", "streams": fresh})
             return {"ended": sorted(self.ended)}
 
     def swap(self, load: p.Load) -> dict[str, object]:
         """Other queries from here on; rows in the windows stay, results go on counting."""
         with self.changed:
-            self._check_running()
+            self.check_running()
             if identity(load) == self.identity:
                 return {"already": True}
-            self._check_swap(load)
-            self._check_room_to_swap()
-            self._append({"kind": "swap", "load": asdict(load)})
+            self.check_swap(load, set())
+            check_queries(self.compiled(load).program, load.run)
+            self.append({"kind": "swap", "load": asdict(load)})
         self.flush()
         with self.changed:
-            self._check_running()
+            self.check_running()
         return {"already": False}
 
-    def _check_swap(self, load: p.Load) -> None:
+    def check_swap(self, load: p.Load, fresh: set[str]) -> None:
+        """Raises `BridgeError` for a load that cannot take the place of this one; the results of
+        `fresh` queries begin anew."""
         self.runner.check_swap(load)
-        for name, schema in answer_schemas(compile_load(load).program).items():
-            if name in self.logs and self.logs[name].schema != schema:
+        program = self.compiled(load).program
+        for name, schema in answer_schemas(program).items():
+            if name in self.logs and name not in fresh and self.logs[name].schema != schema:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)
-
-    def _check_room_to_swap(self) -> None:
-        """Bounds what swapped-out queries leave like the rest."""
-        kept = self.swapped_out
-        size = sum(log.bytes for log in kept.values())
-        rows = sum(map(len, kept.values()))
-        if rows >= self.limits.result_rows or size >= self.limits.result_bytes:
-            name = max(kept, key=lambda name: len(kept[name]))
-            what = f"{len(kept[name]):,} results of {name}, swapped out before, wait for a reader"
-            raise BridgeError("busy", what, "read and trim them first")
 
     # --- results out ----------------------------------------------------------
 
@@ -242,13 +245,22 @@ class Session:
         with self.changed:
             log = self.log(latest.query)
             self._wait_for_replay(log, latest.beyond)
-            while log.end <= latest.beyond and not self.over:
-                self._check_running()
+            while log.end <= latest.beyond and not self.over and not self._ended(log):
+                self.check_running()
                 left = until - self.clock()
                 if left <= 0:
                     break
                 self.changed.wait(left)
-            return {"first": log.first, "end": log.end, "over": self.over}
+            failed = self.run.failed.get(latest.query)
+            if failed is not None and log.end <= latest.beyond:
+                raise BridgeError("failed", f"query {latest.query} has failed: {failed}", _DROP)
+            over = self.over or self._ended(log)
+            return {"first": log.first, "end": log.end, "over": over, "run": log.run}
+
+    def _ended(self, log: ResultLog) -> bool:
+        """True of results that do not grow any more; of a name that is gone, too."""
+        gone = self.logs.get(log.name) is not log or log.name not in self.runner.schemas
+        return gone or log.name in self.run.failed
 
     def read(self, read: p.Read) -> pa.Table:
         with self.changed:
@@ -274,7 +286,7 @@ class Session:
         """After a restart results come again, and a reader who has seen them may ask first."""
         until = self.clock() + self.limits.patience
         while log.end < offset and self.applied < self.replayed:
-            self._check_running()
+            self.check_running()
             left = until - self.clock()
             if left <= 0:
                 raise self._busy("the journal is being replayed")
@@ -286,7 +298,7 @@ class Session:
         with self.changed:
             last = self.taken
             while self.applied < last:
-                self._check_running()
+                self.check_running()
                 left = until - self.clock()
                 if left <= 0:
                     raise self._busy("rows wait to be processed")
@@ -328,12 +340,12 @@ class Session:
 
     def _apply(self, record: Record) -> None:
         if record["kind"] == "swap":
-            after = self.runner.swapped(_load_of(record["load"]))
-            with self.changed:
-                self.runner = after
-                self._make_logs()
+            self._swap(record)
         for query, results in self.runner.apply(record):
             self._deliver(query, results)
+        with self.changed:
+            for name, why in self.run.failed.items():
+                self.book.fail(name, self.delivery.runs.get(name, 1), record.get("time", 0), why)
         # The devices are this thread's alone; others see what they counted.
         self.device_status = tuple(device.status() for device in self.devices)
         self.cycles = self._cycles()
@@ -344,41 +356,47 @@ class Session:
         known = [count for count in counts if count is not None]
         return sum(known) if known else None
 
+    def _swap(self, record: Record) -> None:
+        after = self.runner.swapped(load_of(record["load"]))
+        with self.changed:
+            living = record.get("living", {})
+            self.delivery.renew(living)
+            before, self.runner = self.runner.schemas, after
+            for name in living.get("registered", {}):
+                self.delivery.quality.begun(name, self.run.taken_of(name))
+            self._make_logs()
+            self.delivery.give_up_ended({**before, **self.runner.schemas})
+
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
             begun = self.clock()
-            while self.full and not self._stopping:
+            while self.delivery.full and not self._stopping:
                 self.changed.wait()
             self._waited += self.clock() - begun
             if self._stopping:
                 raise Stopping
-            self.logs[query].append(results)
+            self.delivery.append(query, results)
+            if self.applied >= self.replayed:
+                self.delivery.quality.delivered(query, results, self.clock())
             self.changed.notify_all()
 
     # --- inside ---------------------------------------------------------------
 
     def _make_logs(self) -> None:
-        """A log for all that can be read; those there are stay."""
-        keep = self.load.run.keep
-        for name, schema in self.runner.schemas.items():
-            late = name.startswith(p.LATE)
-            self._make_log(name, schema, late or keep is None or name in keep)
+        self.delivery.make(self.runner.schemas, self.load.run)
 
-    def _make_log(self, name: str, schema: pa.Schema, kept: bool) -> None:
-        if name not in self.logs:
-            readers = self.positions.setdefault(name, {})
-            self.logs[name] = ResultLog(name, schema, kept, readers)
-
-    def _append(self, record: Record) -> None:
+    def append(self, record: Record) -> None:
         """Journals a record, then lets it take effect."""
+        record["time"] = milliseconds()
         self.journal.append(record)
         self._take(record)
         self.changed.notify_all()
 
     def _take(self, record: Record) -> None:
         if record["kind"] == "trim":
-            self.positions.setdefault(record["query"], {})[record["reader"]] = record["offset"]
+            readers = self.delivery.positions.setdefault(record["query"], {})
+            readers[record["reader"]] = record["offset"]
             return
         if record["kind"] == "epoch":
             self.epochs.take(record)
@@ -387,6 +405,13 @@ class Session:
             self.committed += 1
         elif record["kind"] == "end":
             self.ended.update(record["streams"])
+        elif record["kind"] == "swap":
+            self.latest_load = load_of(record["load"])
+            if "living" in record:
+                self.book.take(record)
+            else:
+                names = self.compiled(self.latest_load).program.names
+                self.book.loaded(names, record.get("time", 0))
         self.taken += 1
         self.records.append(record)
 
@@ -400,15 +425,15 @@ class Session:
             if left <= 0:
                 raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
             self.changed.wait(left)
-            self._check_running()
+            self.check_running()
 
     def _busy(self, what: str) -> BridgeError:
-        if self.full:
-            most = max((self.logs[name] for name in self.runner.schemas), key=len)
+        if self.delivery.full:
+            most = max(self.delivery.waited_for, key=len)
             what = f"{len(most):,} results of {most.name} wait for a reader"
         return BridgeError("busy", what, "read and trim results while writing")
 
-    def _check_running(self) -> None:
+    def check_running(self) -> None:
         if self._stopping:
             raise BridgeError("stopping", "the session is closed")
         if self.failure is not None:
@@ -437,8 +462,10 @@ class Session:
         rest = {
             "ended": sorted(self.ended),
             "writers": self.epochs.state(),
-            "positions": self.positions,
+            "positions": self.delivery.positions,
             "committed": self.committed - sum(r["kind"] == "epoch" for r in self.records),
+            "book": self.book.state(),
+            "runs": self.delivery.runs,
         }
         later = list(self.records)
         writer = self.journal.begin_snapshot()
@@ -451,28 +478,26 @@ class Session:
         self.input_bytes = sum(record.get("bytes", 0) for record in self.records)
         self.epochs.sweep({name for r in self.records for _, name, *_ in r.get("parts", ())})
 
-    def _rows(self, record: Record, stream: str) -> list[pa.Table]:
-        """The parts of an epoch, as they were staged."""
-        return [
-            rows_of(self.journal.read_part(name, seal))
-            for of, name, _, seal in record["parts"]
-            if of == stream
-        ]
-
     def _recover(self) -> None:
         """Brings back the state of the session in the journal; the thread does the rest."""
         sealed = self.journal.snapshot
         if sealed is not None:
             saved = snapshot.restore(sealed)
+            self.delivery.runs = dict(saved.rest.get("runs", {}))
             self.ended = set(saved.rest["ended"])
             self.committed = saved.rest["committed"]
             self.epochs.restore(saved.rest["writers"])
+            self.book.restore(saved.rest.get("book", []))
             for name, readers in saved.rest["positions"].items():
-                self.positions.setdefault(name, {}).update(readers)
+                self.delivery.positions.setdefault(name, {}).update(readers)
+            self._make_logs()
             for name, (first, end, rows) in saved.results.items():
-                self._make_log(name, rows.schema, True)  # also of a query that was swapped out
+                self.delivery.make_one(name, rows.schema)  # also of a query that has ended
                 self.logs[name].restore(first, end, rows)
             self.runner.run.resume(saved.state)
+        if not self.book.queries:
+            self.book.loaded(self.compilation.program.names, milliseconds())
+        self._make_logs()
         for record in self.journal.records():
             self._take(record)
         self.replayed = self.taken
@@ -491,8 +516,3 @@ class Session:
         self.stop()
         self._thread.join(patience)
         return not self._thread.is_alive()
-
-
-def _load_of(load: dict[str, Any] | None) -> p.Load:
-    """A query set as the journal has it."""
-    return p.read(p.Load, json.dumps(load).encode())

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from seustream.cosim.bridge.results import ResultLog
 from seustream.cosim.bridge.sealed import Sealed, SealedWriter
-from seustream.engine.graph import GateState, RunState
+from seustream.engine.runs import GateState, RunState
 
 
 def save(
@@ -36,6 +36,7 @@ def save(
             }
             for name, one in state.gates.items()
         },
+        "failed": state.failed,
         "operators": {name: files.put_bytes(one) for name, one in state.operators.items()},
         "results": {
             name: {"first": log.first, "end": log.end, "rows": files.put(log.rows)}
@@ -68,6 +69,7 @@ def restore(sealed: Sealed) -> Saved:
         },
         {name: files.bytes_of(number) for name, number in data["operators"].items()},
         data["counts"],
+        data.get("failed", {}),
     )
     results = {
         name: (one["first"], one["end"], files.get(one["rows"]))

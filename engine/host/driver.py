@@ -31,6 +31,7 @@ from seustream.engine.host.state import clock_of, restore_groups, restore_stream
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -136,6 +137,7 @@ class HostDriver:
         slice_rows: int = 8192,
         strict: bool = False,
         inputs: Sequence[str] = (),
+        failures: Failures | None = None,
     ) -> None:
         self.compilation, self.device = compilation, device
         self.overflow, self.slice_rows = overflow, slice_rows
@@ -165,6 +167,7 @@ class HostDriver:
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}
         source = compilation.source
         self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
+        self.failures = Failures() if failures is None else failures
         self.first_tick: int | None = None
         self.counts = Counts()
         device.load(compilation.image)
@@ -331,15 +334,19 @@ class HostDriver:
         for number, one in enumerate(self.compilation.device_queries):
             query, slots = one.division.query, one.division.slots
             faults, grouping = self.faults[query.name], self.groupings.get(query.name)
+            if query.name in self.failures:
+                continue
             join = self.joins[number]
             sides = join.sides
             found = results.sequences[results.query == number][:, list(slots)]
             unique = without_repeats(found)
-            with blaming(query, faults):
+            with self.failures.of(query.name), blaming(query, faults):
                 kept = residual(one.residual, sides, unique, faults)
                 ours = join.results([new[slot] for slot in slots], faults)
                 both = np.concatenate((kept, *ours))
                 answer = completed(query, grouping, sides, both, faults)
+            if query.name in self.failures:
+                continue
             self.counts.repeats += len(found) - len(unique)
             self.counts.residual += len(unique) - len(kept)
             if answer.num_rows:

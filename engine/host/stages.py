@@ -22,6 +22,7 @@ from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
+from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
@@ -46,6 +47,7 @@ class SoftwareJoin:
         slice_rows: int,
         faults: Mapping[str, QueryFaults],
         inputs: Sequence[str] = (),
+        failures: Failures | None = None,
     ) -> None:
         read = {source.stream.name for query in queries for source in query.sources}
         self.streams = [stream for stream in streams if stream.name in read]
@@ -54,6 +56,7 @@ class SoftwareJoin:
         self.queries = tuple(queries)
         self.slice_rows = slice_rows
         self.faults = faults
+        self.failures = Failures() if failures is None else failures
         self.merger = Merger(self.inputs, on_late=never_late)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
         self.joins = [q for q in queries if len(q.sources) > 1 and q.where != x.FALSE]
@@ -140,7 +143,9 @@ class SoftwareJoin:
         """The results of a join for new rows, a part after the other."""
         join, faults = self.windows[query.name], self.faults[query.name]
         grouping = self.groupings.get(query.name)
-        with blaming(query, faults):
+        if query.name in self.failures:
+            return
+        with self.failures.of(query.name), blaming(query, faults):
             for found in join.results([places[s.stream.name] for s in query.sources], faults):
                 answer = completed(query, grouping, join.sides, found, faults)
                 if answer.num_rows:
@@ -151,8 +156,11 @@ class SoftwareJoin:
             if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
                 grouping = self.groupings.get(query.name)
                 faults = self.faults[query.name]
-                answer = alone(query, grouping, rows, self.seen[stream.name], faults)
-                if answer.num_rows:
+                if query.name in self.failures:
+                    continue
+                with self.failures.of(query.name):
+                    answer = alone(query, grouping, rows, self.seen[stream.name], faults)
+                if query.name not in self.failures and answer.num_rows:
                     yield query.name, as_rows(query, answer)
 
     def _sides(self, query: Query) -> list[Side]:

@@ -54,7 +54,11 @@ def needs(program: Program) -> Needs:
     patterns = program.patterns
     whole = {pattern.stream.name for pattern in patterns}
     whole |= {stream.name for operation in program.operations for stream in operation.inputs}
-    whole |= {name for compiled in program.apas.values() for name in compiled.network.sources}
+    whole |= {
+        name
+        for compiled in (*program.apas.values(), *program.asked_apas)
+        for name in compiled.network.sources
+    }
     for query in program.queries:
         streams = [source.stream.name for source in query.sources]
         if query.aggregated or len(streams) == 1:

@@ -10,5 +10,4 @@ operators        the nodes of a network, tuple at a time
 schedule         who runs them: the caller's thread, or one each
 network          a running network: nodes, edges, sinks
 columnar/        the same operators on columns
-catalogue, channels, feed   live sources: names and schemas, what brings elements, the gate
 """

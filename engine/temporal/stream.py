@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.apas.tree import RESERVED, Node
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.xsql.intervals import END, leaves, tree_of
 from seustream.engine.stream.faults import QueryFaults, restore, told
@@ -24,7 +25,7 @@ class TemporalNode:
     """An APAS query over streams of points, or of intervals where a stream has a column te. Its
     results are rows of the stream it defines: the begin is the time, the end a column, NULL where
     it never ends. They go by the name of the query and a #, since another query may have the name
-    of that stream.
+    of that stream. Of a query that is asked for, they are tuples as `result_schema` has them.
 
     Rows of one time are taken in the order of their ends, so that the order in which they arrive
     does not matter."""
@@ -66,7 +67,11 @@ class TemporalNode:
         found = list(self.run.finish() if last else self.run.advance(mark + 1))
         self._watermark = END_OF_STREAM if last else self.run.promise - 1
         if found:
-            yield f"{self.compiled.name}#", _rows(pa.concat_tables(found))
+            results = pa.concat_tables(found)
+            if self.compiled.asked:
+                yield self.compiled.name, results.cast(result_schema(self.compiled.tree))
+            else:
+                yield f"{self.compiled.name}#", _rows(results)
 
     def _released(self, name: str, mark: int) -> pa.Table | None:
         """The rows up to a time that have not been taken yet."""
@@ -107,6 +112,16 @@ class TemporalNode:
         self._reached, self._watermark = state.plain["reached"], state.plain["watermark"]
         self._marks |= state.plain["marks"]
         restore(self.faults, state.plain["faults"])
+
+
+def result_schema(tree: Node) -> pa.Schema:
+    """The columns of the results of a query that is asked for: ts, te, and its leaves by path."""
+    times = [pa.field(name, pa.int64(), nullable=False) for name in RESERVED]
+    leaves = [
+        pa.field(".".join(path), arrow_type(type))
+        for path, type in zip(tree.paths, tree.types, strict=True)
+    ]
+    return pa.schema([*times, *leaves])
 
 
 def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:

@@ -18,9 +18,10 @@ from seustream.compiler.errors import CompileError
 from seustream.devices import ENGINE
 from seustream.engine.stream.faults import QueryFaults, told
 from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.stream import result_schema
 from seustream.errors import UserError
 from seustream.files import write_all
-from seustream.intervals import read_intervals, read_schema, result_schema
+from seustream.intervals import read_intervals, read_schema
 from seustream.libraries import load_libraries
 from seustream.progress import Progress
 from seustream.writing import OutputSet

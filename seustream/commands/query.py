@@ -1,4 +1,4 @@
-"""`seustream query`: queries on live sources, kept by a bridge that takes sources."""
+"""`seustream query`: queries of all three languages in a running bridge."""
 
 from __future__ import annotations
 
@@ -6,40 +6,43 @@ import argparse
 import datetime
 import sys
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from seustream.commands.common import read_text, table
-from seustream.compiler.apas.tree import Node, from_lists
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.statements import quoted
 from seustream.devices import client
-from seustream.engine.temporal.values import taken
 from seustream.errors import UserError
-from seustream.intervals import result_schema
 from seustream.writing import OutputSet
 
 _WAIT_MS = 1000
+_MOST = 1 << 14
+"""Results of one answer."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
-        dest="action", metavar="register|list|stop|log|results", required=True
+        dest="action", metavar="register|list|stop|drop|log|results", required=True
     )
     for name, what in (
-        ("register", "compile and start a query"),
+        ("register", "compile and start the queries of a file"),
         ("list", "queries and streams, as they are now"),
-        ("stop", "end a query"),
+        ("stop", "end a query; its results stay"),
+        ("drop", "end a query and forget its results"),
         ("log", "what happened to a query, over all its runs"),
         ("results", "the last results of a query, on stdout"),
     ):
         one = actions.add_parser(name, help=what, description=what)
-        if name != "list":
-            one.add_argument("name", metavar="NAME", help="of the query")
         if name == "register":
-            one.add_argument("file", type=Path, metavar="Q.apas", help="its text")
+            one.add_argument(
+                "name", nargs="?", metavar="NAME", help="of the query, if the file has one without"
+            )
+            one.add_argument(
+                "file", type=Path, metavar="FILE", help="Q.apas, or statements in Q.xsql"
+            )
+        elif name != "list":
+            one.add_argument("name", metavar="NAME", help="of the query")
         if name == "results":
             one.add_argument("--follow", action="store_true", help="go on until the query ends")
             one.add_argument(
@@ -57,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    text = _text(arguments.file) if arguments.action == "register" else ""
+    text = read_text(arguments.file) if arguments.action == "register" else ""
     if arguments.action == "results" and arguments.start < 0:
         raise UserError([f"--start {arguments.start}: want 0 or more"])
     with client(arguments.bridge, arguments.token_file, arguments.tls_ca, patience=5) as bridge:
@@ -65,10 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
             case "register":
                 return _register(bridge, arguments, text)
             case "list":
-                _list(bridge)
+                print(listing(bridge))
             case "stop":
                 found = bridge.act("query-stop", p.Named(arguments.name))
                 print(f"{found['name']} is {found['phase']}", file=sys.stderr)
+            case "drop":
+                bridge.act("statement", p.Statement(f"DROP QUERY {quoted(arguments.name)}"))
+                print(f"{arguments.name} is dropped", file=sys.stderr)
             case "log":
                 _log(bridge, arguments.name)
             case "results":
@@ -76,39 +82,77 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _text(file: Path) -> str:
-    if file.suffix != ".apas":
-        hint = "X-SQL runs on a device: seustream run, or seustream feed"
-        raise UserError([f"{file}: live queries are APAS, a file Q.apas"], hint=hint)
-    return read_text(file)
-
-
 def _register(bridge: BridgeClient, arguments: argparse.Namespace, text: str) -> int:
-    message = p.Register(arguments.name, text, str(arguments.file)[-p.MAX_NAME :])
+    file = str(arguments.file)[-p.MAX_NAME :]
+    apas = arguments.file.suffix == ".apas"
+    if apas and arguments.name is None:
+        hint = f"seustream query register NAME {arguments.file}"
+        raise UserError([f"{arguments.file}: an APAS query needs a name"], hint=hint)
     try:
         # Not again if the answer is lost: the name would be taken, by this very query.
-        found = bridge.act("query-register", message, patience=0)
+        if arguments.name is None:
+            found = bridge.act("statement", p.Statement(text, file), patience=0)
+        else:
+            language = "apas" if apas else "sql"
+            message = p.Register(arguments.name, text, file, language)
+            found = {"registered": [bridge.act("query-register", message, patience=0)]}
     except BridgeError as error:
         if error.kind != "compile":
             raise
         print(error, file=sys.stderr)
         return 2
-    for warning in found["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-    print(f"{found['name']} is RUNNING, run {found['run']}", file=sys.stderr)
+    for line in found.get("shown", ()):
+        print(line, file=sys.stderr)
+    for kind, names in (("stream", found.get("created", ())), ("query", found.get("dropped", ()))):
+        for name in names:
+            print(
+                f"{kind} {name} is {'created' if kind == 'stream' else 'dropped'}", file=sys.stderr
+            )
+    for one in found["registered"]:
+        print(f"{one['name']} is {one['phase']}, run {one['run']}", file=sys.stderr)
     return 0
 
 
-def _list(bridge: BridgeClient) -> None:
+def listing(bridge: BridgeClient) -> str:
+    """Queries and streams as two tables."""
     found = bridge.act("query-list")
-    queries = [(q["name"], q["phase"], q["run"], q["results"], q["kept"]) for q in found["queries"]]
+    queries = [
+        (
+            q["name"],
+            q["phase"],
+            q["run"],
+            q["results"],
+            q["kept"],
+            _shown(q["p50_ms"]),
+            _shown(q["p99_ms"]),
+            _shown(q["selectivity"]),
+            _shown(q["lag_ms"]),
+            _when(q["until"]),
+        )
+        for q in found["queries"]
+    ]
     streams = [
         (s["name"], s["state"], s["accepted"], sum(s["rejected"].values()), s["schema"])
         for s in found["streams"]
     ]
-    print(table(queries, ("query", "phase", "run", "results", "kept")))
-    print()
-    print(table(streams, ("stream", "state", "accepted", "rejected", "schema")))
+    head = ("query", "phase", "run", "results", "kept", "p50 ms", "p99 ms")
+    parts = [
+        table(queries, (*head, "selectivity", "lag ms", "until")),
+        "",
+        table(streams, ("stream", "state", "accepted", "rejected", "schema")),
+    ]
+    return "\n".join(parts)
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _when(time: int | None) -> str:
+    if time is None:
+        return "-"
+    shown = datetime.datetime.fromtimestamp(time / 1000, datetime.UTC)
+    return shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _log(bridge: BridgeClient, name: str) -> None:
@@ -116,9 +160,7 @@ def _log(bridge: BridgeClient, name: str) -> None:
     while start < end:
         found = bridge.act("query-log", p.QueryLog(name, start))
         for time, run_number, level, event, detail in found["events"]:
-            shown = datetime.datetime.fromtimestamp(time / 1000, datetime.UTC)
-            when = shown.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            print(f"{when} run {run_number} {level:7} {event}: {detail}".rstrip())
+            print(f"{_when(time)} run {run_number} {level:7} {event}: {detail}".rstrip())
         start, end = start + len(found["events"]), found["end"]
 
 
@@ -126,28 +168,31 @@ def _results(bridge: BridgeClient, arguments: argparse.Namespace) -> None:
     """Returns what is kept; with --follow, until the query ends. A run that begins anew meanwhile is an
     error: its results are others."""
     name, start = arguments.name, arguments.start
-    wait = _WAIT_MS if arguments.follow else 0
-    found = bridge.act("query-results", p.Results(name, start))
-    tree = from_lists(name, found["schema"])
-    schema = result_schema(tree)
-    end = found["end"]
-    with OutputSet("-", arguments.format, {name: schema}) as output:
+    found = bridge.latest(name)
+    run_number, end = found["run"], found["end"]
+    if start > end:
+        raise BridgeError("gap", f"there are {end:,} results, none from {start:,} on")
+    with OutputSet("-", arguments.format, {name: bridge.schema("query", name)}) as output:
         while True:
-            if found["start"] > start:
-                lost = found["start"] - start
+            if found["run"] != run_number:
+                what = f"{name}: the results of run {run_number} are gone"
+                raise BridgeError("trimmed", what, f"run {found['run']} is the latest")
+            if found["first"] > start:
+                lost = found["first"] - start
                 print(f"warning: {lost:,} results were given up for newer ones", file=sys.stderr)
-            output.write(name, _rows(found["rows"], tree, schema))
-            sys.stdout.flush()
-            start = found["start"] + len(found["rows"])
-            if found["over"] or (not arguments.follow and start >= end):
+                start = found["first"]
+            stop = min(found["end"], start + _MOST)
+            if stop > start:
+                try:
+                    output.write(name, bridge.read(name, start, stop))
+                    start = stop
+                except BridgeError as error:
+                    if error.kind != "trimmed":  # else newer ones came meanwhile
+                        raise
+                sys.stdout.flush()
+            elif found["over"] or not arguments.follow:
                 return
-            found = bridge.act("query-results", p.Results(name, start, found["run"], wait))
-
-
-def _rows(rows: list[list[Any]], tree: Node, schema: pa.Schema) -> pa.Table:
-    """Results as they travel, in their types: a DATETIME comes as milliseconds."""
-    begin, end, *leaves = zip(*rows, strict=True) if rows else [()] * len(schema)
-    values = [[taken(v, of) for v in c] for c, of in zip(leaves, tree.types, strict=True)]
-    columns = (begin, end, *values)
-    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, schema, strict=True)]
-    return pa.table(arrays, schema=schema)
+            if not arguments.follow and start >= end:
+                return
+            wait = _WAIT_MS if arguments.follow else 0
+            found = bridge.latest(name, start, wait)

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from seustream.boards import SHAPES
 from seustream.commands.common import add_strict_argument, device_count, load_config
+from seustream.compiler.apas.libraries import Libraries
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.metrics import MetricsServer, prometheus
 from seustream.cosim.bridge.security import Address, AddressRefused, check_listening, read_token
 from seustream.cosim.bridge.service import IDLE, MOST_CALLS, Bridge, Service
-from seustream.cosim.bridge.supervised import Supervised, source_address
+from seustream.cosim.bridge.sources import source_address
 from seustream.cosim.sites.service import SiteService
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.errors import UserError
@@ -84,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sources",
         metavar="tcp://127.0.0.1:PORT",
-        help="take live sources there, for `seustream query`; loopback only (default: none)",
+        help="take live sources there; loopback only (default: none)",
     )
     add_library_argument(parser)
     for name, what in (
@@ -126,10 +127,6 @@ def run(arguments: argparse.Namespace) -> int:
     if count is None:
         hint = "query sets come later: say how many devices there are"
         raise UserError(["--devices auto: want a number"], hint=hint)
-    if arguments.library and arguments.sources is None:
-        raise UserError(
-            ["--library: functions are for queries on live sources"], hint="add --sources"
-        )
     libraries = load_libraries(arguments.library)
     config = load_config(arguments.config)
     limits = _limits(arguments)
@@ -149,8 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder = arguments.journal
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
-        supervised = Supervised(limits, _note, libraries) if sources is not None else None
-        bridge = _bridge(made, config, folder, limits, arguments, supervised)
+        bridge = _bridge(made, config, folder, limits, arguments, libraries)
         stack.callback(bridge.close)
         try:
             service = Service(bridge, str(address), token, tls, arguments.idle_timeout)
@@ -165,9 +161,9 @@ def run(arguments: argparse.Namespace) -> int:
                 raise UserError([f"--metrics {arguments.metrics}: {error.strerror}"]) from None
             stack.callback(server.close)
             print(f"metrics on http://{metrics.host}:{server.port}/metrics", file=sys.stderr)
-        if sources is not None and supervised is not None:
+        if sources is not None:
             try:
-                port = supervised.listen(sources).port
+                port = bridge.listen(sources).port
             except OSError as error:
                 raise UserError([f"--sources {arguments.sources}: {error.strerror}"]) from None
             print(f"sources on tcp://{sources.host}:{port}", file=sys.stderr)
@@ -278,7 +274,7 @@ def _bridge(
     folder: Path,
     limits: Limits,
     arguments: argparse.Namespace,
-    supervised: Supervised | None,
+    libraries: Libraries,
 ) -> Bridge:
     most_calls = arguments.most_calls
     try:
@@ -288,7 +284,8 @@ def _bridge(
             arguments.backend,
             limits,
             most_calls=most_calls,
-            supervised=supervised,
+            libraries=libraries,
+            note=_note,
             strict=arguments.strict,
             config=config,
         )

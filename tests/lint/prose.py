@@ -52,7 +52,6 @@ KNOWN: Mapping[str, int] = {
     "engine/host": 6,
     "engine/relational": 1,
     "engine/stream": 1,
-    "engine/supervisor": 1,
     "engine/temporal": 1,
     "hdl": 30,
     "hdl/boards": 15,

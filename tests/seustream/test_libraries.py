@@ -101,10 +101,3 @@ def test_a_function_that_fails_in_a_row(folder: Path, capsys: pytest.CaptureFixt
     assert main(["run", *GIVEN, "--library", "bad.py"]) == 2
     message = "bad.one(): AttributeError: 'Bad' object has no attribute 'nothing' (bad.py:4)"
     assert message in capsys.readouterr().err
-
-
-def test_serve_takes_libraries_for_live_sources_alone(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["serve", "--library", "windows.py"]) == 2
-    assert "--library: functions are for queries on live sources" in capsys.readouterr().err

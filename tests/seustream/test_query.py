@@ -48,9 +48,10 @@ class Served:
         self.source.sendall(b"".join(json.dumps(m).encode() + b"\n" for m in messages))
 
     def insert(self, *values: int) -> None:
-        """I's values, each a millisecond after the other."""
+        """Values of I, each a millisecond after the other; and nothing earlier comes any more."""
         for v in values:
             self.send({"type": "INSERTION", "ts": v, "te": v + 1, "values": [v, 1000 * v]})
+        self.send({"type": "BOUNDARY", "ts": values[-1] + 1})
 
     def end(self) -> tuple[int, str]:
         self.process.terminate()
@@ -78,7 +79,7 @@ def query(*words: str) -> int:
 
 def wait_for(served: Served, capfd: pytest.CaptureFixture[str], shown: str) -> str:
     """Lists until a line is as wanted; gives the listing."""
-    for _ in range(1000):
+    for _ in range(500):
         assert query("list", *served.bridge) == 0
         out = capfd.readouterr().out
         if re.search(shown, out, re.M):
@@ -105,8 +106,9 @@ def test_a_query_from_registration_to_end(
         first = json.loads(follow.stdout.readline())
         assert (first["ts"], first["te"], first["v"]) == (7, 8, 7)
         served.insert(9, 4)
-        listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2$")
-        assert re.search(r"^I +CONNECTED +3 +1 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
+        served.send({"type": "BOUNDARY", "ts": 10})
+        listed = wait_for(served, capfd, r"^fast +RUNNING +1 +2 +2 +[\d.]+ +[\d.]+ +0.667 +0 +-$")
+        assert re.search(r"^I +CONNECTED +3 +2 +I\{v INTEGER, at DATETIME\}$", listed, re.M)
         assert query("results", "fast", *served.bridge) == 0
         assert capfd.readouterr().out == (
             "ts,te,v,at\n7,8,7,1970-01-01T00:00:07.000000\n9,10,9,1970-01-01T00:00:09.000000\n"
@@ -121,13 +123,46 @@ def test_a_query_from_registration_to_end(
     assert query("log", "fast", *served.bridge) == 0
     lines = capfd.readouterr().out.splitlines()
     assert all(re.match(r"20\d\d-\d\d-\d\dT[\d:.]{12}Z run 1 ", line) for line in lines)
-    assert [line.split()[4].rstrip(":") for line in lines] == [
-        "COMPILING",
-        "RUNNING",
-        "STOPPING",
-        "counters",
-        "STOPPED",
+    assert [line.split()[4].rstrip(":") for line in lines] == ["RUNNING", "STOPPED"]
+    assert query("drop", "fast", *served.bridge) == 0
+    assert query("log", "fast", *served.bridge) == 2
+
+
+def test_queries_of_all_languages(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    wait_for(served, capfd, r"^I +CONNECTED")
+    Path("q.xsql").write_text(
+        "CREATE STREAM big AS SELECT v FROM I WHERE v > 5 WINDOW NOW;\n"
+        "REGISTER QUERY biggest AS SELECT max(v) AS m FROM big WINDOW ROWS 9;\n"
+        "REGISTER QUERY rise AS PATTERN ANY x; ANY y FROM I WHERE y.v > x.v WITHIN 2 ms"
+        " RETURN x.v, y.v AS w;\n"
+        "SHOW STREAMS;"
+    )
+    Path("one.xsql").write_text("SELECT v + 1 AS w FROM I WINDOW NOW;")
+    assert query("register", "q.xsql", *served.bridge) == 0
+    assert capfd.readouterr().err.splitlines() == [
+        "stream I (te bigint, v bigint, at timestamp)",
+        "stream big (v bigint)",
+        "stream big is created",
+        "biggest is RUNNING, run 1",
+        "rise is RUNNING, run 1",
     ]
+    assert query("register", "one", "one.xsql", *served.bridge) == 0
+    served.insert(3, 7, 8)
+    served.send({"type": "STOP"})
+    wait_for(served, capfd, r"^I +STOPPED")
+    for name, rows in (("biggest", "m:7,8"), ("rise", "7:8"), ("one", "w:4,8,9")):
+        assert query("results", name, "--follow", *served.bridge) == 0
+        head, *found = capfd.readouterr().out.splitlines()
+        first, _, cells = rows.rpartition(":")
+        assert (head.split(",")[0], [row.split(",")[0] for row in found]) == (
+            first if name != "rise" else "v",
+            cells.split(",") if name != "rise" else ["7"],
+        )
+    Path("wrong.xsql").write_text("REGISTER QUERY w AS\nSELECT z FROM I WINDOW NOW;")
+    assert query("register", "wrong.xsql", *served.bridge) == 2
+    assert "wrong.xsql:2:8: " in capfd.readouterr().err
+    assert query("register", "fast.apas", *served.bridge) == 2
+    assert "an APAS query needs a name" in capfd.readouterr().err
 
 
 def test_a_graceful_stop_ends_queries_too(
@@ -152,12 +187,11 @@ def test_what_query_refuses(served: Served, capfd: pytest.CaptureFixture[str]) -
     assert "hint: " in err
     for words, complaint in (
         (["register", "q", "none.apas"], "none.apas: No such file"),
-        (["register", "q", "q.xsql"], "live queries are APAS"),
         (["register", "", "fast.apas"], "want 1 to 200 printable characters"),
-        (["stop", "none"], "there is no supervised query 'none'"),
-        (["log", "none"], "there is no supervised query 'none'"),
-        (["results", "none"], "there is no supervised query 'none'"),
-        (["results", "wrong", "--start", "5"], "none from 5 on"),
+        (["stop", "none"], "there is no query none"),
+        (["log", "none"], "there is no query none"),
+        (["results", "none"], "there is no query none"),
+        (["drop", "none"], "there is no query none"),
         (["results", "wrong", "--start", "-5"], "--start -5: want 0 or more"),
         (["list", "--token-file", "none"], "cannot be read"),
     ):
@@ -166,6 +200,8 @@ def test_what_query_refuses(served: Served, capfd: pytest.CaptureFixture[str]) -
     assert query("register", "fast", "fast.apas", *served.bridge) == 0
     assert query("register", "fast", "fast.apas", *served.bridge) == 2
     assert "fast is live already" in capfd.readouterr().err
+    assert query("results", "fast", "--start", "5", *served.bridge) == 2
+    assert "none from 5 on" in capfd.readouterr().err
 
 
 def test_a_token_is_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,6 @@ import pyarrow.flight as flight
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient, message_of
 from seustream.cosim.bridge.errors import KINDS, from_flight
-from seustream.cosim.bridge.supervised import Supervised
-from seustream.engine.temporal.elements import header, insertion
 from tests.cosim.bridge.serving import bridge, compiled, feed_epoch, results, streams, wanted
 
 VALUES: list[Any] = [None, True, -1, 0, 1 << 70, 1.5, "", "R", "\x00", "x" * 300, [], {}, [[]]]
@@ -49,19 +47,19 @@ def message(chance: random.Random) -> object:
 
 
 def of_a_query(chance: random.Random) -> tuple[str, object]:
-    """Some action on supervised queries, and its message."""
+    """Some action on queries, and its message."""
     name, number = chance.choice(("q", "r", "\u20ac")), chance.randint(-1, 3)
     text = chance.choice(("select [x = $I.v]", "select [x = $I.w]", "select [", "\u2620" * 900, ""))
     return chance.choice(
         (
             ("query-register", p.Register(name, text, chance.choice(("", "f.apas")))),
+            (
+                "statement",
+                p.Statement(f"CREATE STREAM I{number} (v int); DROP QUERY {name}; {text}"),
+            ),
             ("query-list", p.Nothing()),
             ("query-stop", p.Named(name)),
             ("query-log", p.QueryLog(name, number)),
-            (
-                "query-results",
-                p.Results(name, number, chance.randint(-1, 2), chance.randint(-1, 2)),
-            ),
         )
     )
 
@@ -139,16 +137,11 @@ def send(chance: random.Random, connection: flight.FlightClient, port: int) -> N
 def case(seed: int, calls: int = 40) -> None:
     """Some calls to one bridge, then an honest client's; raises if that one is not served."""
     chance = random.Random(seed)
-    supervised = Supervised()
-    supervised.feed.register("I")
-    supervised.feed.offer("I", header([["v", "INTEGER"]]))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        bridge(Path(folder), supervised=supervised) as (made, url),
-    ):
+    with tempfile.TemporaryDirectory() as folder, bridge(Path(folder)) as (made, url):
         port = int(url.rpartition(":")[2])
         with BridgeClient(url, patience=0) as client, flight.connect(url) as connection:
             client.load(compiled())
+            client.act("statement", p.Statement("CREATE STREAM I (te bigint, v bigint)"))
             for _ in range(calls):
                 try:
                     send(chance, connection, port)
@@ -158,8 +151,6 @@ def case(seed: int, calls: int = 40) -> None:
                     assert found.kind != "internal", f"seed {seed}: {found}"
                     assert "Traceback" not in str(found), f"seed {seed}: {found}"
             assert not made.counts.errors["internal"], f"seed {seed}: {made.counts.errors}"
-            supervised.feed.offer("I", insertion(1, 2, 3))
-            assert supervised.feed.catalogue["I"].accepted == 1
             assert made.session.failure is None, f"seed {seed}: {made.session.failure}"
             client.reset()
             rows = streams(40, 3)

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
 from seustream.cosim.bridge.service import IDLE, Bridge, Service
-from seustream.cosim.bridge.supervised import Supervised
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.hdl.config import CONFIGURATIONS
@@ -105,13 +105,13 @@ def bridge(
     limits: Limits = USUAL,
     token: str | None = None,
     tls: tuple[bytes, bytes] | None = None,
-    supervised: Supervised | None = None,
+    libraries: Libraries | None = None,
     disk: Disk | None = None,
     idle: float = IDLE,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
     made = Bridge(
-        device or GoldenDevice(TINY), folder, "golden", limits, supervised=supervised, disk=disk
+        device or GoldenDevice(TINY), folder, "golden", limits, libraries=libraries, disk=disk
     )
     scheme = "grpc+tls" if tls else "grpc"
     service = Service(made, f"{scheme}://127.0.0.1:0", token, tls, idle)

@@ -19,7 +19,7 @@ MESSAGES = [
     p.End(),
     p.Trim("q0", 5, "me"),
     p.Register("q", "select …", "q.apas"),
-    p.Results("q", 3, run=2, wait_ms=5),
+    p.Statement("SHOW STREAMS", "f"),
 ]
 
 

@@ -565,11 +565,11 @@ def test_a_swap_that_cannot_be_changes_nothing(tmp_path: Path) -> None:
         assert results(client, ["pairs"])["pairs"] == wanted(compiled(), rows)["pairs"]
 
 
-def test_a_run_that_cannot_go_on_says_so(tmp_path: Path) -> None:
+def test_a_query_that_cannot_go_on_says_so_and_ends_no_other(tmp_path: Path) -> None:
     text = QUERIES.replace("SELECT R.b, S.name", "SELECT R.b * 9223372036854775807 AS x, S.name")
     text = text.replace("WINDOW RANGE 30;", "WINDOW RANGE 30 WITH (strict);")
     rows = {
-        "R": pa.table({"ts": [1, 2], "a": [1, 1], "b": [0, 5]}),
+        "R": pa.table({"ts": [1, 2], "a": [1, 1], "b": [0, 900]}),
         "S": pa.table({"ts": [3], "d": [1], "name": ["n"]}),
     }
     for _ in range(2):  # also after a restart
@@ -578,12 +578,20 @@ def test_a_run_that_cannot_go_on_says_so(tmp_path: Path) -> None:
             if not client.status().get("writer_epoch"):
                 feed_epoch(client, 0, rows)
                 client.end()
+            client.flush()
             with pytest.raises(BridgeError, match=r"query pairs: .*overflow") as caught:
-                client.flush()
+                list(client.results("pairs"))
             assert kind_of(caught) == "failed"
+            large = client.read("large", 0, client.latest("large")["end"])
+            assert multiset(large) == wanted(compiled(), rows)["large"]
+            assert large.num_rows == 1
+            assert client.health()["failure"] is None
+            phases = {q["name"]: q["phase"] for q in client.act("query-list")["queries"]}
+            assert phases == {"pairs": "FAILED", "large": "RUNNING"}
     with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
-        client.reset()
-        assert client.health()["failure"] is None
+        assert client.act("statement", p.Statement("DROP QUERY pairs"))["dropped"] == ["pairs"]
+    with bridge(tmp_path) as (_, url), BridgeClient(url) as client:
+        assert [q["name"] for q in client.act("query-list")["queries"]] == ["large"]
 
 
 def test_reset_and_close_forget(tmp_path: Path) -> None:
@@ -631,15 +639,13 @@ def test_results_of_a_query_swapped_out_hold_up_no_other(
         with flight.connect(url) as connection:
             paths = {tuple(info.descriptor.path) for info in connection.list_flights()}
         assert (b"query", b"large") in paths
-        with pytest.raises(BridgeError, match="of large, swapped out before") as caught:
-            client.swap(third)
-        assert caught.value.retriable
     with bridge(tmp_path, limits=limits) as (_, url), BridgeClient(url, patience=0) as client:
         client.flush()
         found = multiset(client.read("large", 0, end))
         assert found <= wanted(first, rows)["large"]
-        client.trim("large", end)
-        client.swap(third)
+        client.swap(third)  # nobody has trimmed them; now they are too many, and go
+        assert client.latest("large")["first"] == end
+        assert client.latest("small")["first"] == 0
         client.end()
         assert multiset(client.read("small", 0, client.latest("small")["end"])).total() > 3
 

@@ -1,0 +1,94 @@
+"""The results of all queries of a session on their way to readers.
+
+A query of a set that was loaded keeps its results until every reader has trimmed them, and processing
+waits when there are too many. Of one that was registered by a statement only the last are kept: readers
+come and go, and a query that nobody reads holds up no other. Neither do results of a query that has
+ended or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.limits import Limits
+from seustream.cosim.bridge.living import RUNNING, Book
+from seustream.cosim.bridge.quality import Quality
+from seustream.cosim.bridge.results import ResultLog
+
+
+class Delivery:
+    """Logs of results by query, and of late rows. `runs` has the run of each query that a statement
+    registered, as far as records have been carried out. Not thread-safe."""
+
+    def __init__(self, limits: Limits, book: Book) -> None:
+        self.limits, self.book = limits, book
+        self.logs: dict[str, ResultLog] = {}
+        self.positions: dict[str, dict[str, int]] = {}
+        self.runs: dict[str, int] = {}
+        self.quality = Quality()
+
+    @property
+    def waited_for(self) -> list[ResultLog]:
+        """Those whose readers processing may wait for."""
+        return [
+            log for name, log in self.logs.items() if name.startswith(p.LATE) or self._is_kept(name)
+        ]
+
+    def _is_kept(self, name: str) -> bool:
+        one = self.book.queries.get(name)
+        return one is not None and one.phase == RUNNING and not one.bounded
+
+    @property
+    def retained(self) -> int:
+        return sum(map(len, self.waited_for))
+
+    @property
+    def full(self) -> bool:
+        """True when more results wait for readers than may."""
+        size = sum(log.bytes for log in self.waited_for)
+        return self.retained >= self.limits.result_rows or size >= self.limits.result_bytes
+
+    def make(self, schemas: Mapping[str, pa.Schema], run: p.Run) -> None:
+        """A log for all that can be read; those there are stay."""
+        for name, schema in schemas.items():
+            free = name.startswith(p.LATE) or run.keep is None or name in self.runs
+            self.make_one(name, schema, free or name in (run.keep or ()))
+
+    def make_one(self, name: str, schema: pa.Schema, kept: bool = True) -> None:
+        if name not in self.logs:
+            readers = self.positions.setdefault(name, {})
+            most = (self.limits.live_rows, self.limits.live_bytes) if name in self.runs else None
+            run = self.runs.get(name, 1)
+            self.logs[name] = ResultLog(name, schema, kept, readers, most, run)
+
+    def renew(self, living: Mapping[str, Any]) -> None:
+        """Another run of a query begins at offset 0, and of one that is dropped nothing stays."""
+        for name in (*living.get("dropped", ()), *living.get("registered", ())):
+            self.logs.pop(name, None)
+            self.positions.pop(name, None)
+            self.runs.pop(name, None)
+            self.quality.forget(name)
+        self.runs |= {name: how["run"] for name, how in living.get("registered", {}).items()}
+
+    def ended(self, schemas: Mapping[str, pa.Schema]) -> dict[str, ResultLog]:
+        """Results of queries that have ended. They are kept as long as there is room."""
+        return {name: log for name, log in self.logs.items() if name not in schemas}
+
+    def give_up_ended(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """What queries leave that ended before has a bound: those that ended first go first. Those of
+        `schemas` are not meant."""
+        kept = self.ended(schemas)
+        while kept and (
+            sum(map(len, kept.values())) > self.limits.result_rows
+            or sum(log.bytes for log in kept.values()) > self.limits.result_bytes
+        ):
+            kept.pop(next(iter(kept))).give_up()
+
+    def append(self, query: str, rows: pa.Table) -> None:
+        """More results; those of a query that is being dropped go nowhere."""
+        if query in self.logs:
+            self.logs[query].append(rows)

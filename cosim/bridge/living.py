@@ -1,0 +1,127 @@
+"""The book of a session's queries: which there are, since when, how they ended, and what happened.
+
+Its entries follow from the records of the journal and from what the run says while it takes them, so
+that a session that is opened again has the same book. A query is RUNNING until it is stopped, its
+time is over (both STOPPED) or it fails (FAILED); then it is listed, with its results, until it is
+dropped or its name is registered again. Each registration of a name is another run of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.log import Record
+
+RUNNING, STOPPED, FAILED = "RUNNING", "STOPPED", "FAILED"
+MOST_EVENTS = 1000
+"""Of one query; the oldest are given up."""
+
+
+@dataclass(slots=True)
+class Living:
+    """One query. Times are milliseconds since the epoch; `until` is when it ends by itself.
+    Only the last results
+    of a query that is `bounded` are kept, and their readers hold up nothing."""
+
+    name: str
+    language: str
+    run: int = 1
+    phase: str = RUNNING
+    since: int = 0
+    until: int | None = None
+    bounded: bool = True
+    events: list[tuple[int, int, str, str, str]] = field(default_factory=list)
+
+    def note(self, time: int, level: str, event: str, detail: str, run: int = 0) -> None:
+        """Adds an event, once: after a restart some records are taken again."""
+        entry = (time, run or self.run, level, event, detail)
+        if entry not in self.events:
+            self.events.append(entry)
+        del self.events[:-MOST_EVENTS]
+
+
+class Book:
+    """All queries, in the order of their first registration. Not thread-safe: callers hold the
+    session's lock."""
+
+    def __init__(self) -> None:
+        self.queries: dict[str, Living] = {}
+
+    def __getitem__(self, name: str) -> Living:
+        found = self.queries.get(name)
+        if found is None:
+            known = ", ".join(list(self.queries)[:20])
+            hint = f"there are {known}" if known else "none is registered"
+            raise BridgeError("unknown", f"there is no query {name:.60}", hint)
+        return found
+
+    def find(self, name: str) -> Living:
+        """The query of a name that may be spelled in other cases."""
+        folded = {known.lower(): known for known in self.queries}
+        return self[folded.get(name.lower(), name)]
+
+    @property
+    def running(self) -> int:
+        return sum(one.phase == RUNNING for one in self.queries.values())
+
+    def loaded(self, names: Iterable[str], time: int) -> None:
+        """The queries of a set that was loaded or swapped in as a whole; others are swapped out."""
+        wanted = list(names)
+        for name in wanted:
+            one = self.queries.get(name)
+            if one is None:
+                self.queries[name] = Living(name, "", since=time, bounded=False)
+                self.queries[name].note(time, "info", RUNNING, "loaded")
+            elif one.phase == STOPPED:
+                one.phase = RUNNING
+                one.note(time, "info", RUNNING, "loaded")
+        for name, one in self.queries.items():
+            if name not in wanted and one.phase == RUNNING:
+                one.phase = STOPPED
+                one.note(time, "info", STOPPED, "swapped out")
+
+    def take(self, record: Record) -> None:
+        """Takes in a record that changes the catalogue. Taken again it changes nothing."""
+        said, time = record["living"], record["time"]
+        for name in said.get("dropped", ()):
+            self.queries.pop(name, None)
+        for name, (run, why) in said.get("stopped", {}).items():
+            one = self.queries.get(name)
+            if one is not None and one.run == run and one.phase != STOPPED:
+                one.phase = STOPPED
+                one.note(time, "info", STOPPED, why)
+        for name, how in said.get("registered", {}).items():
+            before = self.queries.get(name)
+            if before is not None and before.run == how["run"]:
+                continue
+            one = Living(name, how["language"], how["run"], since=time, until=how["until"])
+            if before is not None:
+                one.events = before.events
+            self.queries[name] = one
+            one.note(time, "info", RUNNING, how["text"])
+
+    def fail(self, name: str, run: int, time: int, why: str) -> None:
+        """The run says that a query cannot go on."""
+        one = self.queries.get(name)
+        if one is None or any(event[1] == run and event[3] == FAILED for event in one.events):
+            return
+        if one.run == run and one.phase == RUNNING:
+            one.phase, one.bounded = FAILED, True
+        one.note(time, "error", FAILED, why, run)
+
+    def why(self, name: str) -> str:
+        """Why a query failed."""
+        events = [event for event in self[name].events if event[3] == FAILED]
+        return events[-1][4] if events else ""
+
+    def state(self) -> list[dict[str, Any]]:
+        return [dataclasses.asdict(one) for one in self.queries.values()]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        for one in state:
+            events = [tuple(event) for event in one["events"]]
+            self.queries[one["name"]] = Living(**{**one, "events": events})

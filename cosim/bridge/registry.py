@@ -1,0 +1,322 @@
+"""Statements to a session: streams and queries are created, registered, stopped and dropped while it runs.
+
+    registry = Registry(session)
+    registry.statement(p.Statement("CREATE STREAM R (a int); REGISTER QUERY …"))
+    registry.stop("fast")
+
+Each change of the catalogue is one record of the journal, a swap of the query set with what happened to
+which query: so it is there after a restart. It takes effect between two epochs. Queries that stay keep
+their windows, groups and offsets.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from seustream.compiler.errors import CompileError, Problem, Problems, Source
+from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.xsql.intervals import tree_of
+from seustream.compiler.xsql.parse import split
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import message_of
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.living import FAILED, RUNNING, STOPPED, Book, Living
+from seustream.cosim.bridge.loading import milliseconds
+from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.statements import CatalogueChange, carried_out, entries_of, quoted
+
+MOST_EVENTS = 200
+"""Of a log in one answer."""
+_LONGEST = 3000
+"""Bytes of an error, as JSON spells it: it travels in gRPC's trailers, which are short."""
+_CLOCK = 0.1
+"""Seconds between two looks whether a query's time is over."""
+_DROP = re.compile(
+    r'(?:\s|--[^\n]*(?:\n|$))*DROP\s+QUERY\s+(?P<name>\w+|"(?:[^"]|"")+")\s*', re.IGNORECASE
+)
+
+
+class Registry:
+    """The catalogue of one session. Safe to use from several threads."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._lock = threading.RLock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="durations", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    # --- changes --------------------------------------------------------------
+
+    def statement(self, message: p.Statement) -> dict[str, Any]:
+        """Carries out statements of all three languages, all or none."""
+        self._check_text(message.text)
+        with self._lock:
+            text, ended = self._without_ended(message.text)
+            change = self._carried_out(text, message.file or "<statement>")
+            gone = tuple(dict.fromkeys((*ended, *change.dropped)))
+            if change.created or change.registered or gone or change.entries != self._entries():
+                self._change(replace(change, dropped=gone))
+        self.session.flush()
+        return {
+            "created": list(change.created),
+            "registered": [self._told(name) for name in change.registered],
+            "dropped": list(gone),
+            "shown": list(change.shown),
+        }
+
+    def register(self, message: p.Register) -> dict[str, Any]:
+        """Registers one query under a name: APAS, or a SELECT or PATTERN without a header of its own.
+        A name that has ended begins another run."""
+        p.check_name("name", message.name)
+        self._check_text(message.text)
+        around = (f"REGISTER QUERY {quoted(message.name)} AS ", "")
+        if message.language == "apas":
+            if "$$" in message.text:
+                raise BridgeError("malformed", "text: $$ has no meaning in APAS")
+            around = (around[0] + "APAS $$", "$$")
+        elif message.language != "sql":
+            raise BridgeError("malformed", f"language {message.language!r:.20}: want apas or sql")
+        with self._lock:
+            before = self.session.book.queries.get(message.name)
+            if before is not None and before.phase == RUNNING:
+                hint = f"stop it first, or take another name than {message.name}"
+                raise BridgeError("in-use", f"query {message.name} is live already", hint)
+            entries = [e for e in self._entries() if (e.kind, e.name) != ("query", message.name)]
+            text = message.text.rstrip().removesuffix(";") if around[1] == "" else message.text
+            change = self._carried_out(text, message.file or message.name, entries, around)
+            if before is not None and before.phase == FAILED:
+                self._stop(before, "registered anew")
+            self._change(change)
+        self.session.flush()
+        return self._told(message.name)
+
+    def stop(self, name: str) -> dict[str, Any]:
+        """Ends a query; its results stay. One that has ended stays so."""
+        with self._lock:
+            one = self.session.book.find(name)
+            if one.phase == RUNNING:
+                self._stop(one, "on request")
+        self.session.flush()
+        return {"name": one.name, "phase": one.phase, "run": one.run}
+
+    def take_over(self, before: Book) -> None:
+        """Queries that statements registered in a session before, and that run here from the beginning,
+        are such queries here, too."""
+        session = self.session
+        registered = {
+            one.name: {
+                "run": one.run + 1,
+                "language": one.language,
+                "until": one.until,
+                "text": "from the beginning",
+            }
+            for one in before.queries.values()
+            if one.bounded and one.name in session.book.queries
+        }
+        if registered:
+            living = {"registered": registered}
+            load = asdict(session.latest_load)
+            with session.changed:
+                session.append({"kind": "swap", "load": load, "living": living})
+            session.flush()
+
+    def _stop(self, one: Living, why: str) -> None:
+        change = self._carried_out(f"DROP QUERY {quoted(one.name)}", "<stop>")
+        self._change(replace(change, dropped=()), {one.name: [one.run, why]})
+
+    def _change(self, change: CatalogueChange, stopped: dict[str, list[Any]] | None = None) -> None:
+        """Journals another query set, and what it means for queries."""
+        session = self.session
+        load = replace(message_of(change.compilation), run=session.load.run)
+        now = milliseconds()
+        with session.changed:
+            session.check_running()
+            known = session.book.queries
+            gone = set(change.dropped)
+            new = [name for name in change.registered if name not in known or name in gone]
+            if len(known) - len(gone & set(known)) + len(new) > session.limits.queries:
+                hint = "drop some that have ended"
+                raise BridgeError("refused", f"there are {len(known):,} queries already", hint)
+            session.check_swap(load, {*change.registered, *gone})
+            texts = {entry.name: entry for entry in change.entries if entry.kind == "query"}
+            registered = {
+                name: {
+                    "run": 1 if name in new else known[name].run + 1,
+                    "language": texts[name].language,
+                    "until": now + change.until[name] if name in change.until else None,
+                    "text": " ".join(texts[name].text.split())[:200],
+                }
+                for name in change.registered
+            }
+            session.append(
+                {
+                    "kind": "swap",
+                    "load": asdict(load),
+                    "living": {
+                        "dropped": list(change.dropped),
+                        "stopped": stopped or {},
+                        "registered": registered,
+                    },
+                }
+            )
+
+    def _watch(self) -> None:
+        """Ends queries whose time is over."""
+        while not self._closing.wait(_CLOCK):
+            now = milliseconds()
+            with self._lock:
+                for one in list(self.session.book.queries.values()):
+                    if one.phase == RUNNING and one.until is not None and one.until <= now:
+                        try:
+                            self._stop(one, "its time is over")
+                        except BridgeError:
+                            break  # the journal cannot be written now; it is tried again
+
+    # --- what there is --------------------------------------------------------
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The queries, in the order of their first registration."""
+        session = self.session
+        with session.changed:
+            return [
+                {
+                    "name": one.name,
+                    "language": one.language,
+                    "phase": one.phase,
+                    "run": one.run,
+                    "since": one.since,
+                    "until": one.until,
+                    **self._results(one.name),
+                    "lag_ms": session.run.lag_of(one.name),
+                    **session.delivery.quality.of(one.name, session.run.taken_of(one.name)),
+                }
+                for one in session.book.queries.values()
+            ]
+
+    def streams(self, entered: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """The base streams; `entered` says what came of those that sources bring."""
+        session, found = self.session, []
+        base = session.compiled(session.latest_load).program.base
+        with session.changed:
+            report = session.run.report
+            for stream in base:
+                name = stream.name
+                one = entered.get(name, {"state": "UNCONNECTED", "rejected": {}})
+                rejected = Counter(one["rejected"])
+                if report.late.get(name):
+                    rejected["late"] += report.late[name]
+                found.append(
+                    {
+                        "name": name,
+                        "state": "STOPPED" if name in session.ended else one["state"],
+                        "schema": str(tree_of(stream)),
+                        "accepted": one.get("accepted", report.taken.get(name, 0)),
+                        "rejected": dict(rejected),
+                    }
+                )
+        return found
+
+    def _results(self, name: str) -> dict[str, int]:
+        log = self.session.logs.get(name)
+        return {"results": log.end, "kept": len(log)} if log else {"results": 0, "kept": 0}
+
+    def log(self, message: p.QueryLog) -> dict[str, Any]:
+        """Returns the events of a name over all its runs, from the event `start` on."""
+        with self.session.changed:
+            events = sorted(self.session.book.find(message.name).events)
+            if not 0 <= message.start <= len(events):
+                raise BridgeError("gap", f"there are {len(events):,} events")
+            shown = events[message.start : message.start + MOST_EVENTS]
+            return {"events": [list(event) for event in shown], "end": len(events)}
+
+    def texts(self) -> dict[str, str]:
+        """The statements of the catalogue, by what they made."""
+        return {entry.name: entry.text for entry in self._entries()}
+
+    # --- inside ---------------------------------------------------------------
+
+    def _told(self, name: str) -> dict[str, Any]:
+        one = self.session.book[name]
+        return {"name": name, "run": one.run, "phase": one.phase, "until": one.until}
+
+    def _options(self) -> Options:
+        options = self.session.compiled(self.session.latest_load).options
+        return replace(options, libraries=self.session.libraries)
+
+    def _entries(self) -> tuple[Any, ...]:
+        text = self.session.compiled(self.session.latest_load).source.text
+        return entries_of(text, self._options())
+
+    def _carried_out(
+        self, text: str, file: str, entries: Any = None, around: tuple[str, str] = ("", "")
+    ) -> CatalogueChange:
+        p.check_name("file", file)
+        try:
+            known = self._entries() if entries is None else entries
+            return carried_out(known, text, file, self._options(), around)
+        except CompileError as error:
+            raise BridgeError("compile", shown(error)) from None
+
+    def _without_ended(self, text: str) -> tuple[str, list[str]]:
+        """A text without its DROPs of queries that have ended by themselves, and their names: of these
+        only results and logs are left."""
+        ended = []
+        for span in split(text, Problems()):
+            match = _DROP.fullmatch(text, span.start, span.end)
+            if match is None:
+                continue
+            name = match["name"].strip('"').replace('""', '"').lower()
+            one = next(
+                (q for q in self.session.book.queries.values() if q.name.lower() == name), None
+            )
+            if one is not None and one.phase == STOPPED:
+                ended.append(one.name)
+                text = text[: span.start] + " " * (span.end - span.start) + text[span.end :]
+        return text, ended
+
+    def _check_text(self, text: str) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            # JSON can spell what UTF-8 cannot.
+            raise BridgeError(
+                "malformed", "text: half of a character, which no file holds"
+            ) from None
+        if len(text) > self.session.limits.query_text:
+            what = f"a text of {len(text):,} characters"
+            raise BridgeError("too-large", f"{what}, at most {self.session.limits.query_text:,}")
+
+
+def shown(error: CompileError) -> str:
+    """As many problems as an error has room for, each with its place and hint."""
+    found: list[str] = []
+    for number, problem in enumerate(error.problems):
+        one = error.source.render(problem)
+        if not _fits(one):
+            one = _brief(error.source, problem)
+        if not _fits("\n".join([*found, one])):
+            return "\n".join([*found, f"and {len(error.problems) - number} more"])
+        found.append(one)
+    return "\n".join(found)
+
+
+def _fits(text: str) -> bool:
+    return len(json.dumps(text)) <= _LONGEST
+
+
+def _brief(source: Source, problem: Problem) -> str:
+    """Without the line, which is too long to show."""
+    line, column = source.position(problem.span.start)
+    hint = f"\n  hint: {problem.hint:.200}" if problem.hint else ""
+    return f"{source.name}:{line}:{column}: {problem.message:.200}{hint}"

@@ -1,0 +1,359 @@
+"""Live sources over TCP: an object of JSON a line becomes rows of the session, in epochs of their own.
+
+    sources = Sources(bridge)
+    port = sources.listen("127.0.0.1", 0)
+
+A source announces its stream with a HEADER (`seustream.cosim.bridge.channels`); a stream that the catalogue
+does not have is created with its columns and a column te, the end of a tuple's interval. What comes is
+checked, collected for some milliseconds, and committed like any writer's epoch: so it is in the journal
+before a query reads it. A bad element is dropped and counted by its reason, since one faulty sensor
+must not end a long query. There is nothing on the channel that says who speaks, so it is loopback alone.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from seustream.compiler.apas.tree import Node, SchemaRefused, from_lists
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.language.types import Type
+from seustream.compiler.xsql.intervals import END, leaves, tree_of
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.channels import LineMalformed, TcpChannel
+from seustream.cosim.bridge.epochs import PartWriter
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.limits import Limits
+from seustream.cosim.bridge.registry import Registry
+from seustream.cosim.bridge.security import Address, AddressRefused
+from seustream.cosim.bridge.session import Session
+from seustream.cosim.bridge.statements import quoted
+from seustream.engine.stream.schema import arrow_type, stream_schema
+from seustream.engine.temporal.elements import Element, ElementKind
+from seustream.engine.temporal.values import NoSuchValue, taken
+
+MOST_UNANNOUNCED = 64
+"""Connections that have not said which stream they are: each has a thread."""
+_TOGETHER = 0.02
+"""Seconds in which elements are collected to one epoch."""
+_MOST_WAITING = 1 << 14
+"""Rows of a stream that wait for their epoch, before its source waits."""
+
+Note = Callable[[str, str], None]
+"""An event and its detail, for a log."""
+
+
+class Fed(Protocol):
+    """A bridge, to its sources."""
+
+    limits: Limits
+
+    @property
+    def session(self) -> Session: ...
+    def registry(self) -> Registry: ...
+
+
+def source_address(text: str) -> Address:
+    """Of `tcp://127.0.0.1:PORT`; raises `AddressRefused`."""
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme != "tcp" or not parts.hostname or port is None or parts.path.strip("/"):
+        raise AddressRefused(f"{text}: no address for sources", "want tcp://127.0.0.1:PORT")
+    address = Address(parts.hostname, port)
+    if not address.loopback:
+        raise AddressRefused(
+            f"{text}: others can reach this address, and sources have no token to give",
+            "listen on 127.0.0.1; sources elsewhere can come through a tunnel",
+        )
+    return address
+
+
+@dataclass(slots=True)
+class _Entering:
+    """A stream that a source brings: what is checked against, and what waits for its epoch."""
+
+    stream: Stream
+    types: tuple[Type, ...]
+    channel: TcpChannel | None = None
+    last: tuple[int, int] | None = None
+    promise: int | None = None
+    stopped: bool = False
+    ended: bool = False  # the session knows
+    accepted: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    waiting: list[Element] = field(default_factory=list)
+
+    def checked(self, x: Element) -> tuple[Element | None, str]:
+        """The element as it goes on, or the reason why it does not."""
+        if self.stopped:
+            return None, "stopped"
+        if not x.kind.timed:
+            return x, ""
+        if x.te < x.ts:
+            return None, "interval"
+        if x.kind is ElementKind.INSERTION:
+            if len(x.values) != len(self.types):
+                return None, "schema"
+            try:
+                values = tuple(taken(v, of) for v, of in zip(x.values, self.types, strict=True))
+            except NoSuchValue:
+                return None, "schema"
+            x = Element(x.kind, x.ts, x.te, values)
+        if self.last is not None and x.key < self.last:
+            return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
+        self.last = x.key
+        return x, ""
+
+    def table(self, elements: list[Element]) -> pa.Table:
+        columns: dict[str, Any] = {"ts": [x.ts for x in elements], END: [x.te for x in elements]}
+        schema = stream_schema(self.stream)
+        for number, column in enumerate(leaves(self.stream)):
+            columns[column.name] = [x.values[number] for x in elements]
+        arrays = [pa.array(columns[f.name], f.type) for f in schema]
+        return pa.table(arrays, schema=schema)
+
+
+class Sources:
+    """All sources of a bridge. Safe to use from several threads."""
+
+    def __init__(self, bridge: Fed, note: Note | None = None) -> None:
+        self.bridge = bridge
+        self.note: Note = note or (lambda event, detail: None)
+        self.events: Counter[str] = Counter()
+        self.streams: dict[str, _Entering] = {}
+        self._changed = threading.Condition(threading.RLock())
+        self._listening: list[tuple[socket.socket, threading.Thread]] = []
+        self._connections: dict[TcpChannel, threading.Thread] = {}
+        self._closing = threading.Event()
+        self._flusher = threading.Thread(target=self._flush_on, name="sources", daemon=True)
+        self._flusher.start()
+
+    def listen(self, address: Address) -> Address:
+        """Takes sources there; gives where, with the port."""
+        server = socket.create_server((address.host, address.port))
+        server.settimeout(0.2)
+        thread = threading.Thread(target=self._accept, args=(server,), name="accept", daemon=True)
+        self._listening.append((server, thread))
+        thread.start()
+        return Address(address.host, server.getsockname()[1])
+
+    def close(self) -> None:
+        """Ends listeners and connections; what was accepted is committed. Idempotent."""
+        self._closing.set()
+        for server, thread in self._listening:
+            server.close()
+            thread.join()
+        self._listening.clear()
+        with self._changed:
+            self._changed.notify_all()
+        for channel, thread in list(self._connections.items()):
+            channel.close()
+            thread.join()
+        self._flusher.join()
+
+    def forget(self) -> None:
+        """The session is gone: sources announce themselves anew."""
+        with self._changed:
+            for one in self.streams.values():
+                if one.channel is not None:
+                    one.channel.close()
+            self.streams.clear()
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """By stream, whether its source is there, and what came of it."""
+        with self._changed:
+            return {
+                name: {
+                    "state": "STOPPED"
+                    if one.stopped
+                    else "CONNECTED"
+                    if one.channel
+                    else "DISCONNECTED",
+                    "accepted": one.accepted,
+                    "rejected": dict(one.rejected),
+                }
+                for name, one in self.streams.items()
+            }
+
+    # --- connections ----------------------------------------------------------
+
+    def _accept(self, server: socket.socket) -> None:
+        while True:
+            try:
+                connection, where = server.accept()
+            except TimeoutError:
+                continue
+            except OSError as error:
+                if server.fileno() < 0:
+                    return  # closed
+                # A source that has hung up already, or too many of them: others may still come.
+                self._tell("source refused", f"not accepted: {error}")
+                self._closing.wait(0.2)
+                continue
+            connection.settimeout(None)
+            channel = TcpChannel(connection, f"{where[0]}:{where[1]}")
+            if len(self._connections) >= MOST_UNANNOUNCED + self.bridge.limits.sources:
+                self._tell("source refused", f"{channel.address}: too many connections")
+                channel.close()
+                continue
+            thread = threading.Thread(
+                target=self._take, args=(channel,), name="source", daemon=True
+            )
+            self._connections[channel] = thread
+            thread.start()
+
+    def _take(self, channel: TcpChannel) -> None:
+        """Everything that one source sends."""
+        one: _Entering | None = None
+        try:
+            first = channel.recv()
+            if first is None or channel.stream is None:
+                raise LineMalformed("the first line is no HEADER")
+            one = self._announced(channel.stream, first, channel)
+            while True:
+                try:
+                    x = channel.recv()
+                except LineMalformed as error:
+                    self._tell("malformed", f"stream {one.stream.name}: {error}")
+                    with self._changed:
+                        one.rejected["malformed"] += 1
+                    continue
+                if x is None:
+                    return
+                if x.kind is ElementKind.HEADER:
+                    self._again(one, x)
+                    continue
+                self._offer(one, x)
+        except (LineMalformed, BridgeError, SchemaRefused) as error:
+            self._tell("source refused", f"{channel.address}: {error}")
+        finally:
+            channel.close()
+            with self._changed:
+                if one is not None and one.channel is channel:
+                    one.channel = None
+                self._connections.pop(channel, None)
+            if one is not None:
+                self._tell("channel closed", f"stream {one.stream.name}")
+
+    def _announced(self, name: str, x: Element, channel: TcpChannel) -> _Entering:
+        """The stream of a HEADER: that of the catalogue, if it has such columns, or a new one."""
+        if not (name.isidentifier() and name.isascii()):
+            raise LineMalformed(f"{name!r:.60} is no name of a stream")
+        tree = from_lists(name, x.schema)
+        with self._changed:
+            one = self.streams.get(name)
+            if one is not None and one.channel is not None:
+                raise LineMalformed(f"stream {name} has a source already, {one.channel.address}")
+            if one is None and len(self.streams) >= self.bridge.limits.sources:
+                raise LineMalformed(f"there are {len(self.streams):,} streams of sources already")
+            stream = self._stream(name, tree)
+            if one is None or one.stream != stream:
+                one = _Entering(stream, tuple(column.type for column in leaves(stream)))
+                one.stopped = one.ended = name in self.bridge.session.ended
+                self.streams[name] = one
+            one.channel = channel
+            return one
+
+    def _stream(self, name: str, tree: Node) -> Stream:
+        registry = self.bridge.registry()
+        known = {s.name: s for s in registry.session.compilation.program.base}
+        if name not in known:
+            columns = [f"{END} bigint"] + [
+                f"{quoted('.'.join(path))} {type}"
+                for path, type in zip(tree.paths, tree.types, strict=True)
+            ]
+            text = f"CREATE STREAM {quoted(name)} ({', '.join(columns)})"
+            registry.statement(p.Statement(text, f"<header of {name}>"))
+            known = {s.name: s for s in registry.session.compilation.program.base}
+        stream = known[name]
+        wanted = [(column.name, arrow_type(column.type)) for column in leaves(stream)]
+        if [
+            (".".join(path), arrow_type(type))
+            for path, type in zip(tree.paths, tree.types, strict=True)
+        ] != wanted:
+            raise LineMalformed(f"stream {name} is {tree_of(stream)}, the source says {tree}")
+        return stream
+
+    def _again(self, one: _Entering, x: Element) -> None:
+        """A HEADER in the middle, which may only say the same."""
+        try:
+            self._stream(one.stream.name, from_lists(one.stream.name, x.schema))
+        except (LineMalformed, SchemaRefused, BridgeError) as error:
+            self._tell("header refused", f"stream {one.stream.name}: {error}")
+
+    def _offer(self, one: _Entering, x: Element) -> None:
+        with self._changed:
+            while len(one.waiting) >= _MOST_WAITING and not self._closing.is_set():
+                self._changed.wait()
+            checked, reason = one.checked(x)
+            if checked is None:
+                one.rejected[reason] += 1
+                self._tell("rejected", f"stream {one.stream.name}: {reason}: {x!r:.200}")
+                return
+            if checked.kind is ElementKind.INSERTION:
+                one.accepted += 1
+                one.waiting.append(checked)
+            if checked.kind.timed:
+                one.promise = checked.ts
+            else:
+                one.stopped = True
+
+    def _tell(self, event: str, detail: str) -> None:
+        with self._changed:
+            self.events[event] += 1
+        self.note(event, detail)
+
+    # --- epochs ---------------------------------------------------------------
+
+    def _flush_on(self) -> None:
+        told: dict[str, int] = {}
+        while True:
+            last = self._closing.wait(_TOGETHER)
+            for name, one in list(self.streams.items()):
+                try:
+                    self._flush(one, told)
+                except BridgeError as error:
+                    if not error.retriable:
+                        with self._changed:
+                            one.rejected[error.kind] += len(one.waiting)
+                            one.waiting.clear()
+                            told[name] = one.promise or 0
+                        self._tell("rejected", f"stream {name}: {error}")
+            if last:
+                return
+
+    def _flush(self, one: _Entering, told: dict[str, int]) -> None:
+        """Commits what waits of a stream as an epoch; a retriable error leaves it waiting."""
+        session, name = self.bridge.session, one.stream.name
+        with self._changed:
+            elements, promise, stopped = list(one.waiting), one.promise, one.stopped
+        if promise is not None and (elements or told.get(name) != promise):
+            writer = f"source {name}"
+            epoch = session.epochs.last(writer) + 1
+            parts: tuple[p.Part, ...] = ()
+            if elements:
+                stage = p.Stage(writer, name, epoch, 0, f"{writer} {epoch}")
+                with PartWriter(session.journal, stage, stream_schema(one.stream)) as part:
+                    part.write(one.table(elements))
+                    staged = session.keep(part)
+                parts = (p.Part(staged.staging, staged.rows),)
+            # What comes is in order, so there is no slack to allow for.
+            seen = {name: promise + session.load.run.slack}
+            session.commit(p.Commit(writer, epoch, parts, seen))
+            told[name] = promise
+            with self._changed:
+                del one.waiting[: len(elements)]
+                self._changed.notify_all()
+        if stopped and not one.ended and not one.waiting:
+            session.end(p.End((name,)))
+            one.ended = True

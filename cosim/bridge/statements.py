@@ -1,0 +1,223 @@
+"""The catalogue of a session as a text, and what statements do to it.
+
+    change = carried_out(entries, "REGISTER QUERY fast FOR 1 hour AS SELECT …", "q.xsql", options)
+    change.compilation      of the catalogue afterwards
+    change.entries          its statements; those of what was dropped are gone
+
+A session's query set is the text of the statements that stand, in their order. A statement that
+cannot be carried out changes nothing, and neither do those before it in the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from seustream.compiler.apas.explain import explain as explain_apas
+from seustream.compiler.errors import CompileError, Problem, Problems, Source, Span, suggest
+from seustream.compiler.explain import explain
+from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.pattern import tree as pattern_tree
+from seustream.compiler.plan.logical import Request
+from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.parse import Statement, parse, split
+from seustream.engine.pattern.explain import as_text
+
+_FOR = re.compile(
+    r"(?P<head>(?:\s|--[^\n]*(?:\n|$)|/\*(?s:.*?)\*/)*REGISTER\s+QUERY\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")\s)"
+    r"(?P<for>\s*FOR\s+(?P<size>\d+)\s*(?P<unit>[a-z]+)\s)(?=\s*AS\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A statement that stands: `kind` is stream or query, `language` that of a query."""
+
+    kind: str
+    name: str
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueChange:
+    """The effect of a text on a catalogue. `until` has how many milliseconds a query is registered for,
+    `shown` what SHOW and EXPLAIN answer."""
+
+    compilation: Compilation
+    entries: tuple[Entry, ...]
+    created: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    until: dict[str, int] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+
+
+def text_of(entries: Sequence[Entry]) -> str:
+    """The catalogue's text."""
+    return "".join(f"{entry.text};\n" for entry in entries)
+
+
+def quoted(name: str) -> str:
+    """A name as it can stand in any statement."""
+    return (
+        name
+        if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
+        else f'"{name.replace(chr(34), chr(34) * 2)}"'
+    )
+
+
+def carried_out(
+    entries: Sequence[Entry],
+    text: str,
+    file: str,
+    options: Options,
+    around: tuple[str, str] = ("", ""),
+) -> CatalogueChange:
+    """Carries out the statements of a text; raises `CompileError` with places in `text`. What stands
+    `around` it is part of the statement, but not of the places."""
+    standing = text_of(entries) + around[0]
+    problems = Problems()
+    plain, until = _durations(text, problems) if not around[0] else (text, {})
+    problems.raise_any(Source(text, file))
+    try:
+        c = compile_text(standing + plain + around[1], file, options, "tree")
+    except CompileError as error:
+        raise _moved(error, text, file, len(standing)) from None
+    change = _applied(entries, Source(around[0] + plain + around[1], file), c, until)
+    try:
+        compilation = compile_text(text_of(change.entries), file, options)
+    except CompileError as error:
+        raise _moved(error, text, file, len(standing)) from None
+    before = len(text_of(entries))
+    asked = [request for request in c.program.requests if request.span.start >= before]
+    shown = tuple(line for request in asked for line in _shown(compilation, c, request))
+    return replace(change, compilation=compilation, shown=shown)
+
+
+def entries_of(text: str, options: Options) -> tuple[Entry, ...]:
+    """The statements of a text that stand after all of them are carried out."""
+    c = compile_text(text, "catalogue", options, "tree")
+    return _applied((), Source(text), c, {}).entries
+
+
+def _applied(
+    entries: Sequence[Entry], source: Source, c: Compilation, until: dict[str, int]
+) -> CatalogueChange:
+    standing = {(entry.kind, entry.name.lower()): entry for entry in entries}
+    made: dict[str, list[str]] = {"stream": [], "query": []}
+    dropped: list[str] = []
+    problems = Problems()
+    spans = list(split(source.text, problems))
+    for span in spans:
+        written = source.text[span.start : span.end].strip()
+        for statement in parse(Source(written), problems):
+            if isinstance(statement, tree.DropQuery | tree.DropStream):
+                kind = "query" if isinstance(statement, tree.DropQuery) else "stream"
+                del standing[kind, statement.name.text.lower()]
+                if kind == "query":
+                    dropped.append(statement.name.text)
+                continue
+            found = _made(statement, [name for kind, name in standing if kind == "query"])
+            if found is not None:
+                kind, name, named, language = found
+                full = written if named else f"REGISTER QUERY {name} AS {written}"
+                standing[kind, name.lower()] = Entry(kind, name, full, language)
+                made[kind].append(name)
+    registered = [name for name in made["query"] if ("query", name.lower()) in standing]
+    return CatalogueChange(
+        c,
+        tuple(standing.values()),
+        tuple(made["stream"]),
+        tuple(dict.fromkeys(registered)),
+        tuple(dict.fromkeys(dropped)),
+        until,
+    )
+
+
+def _made(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str] | None:
+    """Returns what a statement makes: kind, name, whether that is written in it, and language."""
+    match statement:
+        case tree.CreateStream() | tree.CreateStreamAs() | tree.CreateStreamApas():
+            return "stream", statement.name.text, True, ""
+        case tree.RegisterQuery():
+            return "query", statement.name.text, True, "X-SQL"
+        case tree.RegisterApas():
+            return "query", statement.name.text, True, "APAS"
+        case pattern_tree.Pattern() | pattern_tree.Recognize():
+            header = statement.header
+            if header is not None and header.verb == "explain":
+                return None
+            if header is not None and header.name is not None:
+                kind = "stream" if header.verb == "create" else "query"
+                return kind, header.name.text, True, "PATTERN"
+            return "query", _free(queries), False, "PATTERN"
+        case tree.Show() | tree.Explain():
+            return None
+    return "query", _free(queries), False, "X-SQL"
+
+
+def _free(names: list[str]) -> str:
+    number = len(names)
+    while f"q{number}" in names:
+        number += 1
+    return f"q{number}"
+
+
+def _durations(text: str, problems: Problems) -> tuple[str, dict[str, int]]:
+    """A text with FOR clauses as spaces, and their milliseconds by query."""
+    found: dict[str, int] = {}
+    for span in split(text, Problems()):
+        match = _FOR.match(text, span.start, span.end)
+        if match is None:
+            continue
+        factor = MILLISECONDS.get(match["unit"].lower())
+        if factor is None or not 0 < int(match["size"]) * factor < 1 << 53:
+            problems.add(
+                "unknown-unit",
+                f"FOR {match['size']} {match['unit']} is no time a query can last",
+                Span(match.start("size"), match.end("unit")),
+                suggest(match["unit"], MILLISECONDS, "units"),
+            )
+            continue
+        name = match["name"]
+        name = name[1:-1].replace('""', '"') if name.startswith('"') else name
+        found[name] = int(match["size"]) * factor
+        start, end = match.span("for")
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text, found
+
+
+def _moved(error: CompileError, text: str, file: str, before: int) -> CompileError:
+    """Problems at their places in the new text; of statements that stand, at its first."""
+    end = max(len(text), 1)
+
+    def place(span: Span) -> Span:
+        if span.start < before:
+            return Span(0, 1)
+        start = min(span.start - before, end - 1)
+        return Span(start, max(min(span.end - before, end), start + 1))
+
+    moved = [Problem(p.kind, p.message, place(p.span), p.hint) for p in error.problems]
+    return CompileError(Source(text, file), moved)
+
+
+def _shown(after: Compilation, c: Compilation, request: Request) -> list[str]:
+    """Returns the answer to SHOW or EXPLAIN; a query that is only explained is compiled for it."""
+    if request.verb == "show":
+        return list(request.lines)
+    whole = (
+        after
+        if request.target in after.program.names
+        else compile_text(c.source.text, c.source.name, c.options)
+    )
+    for pattern in whole.program.patterns:
+        if pattern.name == request.target:
+            return as_text(pattern)
+    for compiled in whole.program.asked_apas:
+        if compiled.name == request.target:
+            return explain_apas(compiled, "text").splitlines()
+    return explain(whole, None, "text", query=request.target).splitlines()

@@ -1,0 +1,84 @@
+"""The account and the state of a run of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from seustream.engine.host.driver import DEVICE_JOIN, Counts
+from seustream.engine.host.stages import SOFTWARE_JOIN
+from seustream.engine.host.state import united
+from seustream.engine.stream.faults import Lines
+from seustream.engine.stream.snapshot import Snapshot, unpack
+
+
+@dataclass(slots=True)
+class Report:
+    """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
+    rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
+    matcher of each pattern; by query and place, how many evaluations had no value, and the first
+    row."""
+
+    taken: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, dict[str, int]] = field(default_factory=dict)
+    derived: dict[str, int] = field(default_factory=dict)
+    engines: dict[str, str] = field(default_factory=dict)
+    faults: dict[str, Lines] = field(default_factory=dict)
+    join: Counts = field(default_factory=Counts)
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """A base stream: rows that wait, what it has promised, whether it has ended, and its counts."""
+
+    waiting: pa.Table
+    promise: int | None
+    ended: bool
+    taken: int = 0
+    late: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Enough to go on on another device, or another day: gates by stream, the operators'
+    snapshots by name, and counts of results."""
+
+    gates: dict[str, GateState]
+    operators: dict[str, bytes]
+    results: dict[str, int]
+    failed: dict[str, list[str]] = field(default_factory=dict)
+    """By query, its text and why it failed."""
+
+    def rows(self) -> Iterator[tuple[str, pa.Table]]:
+        """The rows of base streams that queries can still reach, or that wait, for a caller who
+        saves what can be saved."""
+        for name, gate in self.gates.items():
+            yield name, gate.waiting
+        joins = base_joins(self.operators).values()
+        for name, rows in united(None, DEVICE_JOIN, list(joins)).tables.items():
+            what, _, stream = name.partition(" ")
+            if what in ("kept", "waiting"):
+                yield stream, rows
+
+
+def software_join(number: int) -> str:
+    """The name of the operator that joins without a device, by its level."""
+    return f"{SOFTWARE_JOIN} {number}"
+
+
+def base_kind(name: str) -> str | None:
+    """The kind of an operator that joins base streams, by its name; None for all others."""
+    if name.startswith(DEVICE_JOIN):
+        return DEVICE_JOIN
+    return SOFTWARE_JOIN if name == software_join(0) else None
+
+
+def base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
+    """The states of the operators that join base streams."""
+    kinds = {name: base_kind(name) for name in snapshots}
+    return {name: unpack(snapshots[name], kind) for name, kind in kinds.items() if kind is not None}

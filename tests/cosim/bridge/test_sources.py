@@ -1,0 +1,215 @@
+"""Live sources over TCP: announced, checked, committed, and harmless whatever they send."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.limits import USUAL, Limits
+from seustream.cosim.bridge.security import Address, AddressRefused
+from seustream.cosim.bridge.service import Bridge
+from seustream.cosim.bridge.sources import source_address
+from tests.cosim.bridge.serving import bridge
+
+HEADER = {"type": "HEADER", "stream": "I", "schema": [["v", "INTEGER"]]}
+FEW = replace(USUAL, sources=2)
+NOWHERE = source_address("tcp://127.0.0.1:0")
+
+
+@contextlib.contextmanager
+def served(folder: Path, limits: Limits = USUAL) -> Iterator[tuple[Bridge, Address, BridgeClient]]:
+    with (
+        bridge(folder, limits=limits) as (made, url),
+        BridgeClient(url, patience=5) as client,
+    ):
+        yield made, made.listen(NOWHERE), client
+
+
+def send(at: Address, *messages: dict[str, Any]) -> socket.socket:
+    source = socket.create_connection((at.host, at.port))
+    more(source, *messages)
+    return source
+
+
+def more(source: socket.socket, *messages: dict[str, Any]) -> None:
+    source.sendall(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+
+
+def insert(ts: int, *values: Any, te: int | None = None) -> dict[str, Any]:
+    return {"type": "INSERTION", "ts": ts, "te": ts + 1 if te is None else te, "values": values}
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def hung_up(source: socket.socket) -> bool:
+    """True when the bridge closes the connection."""
+    with source:
+        source.settimeout(10)
+        return source.recv(1) == b""
+
+
+def stream(client: BridgeClient, name: str = "I") -> dict[str, Any]:
+    found = [one for one in client.act("query-list")["streams"] if one["name"] == name]
+    return dict(found[0]) if found else {"state": None}
+
+
+def rows(client: BridgeClient, name: str = "q") -> list[tuple[object, ...]]:
+    found = client.read(name, client.latest(name)["first"], client.latest(name)["end"])
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def test_sources_announce_themselves_and_feed_all_languages(tmp_path: Path) -> None:
+    with served(tmp_path) as (_, at, client):
+        source = send(at, HEADER)
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        assert stream(client)["schema"] == "I{v INTEGER}"
+        client.act("query-register", p.Register("q", "where $I.v > 5 select [x = $I.v]"))
+        text = """REGISTER QUERY s AS SELECT v, te FROM I WHERE v > 5 WINDOW NOW;
+            CREATE STREAM J (v int);
+            REGISTER QUERY j AS SELECT I.v, J.v AS w FROM I, J WHERE I.v = J.v WINDOW RANGE 50;
+            REGISTER QUERY p AS PATTERN ANY x; ANY y FROM I WHERE y.v > x.v + 2 WITHIN 9 ms RETURN x.v"""
+        client.act("statement", p.Statement(text))
+        more(source, *(insert(t, t) for t in range(4, 9)))
+        other = send(at, {"type": "HEADER", "stream": "J", "schema": [["v", "INTEGER"]]})
+        assert hung_up(other), "J has an int, the source has integers of 64 bits"
+        with client.stage(p.Stage("w", "J", 0, 0, "a")) as part:
+            part.write(pa.table({"ts": [5], "v": pa.array([6], pa.int32())}))
+        assert part.staged is not None
+        client.commit(p.Commit("w", 0, (part.staged,)))
+        source.sendall(b'no JSON\n{"type": "STOP"}\n')
+        client.end("J")
+        until(lambda: client.latest("q")["over"])
+        assert rows(client) == [(6, 7, 6), (7, 8, 7), (8, 9, 8)]
+        assert [row[:2] for row in rows(client, "s")] == [(6, 7), (7, 8), (8, 9)]
+        assert [row[:2] for row in rows(client, "j")] == [(6, 6)]
+        assert sorted(row[0] for row in rows(client, "p")) == [4, 4, 5]
+        assert client.status()["source_rejected_total"] == {"I/malformed": 1}
+        assert stream(client)["state"] == "STOPPED"
+        source.close()
+
+
+@pytest.mark.acceptance(4)
+def test_each_bad_element_is_counted_under_its_reason(tmp_path: Path) -> None:
+    told: list[str] = []
+    with served(tmp_path) as (made, at, client):
+        assert made.sources is not None
+        made.sources.note = lambda event, detail: told.append(f"{event}: {detail}")
+        source = send(at, HEADER, insert(5, 1), insert(4, 1), insert(7, 1, te=6), insert(8, "x"))
+        more(source, insert(8), insert(9, 3), {"type": "BOUNDARY", "ts": 3}, insert(10, 2.5))
+        source.sendall(b"{\n" + b"x" * 10 + b"\n")
+        more(source, {**HEADER, "schema": [["w", "INTEGER"]]}, HEADER, insert(11, 4))
+        more(source, {"type": "STOP"}, insert(12, 1))
+        until(lambda: stream(client).get("rejected", {}).get("stopped"))
+        assert stream(client)["rejected"] == {
+            "late": 1, "interval": 1, "schema": 3, "stale_boundary": 1, "malformed": 2, "stopped": 1
+        }  # fmt: skip
+        assert stream(client)["accepted"] == 3
+        assert sum(line.startswith("rejected: ") for line in told) == 7
+        assert any(line.startswith("header refused: stream I") for line in told)
+        assert made.session.failure is None
+        source.close()
+
+
+@pytest.mark.acceptance(3)
+def test_strangers_cannot_make_streams_without_end(tmp_path: Path) -> None:
+    before = threading.active_count()
+    with served(tmp_path, FEW) as (made, at, client):
+        assert made.sources is not None
+        sources = [send(at, {**HEADER, "stream": name}) for name in ("I", "J")]
+        until(lambda: len(client.act("query-list")["streams"]) == 2)
+        until(lambda: stream(client, "J")["state"] == stream(client)["state"] == "CONNECTED")
+        assert hung_up(send(at, {**HEADER, "stream": "K"}))
+        assert hung_up(send(at, {"type": "STOP"}))
+        assert hung_up(send(at, HEADER)), "it has a source"
+        assert hung_up(send(at, {**HEADER, "stream": "a b"}))
+        assert hung_up(send(at, {**HEADER, "schema": [["ts", "INTEGER"]]}))
+        assert made.sources.events["source refused"] == 5
+        for source in sources:
+            source.close()
+    until(lambda: threading.active_count() <= before)
+
+
+def test_a_source_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """What was accepted is in the journal; the stream and its query are there when it comes back."""
+    with served(tmp_path) as (_, at, client):
+        source = send(at, {**HEADER, "schema": [["at", [["x", "DOUBLE"]]], ["v", "INTEGER"]]})
+        until(lambda: stream(client)["state"] == "CONNECTED")
+        client.act("query-register", p.Register("q", "select [y = $I.at.x, z = $I.v]"))
+        more(source, insert(1, 0.5, 7), insert(2, 1.5, 8))
+        until(lambda: client.latest("q")["end"] == 1)
+        source.close()
+        until(lambda: stream(client)["state"] == "DISCONNECTED")
+    with served(tmp_path) as (_, at, client):
+        assert stream(client)["state"] == "UNCONNECTED"
+        source = send(at, {**HEADER, "schema": [["at", [["x", "DOUBLE"]]], ["v", "INTEGER"]]})
+        more(source, insert(1, 0.0, 0), insert(3, 2.5, 9), {"type": "STOP"})
+        until(lambda: client.latest("q")["over"])
+        assert rows(client) == [(1, 2, 0.5, 7), (2, 3, 1.5, 8), (3, 4, 2.5, 9)]
+        assert stream(client)["rejected"]["late"] == 1
+        source.close()
+
+
+@pytest.mark.acceptance(12)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_bytes_crash_nothing(seed: int, tmp_path: Path) -> None:
+    """And change nothing for an honest source beside them."""
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with served(tmp_path) as (made, at, client):
+        honest = send(at, {**HEADER, "stream": "J"})
+        until(lambda: stream(client, "J")["state"] == "CONNECTED")
+        client.act("query-register", p.Register("q", "select [x = $J.v]"))
+        for number in range(20):
+            lines = [
+                json.dumps(m).encode() + b"\n" for m in (HEADER, insert(number, 1), insert(0, 2))
+            ]
+            data = bytearray(b"".join(lines))
+            for _ in range(chance.randint(0, 6)):
+                place = chance.randrange(len(data))
+                data[place : place + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 4))
+            with (
+                socket.create_connection((at.host, at.port)) as source,
+                contextlib.suppress(OSError),
+            ):
+                source.sendall(bytes(data))
+            more(honest, insert(number, number))
+        more(honest, {"type": "STOP"})
+        until(lambda: client.latest("q")["end"] == 20)
+        assert [row[2] for row in rows(client)] == list(range(20))
+        assert made.session.failure is None
+        honest.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("tcp://0.0.0.0:1", "have no token"),
+        ("tcp://example.org:1", "have no token"),
+        ("grpc://127.0.0.1:1", "no address for sources"),
+        ("tcp://127.0.0.1", "no address for sources"),
+        ("tcp://127.0.0.1:99999", "no address for sources"),
+        ("tcp://127.0.0.1:1/x", "no address for sources"),
+        ("", "no address for sources"),
+    ],
+)
+def test_addresses_for_sources(text: str, complaint: str) -> None:
+    with pytest.raises(AddressRefused, match=complaint):
+        source_address(text)
