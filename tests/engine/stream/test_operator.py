@@ -26,7 +26,7 @@ from tests.engine.stream.contract import (
     recorded,
     same,
 )
-from tests.system.mixed import case
+from tests.system.mixed import DECLARED, case
 
 OPERATORS = sorted(contract.fresh(compiled(EVERYTHING)).operators)
 
@@ -261,3 +261,24 @@ def test_a_caller_that_breaks_a_rule_is_found(calls: list[tuple[str, str, Any]],
         getattr(judge, name)(*arguments)
     with pytest.raises(AssertionError, match=f"rule {rule}"):
         getattr(judge, method)(input, given)
+
+
+RELATIONAL = {
+    "UnionAll": "SELECT R.a FROM R WINDOW NOW UNION ALL SELECT S.d FROM S WINDOW NOW",
+    "TreeOperator": "SELECT R.a, S.name FROM R LEFT JOIN S ON R.a = S.d WINDOW RANGE 9, RANGE 5",
+    "PeriodGroups": "SELECT R.a, count(*) AS n FROM R GROUP BY R.a, TUMBLE(ts, 20 ms)",
+    "OverRows": "SELECT R.a, sum(R.b) OVER (PARTITION BY R.a ORDER BY R.ts ROWS BETWEEN 3 PRECEDING"
+    " AND CURRENT ROW) AS s FROM R WINDOW NOW",
+}
+
+
+@pytest.mark.parametrize("kind", RELATIONAL)
+@pytest.mark.parametrize("seed", range(3))
+def test_relational_operators(kind: str, seed: int) -> None:
+    print(f"seed {seed}")
+    compilation = compiled(f"{DECLARED}REGISTER QUERY q AS {RELATIONAL[kind]};")
+    operators = contract.fresh(compilation).operators
+    assert kind in {type(one).__name__ for one in operators.values()}
+    for name, want in recorded(compilation, streams(150, seed), 17).items():
+        assert sum(rows.total() for rows in want.answers.values()) > 3
+        same(in_pieces(compilation, name, want, random.Random(seed)), want)
