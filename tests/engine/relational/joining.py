@@ -235,8 +235,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    results = sum(check(seed) for seed in range(args.seed, args.seed + args.cases))
-    print(f"{args.cases} cases, {results} results, no difference")
+    results, unjudged = 0, []
+    for seed in range(args.seed, args.seed + args.cases):
+        try:
+            results += check(seed)
+        except duckdb.InternalException:  # a fault of the judge: it cannot plan some nested EXISTS
+            unjudged.append(seed)
+    judged = args.cases - len(unjudged)
+    print(f"{judged} cases, {results} results, no difference; DuckDB failed on seeds {unjudged}")
 
 
 if __name__ == "__main__":
