@@ -1,6 +1,6 @@
 """Statements to a session: streams and queries are created, registered, stopped and dropped while it runs.
 
-    registry = Registry(session)
+    registry = Catalogue(session)
     registry.statement(p.Statement("CREATE STREAM R (a int); REGISTER QUERY …"))
     registry.stop("fast")
 
@@ -42,7 +42,7 @@ _DROP = re.compile(
 )
 
 
-class Registry:
+class Catalogue:
     """The catalogue of one session. Safe to use from several threads."""
 
     def __init__(self, session: Session) -> None:

@@ -37,7 +37,7 @@ from seustream.cosim.bridge.exchanges import Exchange, Exchanges, cut, host_of
 from seustream.cosim.bridge.journal import Journal
 from seustream.cosim.bridge.limits import USUAL, Limits
 from seustream.cosim.bridge.loading import compile_load, identity
-from seustream.cosim.bridge.registry import Registry
+from seustream.cosim.bridge.registry import Catalogue
 from seustream.cosim.bridge.runner import check_queries
 from seustream.cosim.bridge.security import Address, Calls, Gate
 from seustream.cosim.bridge.session import Session
@@ -78,7 +78,7 @@ class Bridge:
         self.config = self.devices[0].config if self.devices else config
         self.backend, self.limits = backend, limits
         self._libraries, self._note = libraries or Libraries(), note
-        self._registry: Registry | None = None
+        self._registry: Catalogue | None = None
         self.sources: Sources | None = None
         self._strict = strict
         self.journal = Journal(folder, disk)
@@ -104,7 +104,7 @@ class Bridge:
             raise BridgeError("no-session", "no query set is loaded", "load one first")
         return session
 
-    def registry(self) -> Registry:
+    def registry(self) -> Catalogue:
         """The catalogue of the session; of an empty one that begins now, if there is none."""
         with self._lock:
             if self._registry is None:
@@ -121,7 +121,7 @@ class Bridge:
         session = Session(
             self.devices, self.journal, self.limits, load, self.clock, self._libraries
         )
-        self._session, self._registry = session, Registry(session)
+        self._session, self._registry = session, Catalogue(session)
         return session
 
     def listen(self, address: Address) -> Address:
@@ -263,7 +263,7 @@ class Bridge:
         for device in self.devices:
             device.reset()
 
-    def _known_queries(self, name: str) -> Registry:
+    def _known_queries(self, name: str) -> Catalogue:
         """The catalogue, where there may be a query of this name."""
         if self._registry is None:
             raise BridgeError("unknown", f"there is no query {name!r:.60}", "none is registered")

@@ -31,7 +31,7 @@ from seustream.cosim.bridge.channels import LineMalformed, TcpChannel
 from seustream.cosim.bridge.epochs import PartWriter
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.limits import Limits
-from seustream.cosim.bridge.registry import Registry
+from seustream.cosim.bridge.registry import Catalogue
 from seustream.cosim.bridge.security import Address, AddressRefused
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.statements import quoted
@@ -57,7 +57,7 @@ class Fed(Protocol):
 
     @property
     def session(self) -> Session: ...
-    def registry(self) -> Registry: ...
+    def registry(self) -> Catalogue: ...
 
 
 def source_address(text: str) -> Address:

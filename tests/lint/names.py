@@ -24,7 +24,7 @@ ONCE = {
     "Snapshot": "engine/stream/snapshot.py",
     "evaluate": "engine/stream/evaluate.py",
     "compile_row": "compiler/language/evaluate.py",
-    "CatalogueChange": "cosim/bridge/statements.py",
+    "Catalogue": "cosim/bridge/registry.py",
     "Problems": "compiler/errors.py",
     "AGGREGATES": "compiler/language/aggregates.py",
     "FUNCTIONS": "compiler/language/functions/__init__.py",
