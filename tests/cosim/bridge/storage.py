@@ -50,8 +50,12 @@ LATER = 2
 
 
 @functools.lru_cache
-def _compiled(load: p.Load, devices: int) -> object:
+def _compiled_once(load: p.Load, devices: int) -> object:
     return compile_load(load, devices)
+
+
+def _compiled(load: p.Load, devices: int, libraries: object) -> object:
+    return _compiled_once(load, devices)  # of no library: each bridge has its own
 
 
 @contextlib.contextmanager
