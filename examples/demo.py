@@ -171,7 +171,8 @@ def verify(
     name: str, compilation: Compilation, streams: dict[str, pa.Table], folder: Path
 ) -> list[str]:
     """Every query's rows against DuckDB's, as bags."""
-    judged = module(HERE / "judge.py").JUDGED[name]
+    judge = module(HERE / "judge.py")
+    judged = judge.JUDGED[name]
     wrong = []
     print("query      results  verified")
     with duckdb.connect() as connection:
@@ -183,9 +184,9 @@ def verify(
                 f"CREATE TABLE {stream} AS SELECT * REPLACE ({ts} AS ts) FROM {stream}_rows"
             )
         for query in compilation.program.queries:
-            got = f"(SELECT * FROM '{folder / query.name}/*.parquet')"
             want = f"wanted_{query.name}"
             connection.execute(f"CREATE TABLE {want} AS {judged[query.name]}")
+            got = judge.in_milliseconds(connection, f"'{folder / query.name}/*.parquet'", want)
             (count,) = connection.sql(f"SELECT count(*) FROM {want}").fetchall()[0]
             lines = []
             for what, one, other in (("missing", want, got), ("too many", got, want)):

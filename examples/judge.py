@@ -6,6 +6,8 @@ its own stream's RANGE of the newest.
 
 from __future__ import annotations
 
+from typing import Any
+
 EIGHT = {
     "q0": ("R, S", "R.a = S.d", 100),
     "q1": ("R, S, T", "R.a = S.d AND S.e = T.f", 200),
@@ -17,6 +19,19 @@ EIGHT = {
     "q7": ("R, S, T", "(R.c = S.e OR S.e = T.f) AND R.a = S.d", 300),
 }
 _COLUMNS = {"R": "R.a, R.b, R.c", "S": "S.d, S.e", "T": "T.f, T.g"}
+
+
+def in_milliseconds(connection: Any, got: str, want: str) -> str:
+    """Results, as a subquery, with the times that the judge has as numbers in milliseconds."""
+    found = connection.sql(f"SELECT * FROM {got}")
+    wanted = connection.sql(f"SELECT * FROM {want}")
+    columns = [
+        f'epoch_ms("{name}") AS "{name}"'
+        if str(kind) == "TIMESTAMP" and str(as_wanted) == "BIGINT"
+        else f'"{name}"'
+        for name, kind, as_wanted in zip(found.columns, found.types, wanted.types, strict=True)
+    ]
+    return f"(SELECT {', '.join(columns)} FROM {got})"
 
 
 def _times(windows: dict[str, int]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from examples.judge import JUDGED
+from examples.judge import JUDGED, in_milliseconds
 from tests.docs.blocks import ROOT, blocks, execute, sandbox
 
 EXAMPLES = ROOT / "examples"
@@ -70,14 +70,14 @@ def test_results_are_those_of_duckdb(name: str, plan: str, backend: str, tmp_pat
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for path in data.iterdir():
-            # Generated times are timestamps; a result's are milliseconds.
+            # Generated times are timestamps; the judge reckons in milliseconds.
             (kind,) = connection.sql(f"SELECT DISTINCT typeof(ts) FROM '{path}'").fetchall()
             ts = "ts" if kind == ("BIGINT",) else "epoch_ms(ts)"
             connection.execute(
                 f"CREATE TABLE {path.stem} AS SELECT * REPLACE ({ts} AS ts) FROM '{path}'"
             )
         for query, sql in JUDGED[name].items():
-            got = f"(SELECT * FROM '{results / query}.parquet')"
+            got = in_milliseconds(connection, f"'{results / query}.parquet'", f"({sql})")
             some = connection.sql(f"SELECT * FROM {got} LIMIT 1").fetchall()
             assert some, f"{query} has no results: this shows nothing"
             for one, other in ((got, f"({sql})"), (f"({sql})", got)):
