@@ -2,8 +2,8 @@
 
 Streams have a tuple a tick each, values are uniform; a RANGE window holds so many tuples of a stream
 as it has ticks. The engine takes tuples in their order and gives results in theirs; DuckDB joins tables
-that are already loaded, as a batch, each query in the form that is fastest there: an equality over a
-window as an equality of buckets of time, too. Results are counted and equal. Figures are processor
+that are already loaded, as a batch; but for theta, a window is an equality of buckets of time, too, which is
+faster there. Results are counted and equal. Figures are processor
 time and wall time a tuple, of one run after one of a tenth of the tuples; `gain` is DuckDB's processor
 time over ours. The data come from the seed 21. `parquet` reads the streams from files and writes the
 results to one, in both. `bench joins:W1` measures some of the rows.
@@ -190,16 +190,14 @@ def _duckdb(streams: dict[str, pa.Table], work: Work, scratch: str) -> int:
     for where in work.where:
         within = " AND ".join(f"{newest} - {name}.ts <= {size}" for name in sources)
         tables = ", ".join(sources)
-        if work.bucketed and len(sources) == 2:
-            # Two tuples within a window are in one bucket of its size, or in two side by side.
-            first, second = sources
-            bucket = size + 1
-            tables = (
-                f"(SELECT *, ts // {bucket} AS bucket FROM {first}) {first},"
-                f" (SELECT *, unnest([ts // {bucket} - 1, ts // {bucket}, ts // {bucket} + 1])"
-                f" AS bucket FROM {second}) {second}"
-            )
-            within += f" AND {first}.bucket = {second}.bucket"
+        if work.bucketed:
+            # Tuples within a window are in one bucket of its size, or in two side by side.
+            bucket, (first, *others) = size + 1, sources
+            tables = f"(SELECT *, ts // {bucket} AS bucket FROM {first}) {first}"
+            for name in others:
+                near = f"[ts // {bucket} - 1, ts // {bucket}, ts // {bucket} + 1]"
+                tables += f", (SELECT *, unnest({near}) AS bucket FROM {name}) {name}"
+                within += f" AND {first}.bucket = {name}.bucket"
         query = f"SELECT {_select(work)}, least({', '.join(f'{n}.ts' for n in sources)}) AS oldest,"
         query += f" {newest} AS newest FROM {tables} WHERE {where} AND {within}"
         if work.parquet:
