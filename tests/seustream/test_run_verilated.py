@@ -135,7 +135,7 @@ def test_waves_that_cannot_be_written(capfd: pytest.CaptureFixture[str]) -> None
 
 def test_only_the_rtl_has_waves(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, "--waves", "run.fst"]) == 2
-    assert "backend golden has no signals" in capfd.readouterr().err
+    assert "backend engine has no signals" in capfd.readouterr().err
 
 
 def test_waves_over_an_input(capfd: pytest.CaptureFixture[str]) -> None:
