@@ -125,22 +125,26 @@ def finished(
     for combination in combinations:
         for mine, row in zip(rows, combination, strict=True):
             mine[_place(row)] = row
-    # By time, then stream, then place in it; copies of a stream stand side by side.
-    arrivals = sorted(
-        (row.t, order.index(name), place, copy, source)
-        for source, ((name, copy), mine) in enumerate(zip(_places(query), rows, strict=True))
-        for place, row in mine.items()
+    # By time, then stream, then place in it; copies of a tuple stand side by side.
+    places = _places(query)
+    tuples = sorted(
+        {
+            (row.t, order.index(name), place)
+            for (name, _), mine in zip(places, rows, strict=True)
+            for place, row in mine.items()
+        }
     )
-    position = {(source, place): at for at, (_, _, place, _, source) in enumerate(arrivals)}
+    most = 1 + max(copy for _, copy in places)
+    first = {(stream, place): most * n for n, (_, stream, place) in enumerate(tuples)}
     sides, numbers = [], []
-    for source, mine in enumerate(rows):
-        places = sorted(mine)
-        table = _table(query, source, join.streams[source].carried, [mine[p] for p in places])
-        store = RowStore(table.schema, 1)
-        at = np.array([position[source, place] for place in places], np.int64)
-        store.append(table, timestamps(table), [at])
-        sides.append(Side(store, 0, query.sources[source].window, query.sources[source].alias))
-        numbers.append({place: number for number, place in enumerate(places)})
+    for source, ((name, copy), mine) in enumerate(zip(places, rows, strict=True)):
+        own = sorted(mine)
+        table = _table(query, source, join.streams[source].carried, [mine[p] for p in own])
+        store = RowStore(table.schema, copy + 1)
+        at = np.array([first[order.index(name), place] for place in own], np.int64)
+        store.append(table, timestamps(table), [at + before for before in range(copy + 1)])
+        sides.append(Side(store, copy, query.sources[source].window, query.sources[source].alias))
+        numbers.append({place: number for number, place in enumerate(own)})
     sequences = [
         [number[_place(row)] for number, row in zip(numbers, combination, strict=True)]
         for combination in combinations

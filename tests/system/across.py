@@ -243,9 +243,8 @@ def by_definition(of: Case, query: Query) -> Counter[tuple[object, ...]]:
         for place, (name, rows) in enumerate(of.streams.items()):
             mine = [at[place, seq] for seq in range(rows.num_rows)]
             connection.register(name, rows.append_column("ord", pa.array(mine, pa.int64())))
-        # Copies of one stream stand side by side in the order.
-        names = [stream for stream, _ in query.sources]
-        ords = [f"4 * {a}.ord + {names[:i].count(names[i])}" for i, a in enumerate(aliases)]
+        # A tuple arrives once, in however many roles.
+        ords = [f"{a}.ord" for a in aliases]
         times = [f"{a}.ts" for a in aliases]
         newest, oldest = f"greatest({', '.join(times)})", f"least({', '.join(times)})"
         inside = [
