@@ -108,6 +108,7 @@ def bridges(places: Places, folder: Path) -> Iterator[list[str]]:
         for k in range(SITES):
             url = f"grpc://127.0.0.1:{18815 + k}" if places.before(k) else "grpc://127.0.0.1:0"
             command = [*places.before(k), sys.executable, "-m", "seustream", "serve"]
+            command += ["--backend", "golden"]
             with (folder / f"bridge{k}.txt").open("w") as out:
                 process = subprocess.Popen(
                     [*command, "--listen", url], cwd=ROOT, stdout=out, stderr=subprocess.DEVNULL
