@@ -105,7 +105,7 @@ class WholeJoins(Specification):
                 yield
                 return
             component, *fault = self.fault
-            room = component.__module__.removeprefix("hdl.")
+            room = component.__module__.removeprefix("seustream.hdl.")
             own = {**EVERYWHERE, **somewhere.get(room, {})}
             names = vars(sys.modules[component.__module__])
             own = {name: value for name, value in own.items() if name in names}

@@ -1,4 +1,4 @@
-"""Query sets without a device's help, cut at random, saved and restored on the way."""
+"""Query sets on the golden model, cut at random, saved and restored on the way."""
 
 from __future__ import annotations
 
