@@ -17,6 +17,7 @@ from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.plan import logical
 from seustream.compiler.plan.joins import JoinSide, JoinTree, TreeJoin, joins, visible
 from seustream.compiler.xsql import periods, tree
+from seustream.compiler.xsql.bounds import implied
 from seustream.compiler.xsql.joins import (
     JoinBinder,
     inner_only,
@@ -28,7 +29,7 @@ from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import Scope
 from seustream.compiler.xsql.windows import window
-from seustream.hdl.device import Window, WindowKind
+from seustream.hdl.device import UNUSED, Window, WindowKind
 
 
 @dataclass
@@ -119,9 +120,40 @@ class SelectBinder:
             span,
             strict=self._strict(select),
         )
+        if len(self.problems.found) == found:
+            query = replace(query, sources=self._bounded(select, sources, side, conditions))
         limit = None if select.limit is None else select.limit[0]
         whole = self._joined(query, side, conditions)
         return BoundSelect(whole, every, order_by, limit, qualify)
+
+    def _bounded(
+        self,
+        select: tree.Select,
+        sources: tuple[logical.Source, ...],
+        side: JoinSide,
+        conditions: list[x.Expression],
+    ) -> tuple[logical.Source, ...]:
+        """The sources, with windows from the conditions where none are written."""
+        if all(source.window != UNUSED for source in sources):
+            return sources
+        sizes = implied(side, conditions, len(sources))
+        unbounded = [
+            at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None
+        ]
+        if unbounded:
+            late = sources[unbounded[0]].alias
+            other = next(of.alias for of in sources if of.alias != late)
+            if len(unbounded) < len(sources):
+                why = f"joins what may come any time after {late}"
+            else:
+                why = "joins streams"
+            self._missing_window(
+                select, why, f", or bound their times: abs({late}.ts - {other}.ts) <= 5 minutes"
+            )
+        return tuple(
+            of if of.window != UNUSED else replace(of, window=Window(WindowKind.RANGE, size or 0))
+            for of, size in zip(sources, sizes, strict=True)
+        )
 
     def _joined(
         self, query: logical.Query, side: JoinSide, conditions: list[x.Expression]
@@ -289,9 +321,8 @@ class SelectBinder:
         """The windows of a WINDOW clause, for the streams that have no other."""
         windows = [(window(clause, self.problems), clause.span) for clause in select.windows]
         if not windows:
-            if total > 1 and streams:
-                self._missing_window(select, "joins streams")
-            return [(Window(WindowKind.RANGE, 0), select.span)] * streams
+            unsaid = UNUSED if total > 1 else Window(WindowKind.RANGE, 0)
+            return [(unsaid, select.span)] * streams
         if len(windows) == 1:
             return windows * streams
         if len(windows) != streams:
@@ -305,12 +336,12 @@ class SelectBinder:
             windows = (windows * streams)[:streams]
         return windows
 
-    def _missing_window(self, select: tree.Select, why: str) -> None:
+    def _missing_window(self, select: tree.Select, why: str, otherwise: str = "") -> None:
         self.problems.add(
             "missing-window",
             f"a query that {why} needs a window",
             Span(select.span.end - 1, select.span.end),
-            "end it with its windows, such as WINDOW RANGE 5 minutes",
+            f"end it with its windows, such as WINDOW RANGE 5 minutes{otherwise}",
         )
 
     # --- result columns -------------------------------------------------------

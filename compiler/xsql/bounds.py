@@ -1,0 +1,110 @@
+"""Interval joins: windows that follow from bounds on differences of times.
+
+before  R JOIN S ON S.ts BETWEEN R.ts - INTERVAL '5' SECOND AND R.ts + INTERVAL '10' SECOND
+after   R: RANGE 10000 (S comes so much later at most), S: RANGE 5000
+
+The conditions stay as they are: a window is the least that loses no match.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from seustream.compiler.catalogue import TIME_COLUMN
+from seustream.compiler.language import expressions as x
+from seustream.compiler.plan.joins import JoinSide, joins, optional, visible
+from seustream.hdl.isa import Condition
+
+Bound = tuple[int, int, int]
+"""Sources i, j and d: the time of j is at most d milliseconds after that of i."""
+
+_SIGN = {"+": 1, "-": -1}
+
+
+def implied(side: JoinSide, where: Iterable[x.Expression], count: int) -> list[int | None]:
+    """The windows of all sources in milliseconds, None where the conditions do not bound one. A row of
+    WHERE lacks none of the sources whose times are bounded there."""
+    always = [bound for e in where for bound in bounds(e)]
+    if all(join.kind.name == "INNER" for join in joins(side)):
+        always += [bound for join in joins(side) for bound in bounds(join.condition)]
+    windows: list[float] = [0] * count
+    for join in joins(side):
+        mine = [*bounds(join.condition), *always]
+        below = [b for under in joins(join) if under is not join for b in bounds(under.condition)]
+        left, right = visible(join.left), visible(join.right)
+        # A bound through a third source holds only if a match has that source.
+        lacking = optional(join.left) | optional(join.right)
+        firm = {*left, *right} - lacking | {end for bound in mine for end in bound[:2]}
+        most = _shortest([*mine, *below], count, sorted(firm))
+        for i, j in ((i, j) for i in left for j in right):
+            windows[i] = max(windows[i], most[i][j])
+            windows[j] = max(windows[j], most[j][i])
+    return [None if math.isinf(size) else int(size) for size in windows]
+
+
+def _shortest(found: Sequence[Bound], count: int, through: Sequence[int]) -> list[list[float]]:
+    """The most by which each source can be later than each other one."""
+    most = [[0 if i == j else math.inf for j in range(count)] for i in range(count)]
+    for i, j, most_later in found:
+        most[i][j] = min(most[i][j], most_later)
+    for k in through:
+        for i in range(count):
+            for j in range(count):
+                most[i][j] = min(most[i][j], most[i][k] + most[k][j])
+    return most
+
+
+def bounds(e: x.Expression) -> Iterator[Bound]:
+    """The bounds that hold wherever a condition is true."""
+    if isinstance(e, x.And):
+        for term in e.terms:
+            yield from bounds(term)
+    if not isinstance(e, x.Compare):
+        return
+    for condition, left, right in (
+        (e.condition, e.left, e.right),
+        (e.condition.mirrored(), e.right, e.left),
+    ):
+        if condition not in (Condition.LT, Condition.LE, Condition.EQ):
+            continue
+        signs = (1, -1) if isinstance(left, x.Call) and left.function == "abs" else (1,)
+        of = left.arguments[0] if isinstance(left, x.Call) and len(signs) > 1 else left
+        first, second = _linear(of), _linear(right)
+        if first is None or second is None or (len(signs) > 1 and second[0]):
+            continue
+        for sign in signs:  # sign * first <= second
+            times = {s: sign * n for s, n in first[0].items()}
+            for source, n in second[0].items():
+                times[source] = times.get(source, 0) - n
+            most = second[1] - sign * first[1]
+            last = math.ceil(most) - 1 if condition is Condition.LT else math.floor(most)
+            by_sign = {n: source for source, n in times.items() if n}
+            if len(by_sign) == len([n for n in times.values() if n]) and {*by_sign} == {1, -1}:
+                yield by_sign[-1], by_sign[1], last
+
+
+def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
+    """A sum of times of sources and of milliseconds: how often each time is in it, and the rest."""
+    match e:
+        case x.Column(name=TIME_COLUMN.name):
+            return {e.source: 1}, Fraction(0)
+        case x.Literal(value=datetime.timedelta() as length):
+            return {}, Fraction(length // datetime.timedelta(milliseconds=1))
+        case x.Literal(value=bool()):
+            return None
+        case x.Literal(value=int() | Decimal() as number):
+            return {}, Fraction(number)
+        case x.Call(function="+" | "-" as operator, arguments=(left, right)):
+            first, second = _linear(left), _linear(right)
+            if first is None or second is None:
+                return None
+            sign, times = _SIGN[operator], dict(first[0])
+            for source, n in second[0].items():
+                times[source] = times.get(source, 0) + sign * n
+            return times, first[1] + sign * second[1]
+        case _:
+            return None

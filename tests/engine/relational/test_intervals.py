@@ -1,0 +1,140 @@
+"""Interval joins: bounds on times instead of windows, judged by DuckDB over the whole streams."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.joins import JoinTree
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.hdl.device import Window, WindowKind
+from tests.engine.relational.generate import judged, rows_of
+from tests.engine.relational.running import at_once, in_pieces
+
+STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (a int, d int); CREATE STREAM T (a int, e int);\n"
+NAMES = {"R": "b", "S": "d", "T": "e"}
+
+
+def stream(chance: random.Random, other: str) -> pa.Table:
+    ts = sorted(chance.randint(0, 60) for _ in range(chance.randint(0, 40)))
+    columns = {
+        name: pa.array([chance.choice([None, 0, 1, 2]) for _ in ts], pa.int32())
+        for name in ("a", other)
+    }
+    return pa.table({"ts": pa.array(ts, pa.int64()), **columns})
+
+
+def bound(chance: random.Random, one: str, other: str) -> str:
+    low, high = chance.randint(0, 8), chance.randint(0, 8)
+    return chance.choice(
+        (
+            f"{one}.ts BETWEEN {other}.ts - {low} AND {other}.ts + {high}",
+            f"abs({one}.ts - {other}.ts) <= {high}",
+            f"{one}.ts - {other}.ts < {high} AND {other}.ts - {one}.ts <= {low}",
+            f"{one}.ts + {low} >= {other}.ts AND {one}.ts <= {high} + {other}.ts",
+            f"{one}.ts > {other}.ts + {low} AND {one}.ts - {low} - {high} <= {other}.ts",
+            f"{one}.ts = {other}.ts",
+        )
+    )
+
+
+def check(seed: int) -> int:
+    """The same text for both, since no window is in it."""
+    chance = random.Random(seed)
+    rows = {name: stream(chance, other) for name, other in NAMES.items()}
+    first = f"x.a = y.a AND {bound(chance, 'x', 'y')}"
+    kind = chance.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+    items, times = "x.a AS p, x.b AS q, y.d AS r", "x.ts, y.ts"
+    text = f"FROM R x {kind} S y ON {first}"
+    shape = chance.randint(0, 3)
+    if shape == 1:
+        second = (
+            f"{chance.choice(('x', 'y'))}.a = z.a AND {bound(chance, chance.choice('xy'), 'z')}"
+        )
+        items, times = items + ", z.e AS s", times + ", z.ts"
+        text += f" {chance.choice(('JOIN', 'LEFT JOIN', 'FULL JOIN'))} T z ON {second}"
+    elif shape == 2:
+        text += f" WHERE {'NOT ' * chance.randint(0, 1)}EXISTS (SELECT * FROM T z WHERE z.a = x.a AND {bound(chance, 'z', 'x')})"
+    elif shape == 3:
+        text = f"FROM R x, S y WHERE {first}"
+        if chance.random() < 0.5:
+            items, times, text = (
+                items + ", z.e AS s",
+                times + ", z.ts",
+                text.replace("S y", "S y, T z"),
+            )
+            text += f" AND {bound(chance, 'y', 'z')}"
+    query = f"{STREAMS}REGISTER QUERY q AS SELECT {items} {text}"
+    print(f"seed {seed}\n{query}")
+    want = Counter(judged(f"SELECT {items}, least({times}), greatest({times}) {text}", **rows))
+    for found in (at_once(query, rows), in_pieces(query, rows, seed)):
+        assert Counter(rows_of(found.get("q"))) == want
+    return want.total()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_as_duckdb_joins_without_windows(seed: int) -> None:
+    check(seed)
+
+
+def windows(select: str) -> list[Window]:
+    program = compile_text(STREAMS + select).program
+    (relation,) = program.relations
+    query = relation.query if isinstance(relation, JoinTree) else relation
+    return [source.window for source in query.sources]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("condition", "sizes"),
+    [
+        ("S.ts BETWEEN R.ts - INTERVAL '5' SECOND AND R.ts + INTERVAL '10' SECOND", (10_000, 5_000)),
+        ("abs(R.ts - S.ts) <= 5 s", (5_000, 5_000)),
+        ("abs(R.ts - S.ts) < 5 s AND R.ts <= S.ts", (4_999, 0)),
+        ("S.ts BETWEEN R.ts + 5 AND R.ts + 9", (9, 0)),
+        ("R.ts = S.ts", (0, 0)),
+    ],
+)  # fmt: skip
+def test_a_window_is_the_least_that_loses_nothing(condition: str, sizes: tuple[int, ...]) -> None:
+    want = [Window(WindowKind.RANGE, size) for size in sizes]
+    assert windows(f"SELECT * FROM R, S WHERE {condition}") == want
+    assert windows(f"SELECT * FROM R LEFT JOIN S ON {condition}") == want
+
+
+def test_bounds_go_through_a_third_stream() -> None:
+    found = windows("SELECT * FROM R, S, T WHERE abs(R.ts - S.ts) <= 3 AND abs(S.ts - T.ts) <= 4")
+    assert [window.size for window in found] == [7, 4, 7]
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("SELECT * FROM R, S WHERE R.a = S.a", "joins streams"),
+        ("SELECT * FROM R, S WHERE R.ts <= S.ts", "joins what may come any time after R"),
+        ("SELECT * FROM R, S WHERE S.ts <= R.ts + 5 s", "joins what may come any time after S"),
+        ("SELECT * FROM R, S WHERE abs(R.ts - S.ts) > 5", "joins streams"),
+        ("SELECT * FROM R, S WHERE R.ts = S.ts OR R.a = S.a", "joins streams"),
+    ],
+)
+def test_a_join_without_either_says_both_ways(select: str, said: str) -> None:
+    with pytest.raises(CompileError) as error:
+        compile_text(STREAMS + select)
+    (problem,) = error.value.problems
+    assert said in problem.message
+    assert problem.hint is not None
+    assert "WINDOW RANGE 5 minutes" in problem.hint
+    assert ".ts) <= 5 minutes" in problem.hint
+
+
+def test_one_sided_bounds_with_a_window_for_the_other_side() -> None:
+    text = f"{STREAMS}REGISTER QUERY q AS SELECT R.b, S.d FROM R, S WHERE S.ts <= R.ts + 3 WINDOW RANGE 3, RANGE 20"
+    chance = random.Random(7)
+    rows = {name: stream(chance, other) for name, other in NAMES.items()}
+    want = judged(
+        "SELECT R.b, S.d, least(R.ts, S.ts), greatest(R.ts, S.ts) FROM R, S WHERE S.ts BETWEEN R.ts - 20 AND R.ts + 3",
+        **rows,
+    )
+    assert Counter(rows_of(at_once(text, rows)["q"])) == Counter(want)
