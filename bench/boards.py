@@ -15,7 +15,7 @@ from seustream.commands.bench import Measurement, measured_before
 from seustream.cosim.verilated.build import cache
 from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.flow.bitstream import Build, TimingFailed
-from seustream.hdl.boards.flow.report import NAMES, Report, segments
+from seustream.hdl.boards.flow.report import NAMES, BuildReport, segments
 from seustream.hdl.boards.flow.tools import BitstreamFailed
 from seustream.hdl.boards.tops import Setting
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
@@ -79,7 +79,7 @@ def _note(what: str) -> None:
     print(what, file=sys.stderr, flush=True)
 
 
-def _row(report: Report) -> tuple[object, ...]:
+def _row(report: BuildReport) -> tuple[object, ...]:
     used = {NAMES[cell]: n for cell, (n, _) in report.best.used.items() if cell in NAMES}
     config, path = report.config, segments(report.best.path)
     return (

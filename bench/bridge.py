@@ -26,7 +26,7 @@ import pyarrow.flight as flight
 from seustream.commands.bench import Measurement
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.bridge.client import BridgeClient
-from seustream.cosim.bridge.protocol import Commit, Part, Stage
+from seustream.cosim.bridge.protocol import Commit, Stage, StagedPart
 from seustream.cosim.bridge.service import Bridge, Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
@@ -181,7 +181,7 @@ class _Served:
         self.bridge.close()
         self.folder.cleanup()
 
-    def stage(self, epoch: int, rows: dict[str, pa.Table]) -> tuple[Part, ...]:
+    def stage(self, epoch: int, rows: dict[str, pa.Table]) -> tuple[StagedPart, ...]:
         parts = []
         for number, (name, table) in enumerate(rows.items()):
             stage = self.client.stage(Stage("w", name, epoch, number, f"{epoch}-{name}"))
@@ -199,7 +199,7 @@ def _stage() -> Iterator[Callable[[], None]]:
         yield lambda: _drop(served.stage(0, streams))
 
 
-def _drop(parts: tuple[Part, ...]) -> None:
+def _drop(parts: tuple[StagedPart, ...]) -> None:
     """They wait for a commit that does not come."""
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.boards import SMALL
-from seustream.commands.bench import Measurement, Table
+from seustream.commands.bench import FigureTable, Measurement
 from seustream.compiler.plan.pipeline import Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.device import VerilatedDevice
@@ -123,12 +123,12 @@ def measure() -> Measurement:
         f" {CONFIG.capacity:,} tuples a window; seed {SEED}; simulated in"
         f" {sum(cost.seconds for cost in costs.values()):.0f} s",
         more=(
-            Table(
+            FigureTable(
                 BY_CONFIGURATION,
                 ("configuration", "window", "cycles/tuple"),
                 [(c.name, window_of(c), f"{on(c).cycles:.2f}") for c in BOARDS],
             ),
-            Table(
+            FigureTable(
                 "scan of windows in which nothing joins",
                 ("by", "pairs/cycle an area", "of its lanes"),
                 [

@@ -143,7 +143,7 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def _query(name: str) -> ir.Query:
+def _query(name: str) -> ir.PatternQuery:
     """As the others are asked: a price of each match."""
     own = {**patterns.QUERIES, "NEXT": patterns.QUERIES["Q1"], "STRICT": STRICT}
     sequence, where = own[name.partition("-")[0]]

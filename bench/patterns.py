@@ -82,7 +82,7 @@ HEAD = ("part", "query", "engine", "cpu s", "events/s", "matches", "tests", "run
 Row = tuple[object, ...]
 
 
-def query(name: str, minutes: int = 2) -> ir.Query:
+def query(name: str, minutes: int = 2) -> ir.PatternQuery:
     sequence, where = QUERIES[name]
     text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min RETURN *"
     return compile_pattern(text, STREAM)
@@ -123,7 +123,7 @@ def measure(parts: Sequence[str] = tuple(EXPERIMENTS)) -> Measurement:
 
 
 def _measured(
-    part: str, label: str, matcher: str, q: ir.Query, events: list[Event], table: pa.Table
+    part: str, label: str, matcher: str, q: ir.PatternQuery, events: list[Event], table: pa.Table
 ) -> Row:
     runs: dict[str, Callable[[], tuple[int, object]]] = {
         "nfa": lambda: _nfa(q, events),
@@ -155,12 +155,12 @@ def epochs(events: list[Event]) -> Iterator[tuple[list[Event], int, int]]:
         old = new
 
 
-def _nfa(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+def _nfa(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
     nfa = Nfa(Meaning(q))
     return sum(len(nfa.advance(*epoch)) for epoch in epochs(events)), nfa.tests
 
 
-def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+def _optiseq(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
     matcher = OptiSeq(Meaning(q), "paper", tighten=False)
     found = tests = 0
     for epoch in epochs(events):
@@ -169,7 +169,7 @@ def _optiseq(q: ir.Query, events: list[Event]) -> tuple[int, int]:
     return found, tests
 
 
-def fast(q: ir.Query, table: pa.Table) -> int:
+def fast(q: ir.PatternQuery, table: pa.Table) -> int:
     operator = PatternOperator(q)
     found = 0
     for begin in range(0, table.num_rows, EPOCH):
@@ -181,7 +181,7 @@ def fast(q: ir.Query, table: pa.Table) -> int:
     return found
 
 
-def _pending(q: ir.Query, events: list[Event]) -> tuple[int, int]:
+def _pending(q: ir.PatternQuery, events: list[Event]) -> tuple[int, int]:
     """Partial matches of each length in a list, every one tried with every event of the next
     type; nothing is shared between them."""
     meaning = Meaning(q)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from seustream.commands.bench import Measurement
 from seustream.engine.sites.lockstep import setting
-from seustream.engine.sites.model import Join, counts
+from seustream.engine.sites.model import EquiJoin, counts
 from seustream.engine.sites.planner import (
     Order,
     Task,
@@ -72,7 +72,7 @@ def _tasks(n: int) -> list[Task]:
     found = []
     for s in range(BLOCKS):
         of = setting(1000 * n + s, n, units=11)
-        known = Synopses(Join.on_one_key([float("inf")] * n))
+        known = Synopses(EquiJoin.on_one_key([float("inf")] * n))
         for unit in of.keys[:10]:
             for site, keys in zip(known.sites, unit, strict=True):
                 site.add(counts((key,) for key in keys))

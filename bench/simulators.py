@@ -20,7 +20,7 @@ from seustream.commands.bench import Measurement
 from seustream.compiler.plan.pipeline import Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.device import VerilatedDevice
-from seustream.hdl.control_words import Command, Operation, load_commands
+from seustream.hdl.control_words import Command, ControlOperation, load_commands
 from seustream.hdl.device import Batch
 from seustream.hdl.top import Wjasip
 from tests.hdl.bench import Bench, Driver, Monitor, simulate
@@ -75,9 +75,9 @@ async def driven_by_cocotb(dut: object) -> None:
     answers, results = Monitor(bench, "responses"), Monitor(bench, "results")
     Monitor(bench, "handed_over")
     load = [
-        Command(Operation.BEGIN),
+        Command(ControlOperation.BEGIN),
         *load_commands(decode(_image(), CONFIG), CONFIG),
-        Command(Operation.COMMIT, data=1),
+        Command(ControlOperation.COMMIT, data=1),
     ]
     for command in load:
         members = Command.__dataclass_fields__

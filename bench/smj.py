@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from seustream.chart import lines
-from seustream.commands.bench import Measurement, Table
+from seustream.commands.bench import FigureTable, Measurement
 from seustream.engine.sites.explain import HEAD, rows, watch
 from seustream.engine.sites.lockstep import (
     LockstepSetting,
@@ -20,7 +20,7 @@ from seustream.engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
 from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import smjh, subset_dp, two_pass
@@ -102,18 +102,18 @@ def measure(parts: Sequence[str] = ("seeds-100",)) -> Measurement:
         f"{seeds} seeds for each number of sites, 30 units of about five rows a site, keys 1-20, "
         "unit costs 1-10; percent of the mean cost of lottery saved",
         (
-            Table(
+            FigureTable(
                 "cost a time unit, results delivered",
                 ("window", "way", *(f"n={n}" for n in SITES)),
                 costs,
             ),
-            Table(
+            FigureTable(
                 "auto against shipping everything, cost a time unit; never above the best hub of a run "
                 "by more than its moves",
                 ("window", "delivered", "sites", "auto", "of that moves", "hub", "SMJE"),
                 bound,
             ),
-            Table(
+            FigureTable(
                 "cost over time, 5 sites, results delivered",
                 ("t", "lottery", "SMJE", "lottery, window 3", "SMJE, window 3"),
                 over_time,
@@ -194,10 +194,10 @@ def _verdicts(means: Means) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _example() -> Table:
+def _example() -> FigureTable:
     """One run with real rows: what was decided for its last blocks, and what that cost."""
     of = setting(3000, 3)
-    join = Join.on_one_key([WINDOW] * of.n)
+    join = EquiJoin.on_one_key([WINDOW] * of.n)
     net = SiteNetwork(SiteLayout(join, of.costs, of.query_node))
     record = watch(net)
     for t, unit in enumerate(of.keys):
@@ -205,7 +205,7 @@ def _example() -> Table:
             net.submit(BlockRows(i, t, tuple(SiteRow((key,), t) for key in keys)))
             net.run()
     last = [*rows(record.blocks()[-9:])]
-    return Table("orders chosen, seed 3000, window 3, last blocks", HEAD, last)
+    return FigureTable("orders chosen, seed 3000, window 3, last blocks", HEAD, last)
 
 
 def _charts(means: Means) -> dict[str, str]:

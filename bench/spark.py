@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seustream.commands.bench import Measurement, Table, folder
+from seustream.commands.bench import FigureTable, Measurement, folder
 from seustream.compiler.plan.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.service import Bridge, Service
 from seustream.cosim.golden import GoldenDevice
@@ -49,7 +49,7 @@ def measure(parts: list[str] | None = None) -> Measurement:
 
     rows: list[tuple[object, ...]] = []
     ratios: dict[str, float] = {}
-    more: list[Table] = []
+    more: list[FigureTable] = []
     compilation = compile_text(QUERIES, "bench")
     spark = session()
     _both(spark, compilation, WARM)
@@ -85,7 +85,7 @@ def _both(spark: Any, compilation: Compilation, count: int) -> tuple[float, floa
     return ours, theirs, results
 
 
-def _rtl(spark: Any, compilation: Compilation) -> Table:
+def _rtl(spark: Any, compilation: Compilation) -> FigureTable:
     """Cycles of the processor for the same streams, and what they are at placed clocks."""
     from seustream.cosim.verilated.device import VerilatedDevice
 
@@ -101,7 +101,7 @@ def _rtl(spark: Any, compilation: Compilation) -> Table:
         ("tuples/s for each MHz", 1e6 / each),
     ]
     rows += [(f"tuples/s at the {mhz:g} MHz of {one}", 1e6 * mhz / each) for one, mhz in _clocks()]
-    return Table(f"The RTL in simulation, {RTL_ROWS:,} rows", ("what", "figure"), rows)
+    return FigureTable(f"The RTL in simulation, {RTL_ROWS:,} rows", ("what", "figure"), rows)
 
 
 def _clocks() -> list[tuple[str, float]]:

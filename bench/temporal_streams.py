@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from seustream.commands.bench import Measurement, Table
+from seustream.commands.bench import FigureTable, Measurement
 from seustream.compiler.apas.compile import compile_query
 from seustream.compiler.apas.functions import Registered
 from seustream.compiler.apas.symbols import Schema
@@ -36,7 +36,7 @@ from seustream.engine.temporal.collection import (
     TimeCollection,
 )
 from seustream.engine.temporal.columnar.run import ColumnarRun
-from seustream.engine.temporal.elements import FOREVER, STOP, Element, boundary, insertion
+from seustream.engine.temporal.elements import FOREVER, STOP, StreamElement, boundary, insertion
 from seustream.engine.temporal.merge import Merger
 from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.operators import Profile
@@ -80,7 +80,7 @@ def measure(parts: Sequence[str] = PARTS) -> Measurement:
 # --- rows a step --------------------------------------------------------------
 
 
-def _batches(ratios: dict[str, float]) -> Table:
+def _batches(ratios: dict[str, float]) -> FigureTable:
     """Both inputs of a join or union have a tuple each tick; a step takes all of a tick."""
     rows: list[tuple[object, ...]] = []
     for title, text in QUERIES.items():
@@ -98,7 +98,7 @@ def _batches(ratios: dict[str, float]) -> Table:
             found[size] = (time.perf_counter() - began) * 1e6 / tuples
             rows.append((title, size, tuples, found[size]))
         ratios[f"{title}: steps of 1 over steps of 4,096"] = found[1] / found[4_096]
-    return Table("rows a step", ("what", "rows a step", "tuples", "µs a tuple"), rows)
+    return FigureTable("rows a step", ("what", "rows a step", "tuples", "µs a tuple"), rows)
 
 
 def _streams(names: Sequence[str] | dict[str, int], tuples: int) -> dict[str, pa.Table]:
@@ -129,17 +129,17 @@ class _Waits:
 
     def reorganise(self, now: int) -> None: ...
 
-    def execute(self, source: int, x: Element) -> None:
+    def execute(self, source: int, x: StreamElement) -> None:
         self.waits.append(self.now - x.ts)
 
-    def broadcast(self, source: int, x: Element) -> None: ...
+    def broadcast(self, source: int, x: StreamElement) -> None: ...
 
-    def control(self, source: int, x: Element) -> None: ...
+    def control(self, source: int, x: StreamElement) -> None: ...
 
     def end(self) -> None: ...
 
 
-def _inputs(ratios: dict[str, float]) -> Table:
+def _inputs(ratios: dict[str, float]) -> FigureTable:
     rows: list[tuple[object, ...]] = []
     for inputs in (2, 4, 8, 16, 32, 64):
         worst = {}
@@ -163,7 +163,7 @@ def _inputs(ratios: dict[str, float]) -> Table:
         "worst",
         "waiting",
     )
-    return Table("inputs with one slow stream: waits in ticks, most that waited", head, rows)
+    return FigureTable("inputs with one slow stream: waits in ticks, most that waited", head, rows)
 
 
 def _tuple_at_a_time(inputs: int, beat: int) -> tuple[list[int], int, float]:
@@ -222,7 +222,7 @@ def _released(merger: Merger) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int
 # --- joins --------------------------------------------------------------------
 
 
-def _joins(ratios: dict[str, float]) -> Table:
+def _joins(ratios: dict[str, float]) -> FigureTable:
     """Tuples of B against so many of A that live, one of which matches."""
     text = "where window.unbounded($A), window.now($B), $A.k == $B.k select [x = $A.v, y = $B.v]"
     c = compile_query(text, CATALOGUE)
@@ -232,7 +232,7 @@ def _joins(ratios: dict[str, float]) -> Table:
         for how, reference in (("hash", False), ("nested loop", True)):
             tuples = max(20, 200_000 // live) if reference else 20_000
             network = ElementNetwork(c.network, c.tree, TREES, Profile(reference=reference))
-            out: list[Element] = []
+            out: list[StreamElement] = []
             network.subscribe(out.append)
             network.start()
             for k in range(live):
@@ -252,13 +252,13 @@ def _joins(ratios: dict[str, float]) -> Table:
         ratios[f"{live:,} live tuples: nested loop over hash"] = (
             found["nested loop"] / found["hash"]
         )
-    return Table("join", ("live tuples", "how", "tuples", "µs a tuple"), rows)
+    return FigureTable("join", ("live tuples", "how", "tuples", "µs a tuple"), rows)
 
 
 # --- memory -------------------------------------------------------------------
 
 
-def _memory(ratios: dict[str, float]) -> Table:
+def _memory(ratios: dict[str, float]) -> FigureTable:
     def stored(make: Callable[[], Collection]) -> Callable[[], object]:
         def fill() -> Collection:
             kept = make()
@@ -292,7 +292,7 @@ def _memory(ratios: dict[str, float]) -> Table:
     for name, make in structures.items():
         of[name] = indexed(partial(_suffix, make))
     rows: list[tuple[object, ...]] = [(name, _traced(fill) / LIVE) for name, fill in of.items()]
-    return Table("bytes of a live tuple", ("what", "bytes a live tuple"), rows)
+    return FigureTable("bytes of a live tuple", ("what", "bytes a live tuple"), rows)
 
 
 def _suffix(make: Callable[[], Live]) -> Index:
@@ -312,7 +312,7 @@ def _traced(fill: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-_PARTS: dict[str, Callable[[dict[str, float]], Table]] = {
+_PARTS: dict[str, Callable[[dict[str, float]], FigureTable]] = {
     "batches": _batches,
     "inputs": _inputs,
     "joins": _joins,

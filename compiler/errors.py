@@ -27,7 +27,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """A query text and where it came from."""
 
     text: str
@@ -75,7 +75,7 @@ class Source:
 class CompileError(Exception):
     """All problems found in a text, in the order of their places."""
 
-    def __init__(self, source: Source, problems: Iterable[Problem]) -> None:
+    def __init__(self, source: SourceText, problems: Iterable[Problem]) -> None:
         self.source = source
         self.problems = tuple(sorted(problems, key=lambda p: (p.span, p.message)))
         super().__init__("\n".join(source.render(problem) for problem in self.problems))
@@ -107,7 +107,7 @@ class Problems:
     def add(self, kind: str, message: str, span: Span, hint: str | None = None) -> None:
         self.found.append(Problem(kind, message, span, hint))
 
-    def raise_any(self, source: Source) -> None:
+    def raise_any(self, source: SourceText) -> None:
         if self.found:
             raise CompileError(source, self.found)
 

@@ -305,9 +305,9 @@ class IssDevice:
                 self._trace(probe.tag, area, address, instruction)
             address += 1
             match instruction:
-                case isa.And(a, b, r):
+                case isa.AndRegisters(a, b, r):
                     registers[r] = registers[a] & registers[b]
-                case isa.Or(a, b, r):
+                case isa.OrRegisters(a, b, r):
                     registers[r] = registers[a] | registers[b]
                 case isa.Cmp():
                     registers[instruction.r] = self._compare(instruction, probe, window)
@@ -320,7 +320,7 @@ class IssDevice:
                     running &= registers[_FACTORS].any(axis=0)
                     if not running.any():
                         address = last
-                case isa.Join(r, tag):
+                case isa.Emit(r, tag):
                     for hit in np.flatnonzero(registers[r] & running).tolist():
                         parts = {**probe.parts, area: window.part(window.first + hit)}
                         joined.append(_Probe(tag, parts))

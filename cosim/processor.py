@@ -11,7 +11,14 @@ from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated import library
 from seustream.cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
 from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
-from seustream.hdl.control_words import Command, Counter, Operation, Verdict, load_commands, units
+from seustream.hdl.control_words import (
+    Command,
+    ControlOperation,
+    Counter,
+    Verdict,
+    load_commands,
+    units,
+)
 from seustream.hdl.device import (
     NOT_IN_RESULT,
     Batch,
@@ -88,21 +95,21 @@ class ProcessorDevice:
         tables = decode(image, self._config)
         new = self._tables is None or self._tables.groups != tables.groups
         commands = [
-            Command(Operation.BEGIN),
+            Command(ControlOperation.BEGIN),
             *load_commands(tables, self._config),
-            Command(Operation.COMMIT, data=int(new)),
+            Command(ControlOperation.COMMIT, data=int(new)),
         ]
         try:
             self._ask(*commands)
         except LoadRefused:
-            self._ask(Command(Operation.ABORT))
+            self._ask(Command(ControlOperation.ABORT))
             raise
         if new:
             self._last[:] = 0
         self._tables = tables
 
     def reset(self) -> None:
-        self._ask(Command(Operation.RESET))
+        self._ask(Command(ControlOperation.RESET))
         self._now = None
         self._last[:] = 0
 
@@ -134,7 +141,7 @@ class ProcessorDevice:
         return found
 
     def _counter(self, counter: int) -> int:
-        return self._ask(Command(Operation.READ, address=counter))
+        return self._ask(Command(ControlOperation.READ, address=counter))
 
     def send(self, *commands: Command) -> tuple[int, Verdict, int]:
         """Commands one after the other, up to one that is refused: how many were answered, and

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from seustream.engine.host.driver import DEVICE_JOIN, Counts
+from seustream.engine.host.driver import DEVICE_JOIN, JoinCounts
 from seustream.engine.host.stages import SOFTWARE_JOIN
 from seustream.engine.host.state import united
 from seustream.engine.stream.faults import Lines
@@ -29,7 +29,7 @@ class Report:
     derived: dict[str, int] = field(default_factory=dict)
     engines: dict[str, str] = field(default_factory=dict)
     faults: dict[str, Lines] = field(default_factory=dict)
-    join: Counts = field(default_factory=Counts)
+    join: JoinCounts = field(default_factory=JoinCounts)
 
 
 @dataclass(frozen=True, slots=True)

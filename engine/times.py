@@ -41,7 +41,10 @@ class Times:
         for stream in program.streams:  # a stream is defined after those it reads
             if stream.name in defined:
                 self.streams[stream.name] = self._read_by(defined[stream.name])
-        asked: list[Relation | ir.Query] = [*program.asked_relations, *program.asked_patterns]
+        asked: list[Relation | ir.PatternQuery] = [
+            *program.asked_relations,
+            *program.asked_patterns,
+        ]
         self._columns = {node.name: self._columns_of(node) for node in asked}
 
     def schema(self, query: str, schema: pa.Schema) -> pa.Schema:
@@ -59,9 +62,9 @@ class Times:
     def _read_by(self, node: Node) -> pa.DataType:
         return _common(self.streams.get(name, TICKS) for name in reads(node))
 
-    def _columns_of(self, node: Relation | ir.Query) -> dict[str, pa.DataType]:
+    def _columns_of(self, node: Relation | ir.PatternQuery) -> dict[str, pa.DataType]:
         """The columns that are nothing but a time."""
-        if isinstance(node, ir.Query):
+        if isinstance(node, ir.PatternQuery):
             kind = self._read_by(node)
             times = [(name, e) for name, e, _ in fields(node) if isinstance(e, ir.Value)]
             own = {column.name.lower() for column in node.stream.columns}
@@ -70,7 +73,7 @@ class Times:
         if isinstance(node, Query):
             for item in node.items:
                 e = item.expression
-                if isinstance(e, x.Column) and e.name == TIME_COLUMN.name:
+                if isinstance(e, x.ColumnReference) and e.name == TIME_COLUMN.name:
                     stream = node.sources[e.source].stream.name
                     found[item.name] = self.streams.get(stream, TICKS)
         elif isinstance(node, PeriodGroups):

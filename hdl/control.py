@@ -15,8 +15,8 @@ from seustream.hdl.control_words import (
     OPERATION_BITS,
     TARGET_BITS,
     UNIT_BITS,
+    ControlOperation,
     Counter,
-    Operation,
     Target,
     Verdict,
     units,
@@ -137,13 +137,13 @@ class ControlUnit(wiring.Component):
             with m.State("COMMAND"):
                 with m.If(busy & looked.all()):
                     with m.Switch(command.operation):
-                        with m.Case(Operation.BEGIN):
+                        with m.Case(ControlOperation.BEGIN):
                             with m.If(self._loading):
                                 m.d.comb += verdict.eq(Verdict.LOADING)
                             with m.Else():
                                 m.d.sync += self._loading.eq(1)
                             m.d.comb += done.eq(1)
-                        with m.Case(Operation.WRITE):
+                        with m.Case(ControlOperation.WRITE):
                             with m.If(~self._loading):
                                 m.d.comb += verdict.eq(Verdict.NOT_LOADING)
                             with m.Else():
@@ -151,12 +151,12 @@ class ControlUnit(wiring.Component):
                                 with m.If(refused == Verdict.OK):
                                     m.d.comb += writing.eq(1)
                             m.d.comb += done.eq(1)
-                        with m.Case(Operation.ABORT):
+                        with m.Case(ControlOperation.ABORT):
                             with m.If(~self._loading):
                                 m.d.comb += verdict.eq(Verdict.NOT_LOADING)
                             m.d.sync += self._loading.eq(0)
                             m.d.comb += done.eq(1)
-                        with m.Case(Operation.COMMIT):
+                        with m.Case(ControlOperation.COMMIT):
                             with m.If(~self._loading):
                                 m.d.comb += [verdict.eq(Verdict.NOT_LOADING), done.eq(1)]
                             with m.Elif(~complete):
@@ -164,19 +164,19 @@ class ControlUnit(wiring.Component):
                             with m.Else():
                                 m.d.sync += held.eq(1)
                                 m.next = "DRAIN"
-                        with m.Case(Operation.RESET):
+                        with m.Case(ControlOperation.RESET):
                             with m.If(self._loading):
                                 m.d.comb += [verdict.eq(Verdict.LOADING), done.eq(1)]
                             with m.Else():
                                 m.d.sync += held.eq(1)
                                 m.next = "DRAIN"
-                        with m.Case(Operation.PAUSE):
+                        with m.Case(ControlOperation.PAUSE):
                             m.d.sync += self._paused.eq(1)
                             m.d.comb += done.eq(1)
-                        with m.Case(Operation.RESUME):
+                        with m.Case(ControlOperation.RESUME):
                             m.d.sync += self._paused.eq(0)
                             m.d.comb += done.eq(1)
-                        with m.Case(Operation.READ):
+                        with m.Case(ControlOperation.READ):
                             m.d.comb += done.eq(1)
                             with m.If(uncounted):
                                 m.d.comb += verdict.eq(Verdict.BAD_ADDRESS)
@@ -189,7 +189,7 @@ class ControlUnit(wiring.Component):
                     m.d.sync += settled.eq(0)
                 with m.If(settled.all()):
                     m.d.sync += settled.eq(0)
-                    resets = command.operation == Operation.RESET
+                    resets = command.operation == ControlOperation.RESET
                     m.d.comb += clearing.eq(resets | command.data[0])
                     m.d.sync += [self.clear.eq(clearing), self.forget.eq(resets)]
                     with m.If(~resets):
@@ -202,7 +202,7 @@ class ControlUnit(wiring.Component):
             with m.State("CLEARED"):
                 m.next = "CHANGED"
             with m.State("CHANGED"):
-                m.d.comb += self.replay.eq(command.operation == Operation.COMMIT)
+                m.d.comb += self.replay.eq(command.operation == ControlOperation.COMMIT)
                 m.next = "BEGUN"
             with m.State("BEGUN"):
                 m.next = "REPLAY"
@@ -219,7 +219,7 @@ class ControlUnit(wiring.Component):
                 busy.eq(0),
                 self.responses.valid.eq(1),
                 response.verdict.eq(answered),
-                response.data.eq(Mux(command.operation == Operation.READ, read, 0)),
+                response.data.eq(Mux(command.operation == ControlOperation.READ, read, 0)),
             ]
         m.d.sync += self.pause.eq(self._paused | held | ~self._loaded)
         with m.If(writing):
@@ -264,7 +264,7 @@ class ControlUnit(wiring.Component):
         m.d.comb += complete.eq(programs.all() & selections.all())
         m.d.comb += verdict.eq(Verdict.OK)
         unit_is = 1 << command.unit
-        fresh = (command.operation == Operation.BEGIN) & ~self._loading
+        fresh = (command.operation == ControlOperation.BEGIN) & ~self._loading
         with m.If(fresh):
             m.d.sync += [programs.eq(0), selections.eq(0)]
 
@@ -353,7 +353,7 @@ class ControlUnit(wiring.Component):
         reach = Signal(ADDRESS_BITS)
         m.d.sync += reach.eq(Mux(target > most, target, most))
         with m.Switch(word):
-            for kind in (isa.And, isa.Or):
+            for kind in (isa.AndRegisters, isa.OrRegisters):
                 with m.Case(PATTERNS[kind]):
                     r = view[kind].r
                     good = (r >= scratch.start) & (r < scratch.stop)
@@ -369,7 +369,7 @@ class ControlUnit(wiring.Component):
                     m.d.sync += found.eq(Verdict.BAD_REGISTER)
                 with m.Elif(count >= config.factors):
                     m.d.sync += found.eq(Verdict.TOO_MANY_COMPARES)
-            for kind in (isa.Join, isa.Jmpli, isa.Nop):
+            for kind in (isa.Emit, isa.Jmpli, isa.Nop):
                 with m.Case(PATTERNS[kind]):
                     m.d.sync += found.eq(Verdict.OK)
         with m.If(~in_order | (address >= config.instructions)):

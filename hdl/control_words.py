@@ -28,10 +28,10 @@ from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Area, Comparison, Tables
 from seustream.hdl.hashing import seed_of
-from seustream.hdl.program import Program
+from seustream.hdl.program import AreaProgram
 
 
-class Operation(enum.IntEnum):
+class ControlOperation(enum.IntEnum):
     BEGIN = 0
     WRITE = 1
     COMMIT = 2
@@ -130,7 +130,7 @@ KIND_SHIFT = 6
 class Command:
     """One word of the control stream."""
 
-    operation: Operation
+    operation: ControlOperation
     target: int = 0
     unit: int = 0
     address: int = 0
@@ -165,7 +165,7 @@ class SelectionEntry:
 
 def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
     """Everything a device writes to take these tables, BEGIN and COMMIT left out."""
-    programs = [Program(area.program) for area in tables.areas]
+    programs = [AreaProgram(area.program) for area in tables.areas]
     seed = seed_of(tables, config)
     for unit in range(config.streams):
         if unit < tables.streams:
@@ -173,13 +173,13 @@ def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
             stores = tables.routes[unit].insert
             group, entries = tables.groups[unit], _selection_table(tables, unit)
         else:  # a stream the image does not use
-            yield from _area(unit, _UNUSED_AREA, Program(_UNUSED_AREA.program), config)
+            yield from _area(unit, _UNUSED_AREA, AreaProgram(_UNUSED_AREA.program), config)
             stores, group, entries = False, unit, [SelectionEntry(admits=True, first=True)]
-        yield Command(Operation.WRITE, Target.SEED, unit, 0, seed)
-        yield Command(Operation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
+        yield Command(ControlOperation.WRITE, Target.SEED, unit, 0, seed)
+        yield Command(ControlOperation.WRITE, Target.RAW_ROUTE, unit, 0, int(stores) | group << 1)
         for address, entry in enumerate(entries):
             word = entry.encode(address == len(entries) - 1)
-            yield Command(Operation.WRITE, Target.SELECTION, unit, address, word)
+            yield Command(ControlOperation.WRITE, Target.SELECTION, unit, address, word)
     for tag in range(config.tags):
         areas = queries = 0
         if tag in tables.routes:
@@ -188,38 +188,38 @@ def load_commands(tables: Tables, config: DeviceConfig) -> Iterator[Command]:
             areas = sum(1 << area for area in route.probes if programs[area].joins(tag))
             queries = sum(1 << query for query in route.queries)
         output = 1 << config.streams if queries else 0
-        yield Command(Operation.WRITE, Target.DESTINATION, 0, tag, areas | output)
-        yield Command(Operation.WRITE, Target.QUERIES, 0, tag, queries)
+        yield Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, areas | output)
+        yield Command(ControlOperation.WRITE, Target.QUERIES, 0, tag, queries)
     for query, windows in enumerate(tables.windows):
         for unit, window in enumerate(windows):
             address = query | window.kind << KIND_SHIFT
-            yield Command(Operation.WRITE, Target.WINDOW, unit, address, window.size)
+            yield Command(ControlOperation.WRITE, Target.WINDOW, unit, address, window.size)
 
 
-def _area(unit: int, area: Area, program: Program, config: DeviceConfig) -> Iterator[Command]:
+def _area(unit: int, area: Area, program: AreaProgram, config: DeviceConfig) -> Iterator[Command]:
     last = len(area.program) - 1
     for address, word in enumerate(area.program):
         data = word | (LAST_WORD if address == last else 0)
-        yield Command(Operation.WRITE, Target.INSTRUCTION, unit, address, data)
+        yield Command(ControlOperation.WRITE, Target.INSTRUCTION, unit, address, data)
     indexed = _indexed_attributes(area, config)
     for number in range(config.indexes):
         data = indexed[number] | 4 if number < len(indexed) else 0
-        yield Command(Operation.WRITE, Target.INDEX, unit, number, data)
+        yield Command(ControlOperation.WRITE, Target.INDEX, unit, number, data)
     for tag in range(config.tags):
         data = _probe_plan(area, program, tag, indexed, config)
-        yield Command(Operation.WRITE, Target.PROBE_PLAN, unit, tag, data)
-        yield Command(Operation.WRITE, Target.TERMS, unit, tag, _terms(program, tag, config))
+        yield Command(ControlOperation.WRITE, Target.PROBE_PLAN, unit, tag, data)
+        yield Command(ControlOperation.WRITE, Target.TERMS, unit, tag, _terms(program, tag, config))
     age = area.retention.range
     kind = 2 if age is None else int(age >= 0)
-    yield Command(Operation.WRITE, Target.RANGE, unit, kind, max(age or 0, 0))
-    yield Command(Operation.WRITE, Target.ROWS, unit, 0, area.retention.rows)
+    yield Command(ControlOperation.WRITE, Target.RANGE, unit, kind, max(age or 0, 0))
+    yield Command(ControlOperation.WRITE, Target.ROWS, unit, 0, area.retention.rows)
 
 
 _UNUSED_AREA = Area(program=(isa.Nop().encode(),))
 
 
 def _probe_plan(
-    area: Area, program: Program, tag: int, indexed: list[int], config: DeviceConfig
+    area: Area, program: AreaProgram, tag: int, indexed: list[int], config: DeviceConfig
 ) -> int:
     """What an area does with probes of a tag, as in `Layouts.probe_plan`."""
     interest = program.interest(tag)
@@ -233,7 +233,7 @@ def _probe_plan(
     return plan
 
 
-def _terms(program: Program, tag: int, config: DeviceConfig) -> int:
+def _terms(program: AreaProgram, tag: int, config: DeviceConfig) -> int:
     """Conjunctions as masks of factors; the first once more where there are fewer than places."""
     found = program.terms(tag, TERMS)
     masks = [sum(1 << factor for factor in term) for term in sorted(found, key=sorted)] or [0]

@@ -205,8 +205,8 @@ class ExecutionUnit(wiring.Component):
         view = {kind: data.View(FIELDS[kind], instruction.word) for kind in isa.INSTRUCTIONS}
         is_ = {kind: instruction.word.matches(PATTERNS[kind]) for kind in isa.INSTRUCTIONS}
         numbers = {
-            "a": Mux(is_[isa.Join], view[isa.Join].r, view[isa.And].a),
-            "b": view[isa.And].b,
+            "a": Mux(is_[isa.Emit], view[isa.Emit].r, view[isa.AndRegisters].a),
+            "b": view[isa.AndRegisters].b,
         }
         just = Signal(data.StructLayout({"writes": 1, "r": 6, "found": 1}))
         with m.If(go):
@@ -238,12 +238,12 @@ class ExecutionUnit(wiring.Component):
         here = Signal()  # of the slot where the probe was left, before its first instruction
         m.d.sync += here.eq(probes.resumed & (slot == probes.resumed_slot))
         m.d.comb += [
-            next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.And].r)),
-            next_does.writes.eq(is_[isa.And] | is_[isa.Or] | is_[isa.Cmp]),
-            next_does.conjunction.eq(is_[isa.And]),
+            next_does.r.eq(Mux(is_[isa.Cmp], view[isa.Cmp].r, view[isa.AndRegisters].r)),
+            next_does.writes.eq(is_[isa.AndRegisters] | is_[isa.OrRegisters] | is_[isa.Cmp]),
+            next_does.conjunction.eq(is_[isa.AndRegisters]),
             next_does.cmp.eq(is_[isa.Cmp]),
-            next_does.join.eq(is_[isa.Join]),
-            next_does.tag.eq(view[isa.Join].tag),
+            next_does.join.eq(is_[isa.Emit]),
+            next_does.tag.eq(view[isa.Emit].tag),
             next_does.jumps.eq(
                 is_[isa.Jmp]
                 | (is_[isa.Jmpct] & (view[isa.Jmpct].tag != probe.reference.tag))

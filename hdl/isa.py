@@ -141,7 +141,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class And(Instruction):
+class AndRegisters(Instruction):
     MNEMONIC = "AND"
     LAYOUT = ("10", ("a", 6), ("b", 6), ("r", 6))
     a: int
@@ -150,7 +150,7 @@ class And(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Instruction):
+class OrRegisters(Instruction):
     MNEMONIC = "OR"
     LAYOUT = ("11", ("a", 6), ("b", 6), ("r", 6))
     a: int
@@ -186,7 +186,7 @@ class Cmp(Instruction):
 
 
 @dataclass(frozen=True, slots=True)
-class Join(Instruction):
+class Emit(Instruction):
     MNEMONIC = "JOIN"
     LAYOUT = ("0010", ("r", 6), ("tag", 8), "00")
     r: int
@@ -212,7 +212,16 @@ class Nop(Instruction):
     LAYOUT = ("0" * WORD_BITS,)
 
 
-INSTRUCTIONS: tuple[type[Instruction], ...] = (And, Or, Jmpct, Cmp, Join, Jmpli, Jmp, Nop)
+INSTRUCTIONS: tuple[type[Instruction], ...] = (
+    AndRegisters,
+    OrRegisters,
+    Jmpct,
+    Cmp,
+    Emit,
+    Jmpli,
+    Jmp,
+    Nop,
+)
 
 
 def decode(word: int) -> Instruction:

@@ -41,7 +41,7 @@ _MANY = 32
 """Terms of a register; more are weakened, for there could be thousands."""
 
 
-class Program:
+class AreaProgram:
     """An area's program. Factors are its CMPs, counted from 0 in order of address."""
 
     def __init__(self, words: tuple[int, ...]) -> None:
@@ -64,7 +64,7 @@ class Program:
                 address = instruction.address
 
     def joins(self, tag: int) -> bool:
-        return any(isinstance(instruction, isa.Join) for _, instruction in self.path(tag))
+        return any(isinstance(instruction, isa.Emit) for _, instruction in self.path(tag))
 
     def interest(self, tag: int) -> Cover:
         """Factors of which one at least holds in every pair this tag joins."""
@@ -79,16 +79,16 @@ class Program:
                 case isa.Cmp(condition=condition, r=r):
                     never = condition == Condition.FALSE
                     covers[r] = frozenset() if never else frozenset((self._factor[address],))
-                case isa.And(a, b, r):
+                case isa.AndRegisters(a, b, r):
                     covers[r] = self._rarer(covers[a], covers[b])
-                case isa.Or(a, b, r):
+                case isa.OrRegisters(a, b, r):
                     covers[r] = _either(covers[a], covers[b])
                 case isa.Jmpli():
                     some: Cover = frozenset()
                     for register in isa.FACTOR_REGISTERS:
                         some = _either(some, covers[register])
                     passed = self._rarer(passed, some)
-                case isa.Join(r):
+                case isa.Emit(r):
                     found = _either(found, self._rarer(covers[r], passed))
         return found
 
@@ -108,14 +108,14 @@ class Program:
                     registers[r] = _ALWAYS
                 case isa.Cmp(r=r):
                     registers[r] = frozenset([frozenset([self._factor[address]])])
-                case isa.And(a, b, r):
+                case isa.AndRegisters(a, b, r):
                     registers[r] = self._both(registers[a], registers[b])
-                case isa.Or(a, b, r):
+                case isa.OrRegisters(a, b, r):
                     registers[r] = self._any(registers[a], registers[b])
                 case isa.Jmpli():
                     some = self._any(*(registers[r] for r in isa.FACTOR_REGISTERS))
                     passed = self._both(passed, some)
-                case isa.Join(r):
+                case isa.Emit(r):
                     found = self._any(found, self._both(registers[r], passed))
         return self._weaker(found, most)
 

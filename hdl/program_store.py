@@ -61,7 +61,7 @@ class ProgramStore:
             mine.eq(bus.valid & (bus.unit == unit.number) & (bus.target == Target.INSTRUCTION)),
             begins.eq(bus.address == 0),
             is_cmp.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Cmp])),
-            is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Join])),
+            is_join.eq(bus.data[: isa.WORD_BITS].matches(PATTERNS[isa.Emit])),
             word.eq(bus.data[: isa.WORD_BITS]),
             address.eq(bus.address),
         ]

@@ -23,7 +23,7 @@ _SAMPLED = 1 << 18
 
 
 def trace_file(
-    query: ir.Query, rows: pa.Table, versions: str, engine: str = "auto"
+    query: ir.PatternQuery, rows: pa.Table, versions: str, engine: str = "auto"
 ) -> Iterator[str]:
     """The teaching view of a pattern over the rows of a file."""
     names = {column.name.lower() for column in query.stream.columns}
@@ -32,7 +32,9 @@ def trace_file(
     return trace(query, events, Numbering(versions), traced_engine(query, engine))
 
 
-def samples(c: Compilation, patterns: Iterable[ir.Query], given: list[str]) -> dict[str, Sample]:
+def samples(
+    c: Compilation, patterns: Iterable[ir.PatternQuery], given: list[str]
+) -> dict[str, Sample]:
     """Returns what the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
     streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
     tables: dict[str, pa.Table] = {}

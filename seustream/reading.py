@@ -30,7 +30,7 @@ from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.errors import InputError
 from seustream.tables import (
     FAULTS_LISTED,
-    Faults,
+    BadCells,
     Field,
     Wrong,
     fields,
@@ -110,11 +110,11 @@ class _Source:
     warn: Warn
     time: pa.DataType = field(default_factory=pa.int64)
 
-    def no_faults(self) -> list[Faults]:
-        return [Faults() for _ in self.fields]
+    def no_faults(self) -> list[BadCells]:
+        return [BadCells() for _ in self.fields]
 
     def report(
-        self, rows: Faults, cells: Sequence[Faults], lines: Sequence[int], where: str = ""
+        self, rows: BadCells, cells: Sequence[BadCells], lines: Sequence[int], where: str = ""
     ) -> None:
         """Raises if anything is wrong: the first errors by line, and the count of all. `rows`
         counts in lines, `cells`, one a column, in rows, of which `lines` gives the line."""
@@ -209,7 +209,7 @@ def _read_csv(source: _Source) -> _Columns:
     return _diagnose_csv(source, len(header), skip, places)
 
 
-def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[Faults]) -> _Columns:
+def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[BadCells]) -> _Columns:
     if text.num_rows:
         source.time = time_type(pa.string(), text.column(0)[0].as_py())
     return [
@@ -329,7 +329,7 @@ def _diagnose_csv(source: _Source, width: int, skip: int, places: Sequence[int])
         else:
             ragged[first] = len(row)
     block = source.path.stat().st_size + (len(_LAST) + 1) * (width + 1)
-    rows, cells = Faults(), source.no_faults()
+    rows, cells = BadCells(), source.no_faults()
     try:
         text = _csv_text(source.path, width, skip, places, block, lambda row: "skip")
     except pa.ArrowInvalid as error:
@@ -372,7 +372,7 @@ _ABSENT = object()
 
 def _read_json(source: _Source) -> _Columns:
     """One object a line, empty lines apart; a column absent from an object is NULL there."""
-    lines, bad = array("q"), Faults()
+    lines, bad = array("q"), BadCells()
     gathered = _Objects(source)
     offset = 0
     with source.path.open("rb") as file:
@@ -540,7 +540,7 @@ def _table_columns(source: _Source, table: pa.Table) -> _Columns:
             columns.append(column)
     if messages:
         raise InputError(messages)
-    source.report(Faults(), cells, range(1, table.num_rows + 1), " row ")
+    source.report(BadCells(), cells, range(1, table.num_rows + 1), " row ")
     return columns
 
 

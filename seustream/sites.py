@@ -48,7 +48,7 @@ RETRY = 60_000.0
 
 
 @dataclass(frozen=True)
-class Site:
+class SiteEntry:
     name: str
     address: str
     streams: tuple[str, ...]
@@ -58,7 +58,7 @@ class Site:
 class Sites:
     """The sites of a run, and the costs between them that are not 1."""
 
-    sites: tuple[Site, ...] = ()
+    sites: tuple[SiteEntry, ...] = ()
     costs: Mapping[tuple[str, str], float] = field(default_factory=dict)
     token: str | None = None
     certificate: bytes | None = None
@@ -122,7 +122,7 @@ def given_sites(arguments: argparse.Namespace) -> Sites:
             raise UserError([f"--site {text}: want STREAM=grpc://HOST:PORT"])
         by_address.setdefault(_address(f"--site {text}", address), []).append(stream)
     for address, streams in by_address.items():
-        sites.append(Site(streams[0], address, tuple(streams)))
+        sites.append(SiteEntry(streams[0], address, tuple(streams)))
     seen: dict[str, str] = {}
     for site in sites:
         for stream in site.streams:
@@ -184,7 +184,9 @@ def _described(path: Path) -> dict[str, Any]:
         streams = one["streams"]
         if not isinstance(streams, list) or not all(isinstance(s, str) and s for s in streams):
             raise wrong(f"site {name}: streams is a list of names")
-        sites.append(Site(name, _address(f"{path}: site {name}", str(one["address"])), (*streams,)))
+        sites.append(
+            SiteEntry(name, _address(f"{path}: site {name}", str(one["address"])), (*streams,))
+        )
     known = [site.name for site in sites] + [HERE]
     for a, row in found.get("cost", {}).items():
         for b, cost in row.items():
@@ -222,7 +224,7 @@ def check_streams(c: Compilation, sites: Sites) -> None:
 
 
 @dataclass(frozen=True)
-class Joined:
+class SitesOutcome:
     """The outcome at the sites: results by query, streams that were fetched whole for the other
     queries, whose names are `rest`, and lines for people."""
 
@@ -239,7 +241,7 @@ def run_across(
     local: Callable[[Stream], pa.Table],
     slack: int = 0,
     strict: bool = False,
-) -> Joined:
+) -> SitesOutcome:
     """Joins across sites what can be, and fetches what the other queries read. Raises `SitesError`.
     `local` gives the rows of a stream that is here."""
     from seustream.cosim.sites.run import SitesRun
@@ -266,7 +268,7 @@ def run_across(
         for query, join, found in zip(across.queries, across.joins, combinations, strict=True)
     }
     lines = _lines(c, across, sites, run, fetched)
-    return Joined(results, fetched, tuple(across.rest), tuple(lines), told(faults))
+    return SitesOutcome(results, fetched, tuple(across.rest), tuple(lines), told(faults))
 
 
 def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:

@@ -11,7 +11,7 @@ from seustream.compiler.explain.marks import hanging, plural, section, table
 from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.logical import Query
 from seustream.engine.sites.explain import HEAD, Block, facts, rows
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.query import Where, join_of
 
 MOST = 40
@@ -45,11 +45,11 @@ def outline(query: Query) -> Facts:
     }
 
 
-def _class(join: Join, c: int) -> list[str]:
+def _class(join: EquiJoin, c: int) -> list[str]:
     return [f"{join.streams[k].name}.{name}" for k, name in sorted(join.classes[c])]
 
 
-def _where(join: Join, residual: Where) -> str:
+def _where(join: EquiJoin, residual: Where) -> str:
     names = [join.streams[k].name for k in residual.streams]
     return f"at the source {names[0]}" if len(names) == 1 else f"where {' and '.join(names)} meet"
 

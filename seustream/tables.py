@@ -75,7 +75,7 @@ def fold(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Faults:
+class BadCells:
     """The bad cells of one column: the first ones by row, counted from 0, and how many."""
 
     listed: list[tuple[int, str]] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Wrong:
     reason: str
 
 
-def from_text(text: pa.ChunkedArray[Any], of: Field, faults: Faults) -> pa.ChunkedArray[Any]:
+def from_text(text: pa.ChunkedArray[Any], of: Field, faults: BadCells) -> pa.ChunkedArray[Any]:
     """A column of text cells as a column of the field's type; bad cells become NULL and are
     added to `faults`."""
     chunks, row = [], 0
@@ -127,7 +127,7 @@ def from_text(text: pa.ChunkedArray[Any], of: Field, faults: Faults) -> pa.Chunk
 
 
 def from_cells(
-    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: Faults
+    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: BadCells
 ) -> pa.Array[Any]:
     """The same for cells in a list, of which the first stands in row `row`."""
     if Wrong not in set(map(type, cells)):
@@ -282,7 +282,7 @@ class _Bad(Exception):
 
 
 def _slow(
-    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: Faults
+    cells: Sequence[str | Wrong | None], of: Field, row: int, faults: BadCells
 ) -> pa.Array[Any]:
     """The same column cell by cell, which finds each bad one."""
     parse, storage = _parser(of)
@@ -494,7 +494,7 @@ def _time(text: str, of: Field) -> int:
 
 
 def from_column(
-    column: pa.ChunkedArray[Any], of: Field, faults: Faults
+    column: pa.ChunkedArray[Any], of: Field, faults: BadCells
 ) -> pa.ChunkedArray[Any] | None:
     """A typed column as one of the field's type; None where the types have nothing to do with
     each other. Integers of any width, reals and texts of any kind pass where the values fit;
@@ -537,7 +537,7 @@ _ACCEPTED: dict[Kind, tuple[Callable[[pa.DataType], bool], ...]] = {
 }
 
 
-def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: Faults) -> pa.Array[Any]:
+def _typed(chunk: pa.Array[Any], of: Field, row: int, faults: BadCells) -> pa.Array[Any]:
     """A whole chunk at once, and value by value only where that fails."""
     try:
         chunk.validate(full=True)  # Parquet does not promise that its texts are UTF-8

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
-from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.pattern.tree import Header
 from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.compiler.xsql import tree
@@ -40,7 +40,7 @@ def translated() -> Iterator[None]:
 def declarations(text: str) -> set[str]:
     """The streams that a text creates, folded."""
     found = set()
-    for statement in parse(Source(text, NAME), Problems()):
+    for statement in parse(SourceText(text, NAME), Problems()):
         if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
             found.add(statement.name.text.lower())
         header = getattr(statement, "header", None)  # of a pattern
@@ -59,4 +59,4 @@ def compiled(before: str, text: str, options: Options) -> Compilation:
             replace(p, span=Span(max(p.span.start - shift, 0), max(p.span.end - shift, 0)))
             for p in error.problems
         ]
-        raise CompileError(Source(text, NAME), problems) from None
+        raise CompileError(SourceText(text, NAME), problems) from None

@@ -42,7 +42,7 @@ MATCHED_AT = "matched_at"
 
 
 def match(
-    rows: DataFrame, query: ir.Query, time: str = "ts", delay: str = "0 seconds"
+    rows: DataFrame, query: ir.PatternQuery, time: str = "ts", delay: str = "0 seconds"
 ) -> DataFrame:
     """The matches of a query with PARTITION BY over a stream. `time` is its timestamp column;
     `delay` is how far its times may fall back. The columns are those of RETURN, and the time of
@@ -80,13 +80,13 @@ def match(
     )
 
 
-def _spark_schema(query: ir.Query) -> Any:
+def _spark_schema(query: ir.PatternQuery) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema(query).append(pa.field(MATCHED_AT, pa.int64())))
 
 
-def _processor(query: ir.Query, inside: list[str]) -> Any:
+def _processor(query: ir.PatternQuery, inside: list[str]) -> Any:
     """The processor is a class of Spark's, made here so that this module imports without it."""
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from seustream.engine.sites.model import BlockRows, Join
+from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.types import for_bridge
@@ -54,7 +54,7 @@ class SitesFeed:
     block numbers, which belongs to the sites as Spark's checkpoint does to the job."""
 
     def __init__(
-        self, join: Join, submit: Callable[[BlockRows], None], numbers: Path, unit: int = 1
+        self, join: EquiJoin, submit: Callable[[BlockRows], None], numbers: Path, unit: int = 1
     ) -> None:
         self.join, self.submit, self.unit = join, submit, unit
         self.numbers = BlockNumbers(numbers)

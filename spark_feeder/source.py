@@ -42,7 +42,7 @@ from pyspark.sql.types import StructType
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
-from seustream.cosim.bridge.protocol import Abort, Commit, Part, Stage
+from seustream.cosim.bridge.protocol import Abort, Commit, Stage, StagedPart
 from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
 from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
@@ -188,7 +188,7 @@ class SourceWriter(DataSourceStreamArrowWriter):
         seen = {self.stream: max(tops)} if tops else {}
         for bridge in range(len(self.connection.bridges)):
             parts = tuple(
-                Part(staging, rows)
+                StagedPart(staging, rows)
                 for message in written
                 for at, staging, rows in message.parts
                 if at == bridge

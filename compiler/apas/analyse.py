@@ -22,7 +22,7 @@ from seustream.compiler.apas.streams import WindowFunction
 from seustream.compiler.apas.symbols import Schema, Symbol, Symbols, attribute_hint
 from seustream.compiler.apas.tree import Node, Path, first_difference
 from seustream.compiler.apas.types import ERROR, INTEGER, shown
-from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.expressions import Expression, condition, conjuncts, show
 from seustream.compiler.language.types import Kind
@@ -113,8 +113,8 @@ class Analysed:
 
 
 def analyse(
-    source: Source,
-    query: s.Query,
+    source: SourceText,
+    query: s.ApasQuery,
     catalogue: Mapping[str, Schema],
     libraries: Libraries,
     name: str,
@@ -155,7 +155,7 @@ def analyse(
 
 @dataclass
 class _Analysis:
-    source: Source
+    source: SourceText
     problems: Problems
     symbols: Symbols
     libraries: Libraries
@@ -167,11 +167,11 @@ class _Analysis:
     newest: str | None = None
     failed: bool = False  # a stream function was reported; what $new is, nobody knows
 
-    def run(self, one: s.Subquery, label: str) -> BoundSubquery | None:
+    def run(self, one: s.SelectBlock, label: str) -> BoundSubquery | None:
         before = len(self.problems.found)
         stream_calls = [e for e in one.where if self._stream_function(e) is not None]
         for call in stream_calls:
-            assert isinstance(call, s.Call)
+            assert isinstance(call, s.FunctionCall)
             found = len(self.problems.found)
             self._change(call)
             self.failed |= len(self.problems.found) > found
@@ -259,12 +259,12 @@ class _Analysis:
     def _stream_function(self, e: s.Expression) -> f.StreamFunction | None:
         found = (
             self.libraries.find([part.text for part in e.function])
-            if isinstance(e, s.Call)
+            if isinstance(e, s.FunctionCall)
             else None
         )
         return found if isinstance(found, f.StreamFunction) else None
 
-    def _change(self, call: s.Call) -> None:
+    def _change(self, call: s.FunctionCall) -> None:
         function = self._stream_function(call)
         if isinstance(function, f.Union):
             self._union(call)
@@ -290,7 +290,11 @@ class _Analysis:
             self.newest = stream.name
 
     def _window(
-        self, call: s.Call, function: f.StreamFunction, stream: Input, others: list[s.Expression]
+        self,
+        call: s.FunctionCall,
+        function: f.StreamFunction,
+        stream: Input,
+        others: list[s.Expression],
     ) -> BoundWindow | None:
         if isinstance(function, f.Range):
             return self._range(call, others[0])
@@ -300,7 +304,7 @@ class _Analysis:
             return self._library(call, function, stream, others)
         return BoundWindow("now") if isinstance(function, f.Now) else BoundWindow("unbounded")
 
-    def _range(self, call: s.Call, size: s.Expression) -> BoundWindow | None:
+    def _range(self, call: s.FunctionCall, size: s.Expression) -> BoundWindow | None:
         hint = "a positive number of milliseconds, or 10s, 5m, 1h"
         size = s.label_of(size)[1]
         if isinstance(size, s.Copy | s.Level):
@@ -321,7 +325,11 @@ class _Analysis:
         return BoundWindow("range", value)
 
     def _library(
-        self, call: s.Call, function: WindowFunction, stream: Input, others: list[s.Expression]
+        self,
+        call: s.FunctionCall,
+        function: WindowFunction,
+        stream: Input,
+        others: list[s.Expression],
     ) -> BoundWindow | None:
         """A window of a user's: values of the stream's attributes, and constants."""
         builder = self._builder()
@@ -363,7 +371,7 @@ class _Analysis:
         applied = Applied(function, call.name, tuple(arguments), fixed, scratch)
         return BoundWindow("library", applied=applied)
 
-    def _table(self, call: s.Call, stream: Input, key: s.Expression) -> BoundWindow | None:
+    def _table(self, call: s.FunctionCall, stream: Input, key: s.Expression) -> BoundWindow | None:
         hint = f"window.table(${stream.name}, ${stream.name}.id), an INTEGER attribute"
         key = s.label_of(key)[1]
         if not isinstance(key, s.Reference) or not key.rooted or len(key.path) < 2:
@@ -392,7 +400,7 @@ class _Analysis:
             return None
         return BoundWindow("table", key=path)
 
-    def _stream(self, call: s.Call, argument: s.Expression) -> Input | None:
+    def _stream(self, call: s.FunctionCall, argument: s.Expression) -> Input | None:
         """An argument that is a whole stream: `$S`, or `$S[T]`."""
         place = self._subtree(call, argument)
         if place is None:
@@ -403,7 +411,7 @@ class _Analysis:
             return None
         return stream
 
-    def _subtree(self, call: s.Call, argument: s.Expression) -> tuple[Input, Path] | None:
+    def _subtree(self, call: s.FunctionCall, argument: s.Expression) -> tuple[Input, Path] | None:
         value = s.label_of(argument)[1]
         if isinstance(value, s.Copy) and value.absolute and len(value.picks) == 1:
             names, path = value.root, (*value.root.parts[1:], *value.picks[0].parts)
@@ -415,7 +423,7 @@ class _Analysis:
         stream = self._input(names.parts[0], names.span)
         return None if stream is None else (stream, path)
 
-    def _union(self, call: s.Call) -> None:
+    def _union(self, call: s.FunctionCall) -> None:
         if len(call.arguments) < 2:
             self._bad(call, "it takes two or more streams", call.span)
             return
@@ -466,7 +474,7 @@ class _Analysis:
         self.mentioned[UNION_NAME] = call.span.start
         self.newest = UNION_NAME
 
-    def _bad(self, call: s.Call, message: str, span: Span, hint: str | None = None) -> None:
+    def _bad(self, call: s.FunctionCall, message: str, span: Span, hint: str | None = None) -> None:
         hint = hint or f"functions and what they take are in the reference, {call.name} too"
         self.problems.add("BadArgument", f"{call.name}: {message}", span, hint)
 
@@ -482,7 +490,7 @@ class _Analysis:
         )
 
     def _conditions(
-        self, one: s.Subquery, stream_calls: list[s.Expression]
+        self, one: s.SelectBlock, stream_calls: list[s.Expression]
     ) -> tuple[tuple[Expression, ...], Structure]:
         builder = self._builder()
         scratch = builder.structures[""] = Structure(Node(""))

@@ -11,9 +11,9 @@ from seustream.compiler.apas.network import Network
 from seustream.compiler.apas.parse import parse
 from seustream.compiler.apas.plan import plan
 from seustream.compiler.apas.symbols import Schema
-from seustream.compiler.apas.syntax import Query
+from seustream.compiler.apas.syntax import ApasQuery
 from seustream.compiler.apas.tree import Node
-from seustream.compiler.errors import CompileError, Problem, Source, Span
+from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
 
 
@@ -23,8 +23,8 @@ class Compiled:
     that its results are wanted as they are, and not as a stream."""
 
     name: str
-    source: Source
-    query: Query
+    source: SourceText
+    query: ApasQuery
     analysed: Analysed
     network: Network
     asked: bool = False
@@ -52,7 +52,7 @@ def compile_query(
     parameters: Mapping[str, ParameterValue] | None = None,
 ) -> Compiled:
     """Compiles a query; raises `CompileError` with everything that is wrong with it."""
-    source = Source(text, file)
+    source = SourceText(text, file)
     try:
         query = parse(source)
         known = libraries or Libraries()

@@ -48,7 +48,7 @@ def facts(c: Compiled) -> dict[str, Any]:
         "network": [
             {
                 "node": number,
-                "what": type(node).__name__,
+                "what": type(node).__name__.removesuffix("Node"),
                 "title": c.network.titles[number],
                 "inputs": [
                     {"from": edge.node, "carries": _carried(c.network, edge)} for edge in node.edges
@@ -109,20 +109,22 @@ def _carried(network: n.Network, edge: n.Edge) -> list[str]:
 
 def _does(node: n.Node) -> list[str]:
     match node:
-        case n.SetEnd(size=size):
+        case n.SetEndNode(size=size):
             return ["te := never" if size is None else f"te := ts + {size}"]
-        case n.Lifetimes(shown=shown):
+        case n.LifetimesNode(shown=shown):
             return [f"lifetimes by {shown}"]
-        case n.Select(filter=filter, map=map):
+        case n.SelectNode(filter=filter, map=map):
             return [*_conditions(filter), *(x.show_step(step) for step in map.steps)]
-        case n.Join(left=left, right=right, terms=terms, residual=residual, map=map, index=index):
+        case n.JoinNode(
+            left=left, right=right, terms=terms, residual=residual, map=map, index=index
+        ):
             found = [f"left: {c}" for c in _conditions(left.guard)]
             found += [f"right: {c}" for c in _conditions(right.guard)]
             found += [f"hash: {show(a.conditions[0])} == {show(b.conditions[0])}" for a, b in terms]
             found += [f"index of {index.name}"] if index is not None else []
             found += _conditions(residual)
             return found + [x.show_step(step) for step in (map.steps if map is not None else ())]
-        case n.Aggregate(side=side, partials=partials, map=map):
+        case n.AggregateNode(side=side, partials=partials, map=map):
             found = _conditions(side.guard) + [x.show_step(partial) for partial in partials]
             return found + [x.show_step(step) for step in map.steps]
         case _:

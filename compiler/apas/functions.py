@@ -233,7 +233,7 @@ class Registered(Aggregate):
     """An aggregate of all languages. Its states may change in place there; here they are shared,
     so each change is of a copy."""
 
-    def __init__(self, entry: registry.Aggregate, of: Type, distinct: bool = False) -> None:
+    def __init__(self, entry: registry.AggregateFunction, of: Type, distinct: bool = False) -> None:
         self.entry, self.of, self.distinct = entry, of, distinct
         # Where the order of rows matters, states are not merged in the order of their end.
         self.merges = distinct or (entry.merge is not None and not entry.ordered)

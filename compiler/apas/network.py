@@ -1,7 +1,7 @@
 """The network a query becomes: nodes joined by edges, each edge with the attributes it carries.
 
 A tuple that reaches a node is the array (ts, te, columns of its edge); an edge picks its columns from
-the array of the node before. Expressions find their places by a `Frame`: what they read from the
+the array of the node before. Expressions find their places by a `Places`: what they read from the
 incoming array, and where they write in the outgoing one.
 """
 
@@ -19,7 +19,7 @@ from seustream.compiler.language.types import Type
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Places:
     """Incoming places and outgoing ones; `length` is that of the outgoing array."""
 
     reads: Mapping[Place, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Filter:
     """All conditions, in order. The outgoing array only holds temporaries."""
 
     conditions: tuple[Expression, ...] = ()
-    frame: Frame = Frame()
+    frame: Places = Places()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Map:
     """Steps in order; the result is the outgoing array up to `width`."""
 
     steps: tuple[Step, ...]
-    frame: Frame
+    frame: Places
     width: int
 
 
@@ -57,7 +57,7 @@ Leaf = tuple[str, Type]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StreamNode:
     """A catalogue stream; the attributes used, by path."""
 
     stream: str
@@ -70,7 +70,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class SetEnd:
+class SetEndNode:
     """A window: te := ts + size; size None is never."""
 
     edge: Edge
@@ -83,7 +83,7 @@ class SetEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetimes:
+class LifetimesNode:
     """A window of a library: it says the new lifetime of every tuple. An argument is a filter of one
     condition, the value; `shown` is the call."""
 
@@ -101,7 +101,7 @@ class Lifetimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class MatchedNode:
     """A library's index finds the pairs of a join: what it takes of the left and of the right, and
     the types of that; `place` is 0 where its first values are the left side's, 1 where the right's."""
 
@@ -114,7 +114,7 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeNode:
     """A union."""
 
     edges: tuple[Edge, ...]
@@ -122,7 +122,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class SelectNode:
     """A filter and a map."""
 
     edge: Edge
@@ -146,7 +146,7 @@ class JoinSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinNode:
     """Two inputs; `terms` are equal pairs of an expression of the left and one of the right, over
     their own arrays. The array of a pair is (ts, te, left columns, right columns)."""
 
@@ -156,7 +156,7 @@ class Join:
     residual: Filter
     map: Map | None
     leaves: tuple[Leaf, ...]
-    index: Matched | None = None
+    index: MatchedNode | None = None
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -164,12 +164,12 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateNode:
     """Phase 1 as `partials`, whose results stand at `results` of the array phase 2 maps."""
 
     side: JoinSide
     partials: tuple[PartialAggregate, ...]
-    frame: Frame
+    frame: Places
     results: tuple[tuple[int, ...], ...]
     width: int
     map: Map
@@ -180,7 +180,7 @@ class Aggregate:
         return (self.side.edge,)
 
 
-Node = Source | SetEnd | Lifetimes | Merge | Select | Join | Aggregate
+Node = StreamNode | SetEndNode | LifetimesNode | MergeNode | SelectNode | JoinNode | AggregateNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,4 +193,4 @@ class Network:
 
     @property
     def sources(self) -> dict[str, int]:
-        return {n.stream: i for i, n in enumerate(self.nodes) if isinstance(n, Source)}
+        return {n.stream: i for i, n in enumerate(self.nodes) if isinstance(n, StreamNode)}

@@ -12,7 +12,7 @@ from lark.tree import Meta
 from lark.visitors import v_args
 
 from seustream.compiler.apas import syntax as s
-from seustream.compiler.errors import CompileError, Problem, Source, Span
+from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.compiler.language.parse import (
     MAX_NESTING,
     TOKEN_NAMES,
@@ -55,7 +55,7 @@ class _Refused(Exception):
         self.problem = Problem("Syntax", message, span, hint)
 
 
-def parse(source: Source) -> s.Query:
+def parse(source: SourceText) -> s.ApasQuery:
     """The query, or `CompileError` with the syntax error."""
     half = re.search("[\ud800-\udfff]", source.text)
     if half is not None:
@@ -65,7 +65,7 @@ def parse(source: Source) -> s.Query:
         )
     try:
         _check_brackets(source)
-        query: s.Query = _ApasBuilder().transform(_parser().parse(source.text))
+        query: s.ApasQuery = _ApasBuilder().transform(_parser().parse(source.text))
     except UnexpectedInput as error:
         raise CompileError(source, [_problem(source, error)]) from None
     except _Refused as refused:
@@ -77,7 +77,7 @@ def _parser() -> Lark:
     return parser(Path(__file__).with_name("apas.lark"), "query")
 
 
-def _check_brackets(source: Source) -> None:
+def _check_brackets(source: SourceText) -> None:
     """Refuses what is nested too deep before a tree is made of it."""
     depth = 0
     for token in _parser().lex(source.text, dont_ignore=False):
@@ -95,7 +95,7 @@ def _too_deep(span: Span) -> _Refused:
     )
 
 
-def _problem(source: Source, error: UnexpectedInput) -> Problem:
+def _problem(source: SourceText, error: UnexpectedInput) -> Problem:
     expected: set[str] = set()
     if isinstance(error, UnexpectedToken):
         expected = set(error.accepts or error.expected)
@@ -137,13 +137,13 @@ class _ApasBuilder(ExpressionBuilder):
         return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), str(token)[1:-1])
 
     # queries
-    def query(self, meta: Meta, c: list[Any]) -> s.Query:
-        return s.Query(tuple(c[:-1]), c[-1])
+    def query(self, meta: Meta, c: list[Any]) -> s.ApasQuery:
+        return s.ApasQuery(tuple(c[:-1]), c[-1])
 
-    def conditional(self, meta: Meta, c: list[Any]) -> s.Subquery:
+    def conditional(self, meta: Meta, c: list[Any]) -> s.SelectBlock:
         where = c[0] if isinstance(c[0], tuple) and c[0][0] == "where" else ("where", ())
         name, items, span = c[-1]
-        return s.Subquery(where[1], name, items, _span(meta), span)
+        return s.SelectBlock(where[1], name, items, _span(meta), span)
 
     unconditional = conditional
     final = conditional

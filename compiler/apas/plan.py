@@ -144,7 +144,7 @@ class _Planner:
             made = _lifetimes(one, window.applied, edge, carried, leaves)
             return _at(self._add(made, f"window {window} of {one.name}"), carried)
         size = {"range": window.size, "now": 1, "unbounded": None}[window.kind]
-        node = self._add(n.SetEnd(edge, size, leaves), f"window {window} of {one.name}")
+        node = self._add(n.SetEndNode(edge, size, leaves), f"window {window} of {one.name}")
         return _at(node, carried)
 
     def _stream(self, one: Input, paths: set[Path]) -> _PlannedStream:
@@ -157,14 +157,14 @@ class _Planner:
                 edges.append(self._edge(stream, [(*under, *path) for path in carried]))
             leaves = tuple((".".join(path), _type(one.tree, path)) for path in carried)
             names = ", ".join(part.name for part, _ in one.parts)
-            return _at(self._add(n.Merge(tuple(edges), leaves), f"union of {names}"), carried)
+            return _at(self._add(n.MergeNode(tuple(edges), leaves), f"union of {names}"), carried)
         assert one.symbol is not None
         if one.symbol.number is not None:
             return self.built[one.symbol.number]
         if one.name not in self.source_nodes:
             carried = _in_order(one.tree, self.sources.get(one.name, set()))
             leaves = tuple((".".join(path), _type(one.tree, path)) for path in carried)
-            node = self._add(n.Source(one.name, tuple(carried), leaves), f"stream {one.name}")
+            node = self._add(n.StreamNode(one.name, tuple(carried), leaves), f"stream {one.name}")
             self.source_nodes[one.name] = _at(node, carried)
         return self.source_nodes[one.name]
 
@@ -192,7 +192,9 @@ class _Planner:
             return self._aggregate(subquery, need, side, reads)
         map, layout = _map(subquery, need, reads)
         leaves = _leaves_of(layout)
-        return self._add(n.Select(side.edge, guard, map, leaves), f"select {subquery.name}"), layout
+        return self._add(
+            n.SelectNode(side.edge, guard, map, leaves), f"select {subquery.name}"
+        ), layout
 
     def _side(
         self, one: Input, stream: _PlannedStream, paths: set[Path], keyed: bool
@@ -208,7 +210,7 @@ class _Planner:
         self, subquery: BoundSubquery, need: _Need, side: n.JoinSide, reads: dict[x.Place, int]
     ) -> tuple[int, StateLayout]:
         below = phase_1(subquery.hierarchy, need.partials)
-        frame = n.Frame(reads, below.slots, below.length)
+        frame = n.Places(reads, below.slots, below.length)
         results = tuple(
             tuple(below.slots[p.structure, path] for path in p.bound.result.paths)
             for p in need.partials
@@ -220,7 +222,7 @@ class _Planner:
         }
         map, layout = _map(subquery, need, partial_reads)
         leaves = _leaves_of(layout)
-        node = n.Aggregate(side, need.partials, frame, results, below.width, map, leaves)
+        node = n.AggregateNode(side, need.partials, frame, results, below.width, map, leaves)
         return self._add(node, f"aggregate {subquery.name}"), layout
 
     # --- joins ----------------------------------------------------------------
@@ -266,7 +268,7 @@ class _Planner:
             rest = _filter(residual, reads, scratch)
             index = _index(residual, left, right, scratch)
             node = self._add(
-                n.Join(left[0], right[0], equal, rest, map, leaves, index),
+                n.JoinNode(left[0], right[0], equal, rest, map, leaves, index),
                 f"join {', '.join(each.name for each in subquery.inputs if each.name in have)}",
             )
             if not last or subquery.partials:
@@ -344,7 +346,7 @@ def _index(
     left: tuple[n.JoinSide, dict[x.Place, int]],
     right: tuple[n.JoinSide, dict[x.Place, int]],
     scratch: StateLayout,
-) -> n.Matched | None:
+) -> n.MatchedNode | None:
     """The first condition a library's index serves, if its two groups of arguments are of the two
     sides."""
     names = ({name for name, _ in left[1]}, {name for name, _ in right[1]})
@@ -362,7 +364,7 @@ def _index(
                     tuple(_filter([a], side[1], scratch) for a in group)
                     for side, group in zip(sides, groups, strict=True)
                 )
-                return n.Matched(
+                return n.MatchedNode(
                     e.bound.function,
                     e.name,
                     arguments[place],
@@ -386,12 +388,12 @@ def _lifetimes(
     edge: n.Edge,
     carried: list[Path],
     leaves: tuple[n.Leaf, ...],
-) -> n.Lifetimes:
+) -> n.LifetimesNode:
     reads = {(one.name, path): at for path, at in _at(0, carried).at.items()}
     scratch = laid_out(applied.scratch)
     arguments = tuple(_filter([a], reads, scratch) for a in applied.arguments)
     types = tuple(a.type for a in applied.arguments)
-    return n.Lifetimes(
+    return n.LifetimesNode(
         edge, applied.function, str(applied), applied.constants, arguments, types, leaves
     )
 
@@ -404,7 +406,7 @@ def _streams(e: Expression, names: Iterable[str]) -> set[str]:
 def _filter(
     conditions: Iterable[Expression], reads: dict[x.Place, int], scratch: StateLayout
 ) -> n.Filter:
-    return n.Filter(tuple(conditions), n.Frame(reads, scratch.slots, scratch.length))
+    return n.Filter(tuple(conditions), n.Places(reads, scratch.slots, scratch.length))
 
 
 def _map(
@@ -418,7 +420,7 @@ def _map(
     if dropped:
         layout = _behind(layout, subquery.name, wanted, dropped)
     own = {(subquery.name, TIMES[0]): 0, (subquery.name, TIMES[1]): 1}
-    frame = n.Frame({**reads, **own}, layout.slots, layout.length)
+    frame = n.Places({**reads, **own}, layout.slots, layout.length)
     return n.Map(need.steps, frame, layout.width), layout
 
 

@@ -94,7 +94,7 @@ class Expressions(ContextReader):
         if self._binder is None:
             self._binder = Binder(self, self.problems)
         try:
-            if tree and isinstance(e, s.Call):
+            if tree and isinstance(e, s.FunctionCall):
                 found = self._call(e, self._binder, tree)
                 if found is not None:
                     return found
@@ -111,7 +111,7 @@ class Expressions(ContextReader):
     def reference(self, e: s.Reference, binder: Binder) -> Expression:
         return self._read(s.names_of(e), e.rooted, self._at, e.span)
 
-    def call(self, e: s.Call, binder: Binder) -> Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> Expression | None:
         found = self._call(e, binder, tree=False)
         assert not isinstance(found, AttributeContext)
         return found
@@ -124,7 +124,9 @@ class Expressions(ContextReader):
 
     # --- calls ----------------------------------------------------------------
 
-    def _call(self, e: s.Call, binder: Binder, tree: bool) -> Expression | AttributeContext | None:
+    def _call(
+        self, e: s.FunctionCall, binder: Binder, tree: bool
+    ) -> Expression | AttributeContext | None:
         """None of a call that means the same in all languages."""
         if len(e.function) == 1:
             entry = _AGGREGATES.get(e.name.lower())
@@ -165,7 +167,7 @@ class Expressions(ContextReader):
         self.steps.append(a.AssignTree(result.name, paths, bound_one, arguments, before, e.name))
         return self._as_tree(result, e.name, e.span, tree)
 
-    def _unknown_function(self, e: s.Call) -> Expression:
+    def _unknown_function(self, e: s.FunctionCall) -> Expression:
         known = self.libraries.names
         same = [full for full in known if full.split(".")[1] == e.function[-1].text]
         hint = suggest(e.name, known, "functions")
@@ -175,7 +177,7 @@ class Expressions(ContextReader):
         return FAILED
 
     def _registered(
-        self, e: s.Call, entry: registry.Aggregate, tree: bool
+        self, e: s.FunctionCall, entry: registry.AggregateFunction, tree: bool
     ) -> Expression | AttributeContext:
         """An aggregate of all languages. Of a tree, `count` counts tuples."""
 
@@ -205,7 +207,7 @@ class Expressions(ContextReader):
         return self._aggregate(e, bind, tree)
 
     def _aggregate(
-        self, e: s.Call, bind: Callable[[list[Argument]], Bound], tree: bool
+        self, e: s.FunctionCall, bind: Callable[[list[Argument]], Bound], tree: bool
     ) -> Expression | AttributeContext:
         name = e.name
         if self.within == "where":
@@ -270,7 +272,7 @@ class Expressions(ContextReader):
         return self.structures.setdefault("", Structure(Node("")))
 
     def _arguments(
-        self, e: s.Call, bind: Callable[[list[Argument]], Bound], parent: Structure
+        self, e: s.FunctionCall, bind: Callable[[list[Argument]], Bound], parent: Structure
     ) -> tuple[Bound, tuple[Expression, ...], tuple[a.Step, ...]] | None:
         """The leaves of all arguments, converted; and the steps that fill temporaries before."""
         outside, self.steps = self.steps, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Call, Expression, Reference
+from seustream.compiler.language.syntax import Expression, FunctionCall, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ Item = Assignment | Inner | Level | Copy
 
 
 @dataclass(frozen=True, slots=True)
-class Subquery:
+class SelectBlock:
     """`name` is None of an anonymous target; `items` are what its brackets hold, the three
     spellings of one thing made equal."""
 
@@ -85,9 +85,9 @@ class Subquery:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    definitions: tuple[Subquery, ...]
-    final: Subquery
+class ApasQuery:
+    definitions: tuple[SelectBlock, ...]
+    final: SelectBlock
 
 
 def names_of(e: Reference) -> Names:
@@ -100,5 +100,19 @@ def label_of(argument: Expression) -> tuple[str | None, Expression]:
     return (argument.label, argument.value) if isinstance(argument, Labelled) else (None, argument)
 
 
-__all__ = ["Assignment", "Call", "Copy", "Expression", "Inner", "Item", "Labelled", "Level",
-           "Names", "Query", "Reference", "Subquery", "label_of", "names_of"]  # fmt: skip
+__all__ = [
+    "ApasQuery",
+    "Assignment",
+    "Copy",
+    "Expression",
+    "FunctionCall",
+    "Inner",
+    "Item",
+    "Labelled",
+    "Level",
+    "Names",
+    "Reference",
+    "SelectBlock",
+    "label_of",
+    "names_of",
+]  # fmt: skip

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seustream.compiler.explain.facts import graph, machine, overview, plan, routes, source, split
-from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import printable
 from seustream.compiler.explain.picture import machine as machine_picture
 from seustream.compiler.explain.picture import tree as tree_picture
@@ -32,16 +32,16 @@ class _View:
     what the compilation holds at that stage; `ready` says whether it got so far."""
 
     ready: Callable[[Compilation], bool]
-    facts: Callable[[Scope], Any]
+    facts: Callable[[View], Any]
     text: Callable[[Any], list[str]]
-    picture: Callable[[Scope], str] | None = None
+    picture: Callable[[View], str] | None = None
 
 
-def _routes(scope: Scope) -> str:
+def _routes(scope: View) -> str:
     return machine_picture.machine(overview.machine_facts(scope, with_areas=False))
 
 
-def _machine(scope: Scope) -> str:
+def _machine(scope: View) -> str:
     return machine_picture.machine(overview.machine_facts(scope, with_areas=True))
 
 
@@ -108,7 +108,7 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
         pictures = ", ".join(name for name, v in _VIEWS.items() if name and v.picture)
         raise ValueError(f"no picture of stage {stage!r}; pictures: {pictures}, and the overview")
     _must_be_ready(c, stage)
-    scope = Scope(c, query)
+    scope = View(c, query)
     if format == "svg" and view.picture is not None:
         return view.picture(scope)
     facts = view.facts(scope)

@@ -23,9 +23,9 @@ from seustream.compiler.language.registry import (
     CONDITION,
     FAULT,
     TEXT,
-    Aggregate,
+    AggregateFunction,
+    ArgumentKind,
     Fault,
-    Parameter,
 )
 from seustream.compiler.language.types import (
     BIGINT,
@@ -40,7 +40,7 @@ from seustream.compiler.language.types import (
     list_of,
 )
 
-SUMMED = Parameter("a number", lambda of: of.is_numeric or of.kind is Kind.INTERVAL, None)
+SUMMED = ArgumentKind("a number", lambda of: of.is_numeric or of.kind is Kind.INTERVAL, None)
 
 State = list[Any]
 Result = Any
@@ -229,14 +229,16 @@ def _variance(sample: int, root: bool) -> Callable[[State], Result]:
     return result
 
 
-def _variance_entry(name: str, sample: int, root: bool, doc: str, *aliases: str) -> Aggregate:
-    return Aggregate(
+def _variance_entry(
+    name: str, sample: int, root: bool, doc: str, *aliases: str
+) -> AggregateFunction:
+    return AggregateFunction(
         name, (_REAL,), DOUBLE, lambda: [0, 0, 0, 0], _spread(1), _variance(sample, root), doc,
         f"{name}(x)", merge=_parts_added, remove=_spread(-1), aliases=aliases,
     )  # fmt: skip
 
 
-_REAL = Parameter("a number", lambda of: of.is_numeric, DOUBLE)
+_REAL = ArgumentKind("a number", lambda of: of.is_numeric, DOUBLE)
 
 # --- counts -------------------------------------------------------------------
 
@@ -309,8 +311,8 @@ def _always(a: Any, b: Any) -> bool:
 def _best_entry(
     name: str, better: Callable[[Any, Any], bool], doc: str, keyed: bool = False,
     ordered: bool = False, aliases: tuple[str, ...] = (),
-) -> Aggregate:  # fmt: skip
-    return Aggregate(
+) -> AggregateFunction:  # fmt: skip
+    return AggregateFunction(
         name, (ANYTHING, ANY) if keyed else (ANY,), _first_type, list, _kept(better), _value, doc,
         f"{name}(x, y)" if keyed else f"{name}(x)", merge=_best_merged(better),
         ordered=ordered or keyed, aliases=aliases,
@@ -422,18 +424,18 @@ _SUM_STATE: dict[str, Any] = {
     "typed": True, "fault": "sum overflow",
 }  # fmt: skip
 
-_ENTRIES: tuple[Aggregate, ...] = (
-    Aggregate(
+_ENTRIES: tuple[AggregateFunction, ...] = (
+    AggregateFunction(
         "count", (ANYTHING,), BIGINT, lambda: [0], _counted(1), _value,
         "The number of rows, or of those in which a value is not NULL.", "count(x)",
         merge=_parts_added, remove=_counted(-1), optional=1,
     ),
-    Aggregate(
+    AggregateFunction(
         "sum", (SUMMED,), _sum_type, result=_sum,
         doc="The sum: of integers a bigint, of reals the exact sum rounded once.",
         example="sum(x)", **_SUM_STATE,
     ),
-    Aggregate(
+    AggregateFunction(
         "avg", (SUMMED,), _mean_type, result=_mean,
         doc="The mean: of decimals with four more digits after the point, else a double.",
         example="avg(x)", aliases=("mean",), **_SUM_STATE,
@@ -444,12 +446,12 @@ _ENTRIES: tuple[Aggregate, ...] = (
     _variance_entry("var_pop", 0, False, "The variance of all."),
     _variance_entry("stddev_samp", 1, True, "The standard deviation of a sample.", "stddev"),
     _variance_entry("stddev_pop", 0, True, "The standard deviation of all."),
-    Aggregate(
+    AggregateFunction(
         "bool_and", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _all,
         "Whether a condition holds in every row.", "bool_and(x > 0)",
         merge=_parts_added, remove=_judged(-1), aliases=("every",),
     ),
-    Aggregate(
+    AggregateFunction(
         "bool_or", (CONDITION,), BOOLEAN, lambda: [0, 0], _judged(1), _any,
         "Whether a condition holds in some row.", "bool_or(x > 0)",
         merge=_parts_added, remove=_judged(-1),
@@ -462,32 +464,32 @@ _ENTRIES: tuple[Aggregate, ...] = (
                 keyed=True, aliases=("arg_min",)),
     _best_entry("max_by", _greater, "The value of the first row whose second value is the "
                 "greatest.", keyed=True, aliases=("arg_max",)),
-    Aggregate(
+    AggregateFunction(
         "string_agg", (TEXT, TEXT), VARCHAR, list, _appended, _texts_joined,
         "The texts in the order of the rows, with the second argument between them.",
         "string_agg(name, ',')", merge=lambda a, b: a + b, ordered=True, collects=True, optional=1,
         aliases=("listagg",),
     ),
-    Aggregate(
+    AggregateFunction(
         "array_agg", (ANY,), _list_type, list, _appended, _listed,
         "The values that are not NULL as a list, in the order of the rows.", "array_agg(x)",
         merge=lambda a, b: a + b, ordered=True, collects=True, aliases=("collect_list",),
     ),
-    Aggregate(
+    AggregateFunction(
         "median", (_REAL,), DOUBLE, list, _sorted_in, _median,
         "The value in the middle, or the mean of the two there.", "median(x)",
         merge=lambda a, b: sorted(a + b), remove=_sorted_out,
     ),
-    Aggregate(
+    AggregateFunction(
         "mode", (ANY,), _first_type, dict, _tallied(1), _most_frequent,
         "The most frequent value; of several, the least.", "mode(x)",
         merge=_tallies_added, remove=_tallied(-1),
     ),
-    Aggregate(
+    AggregateFunction(
         "approx_count_distinct", (ANY,), BIGINT, dict, _sketched, _estimated,
         "About how many different values there are, usually within two per cent.",
         "approx_count_distinct(x)", merge=_sketches_merged,
     ),
 )  # fmt: skip
 
-AGGREGATES: dict[str, Aggregate] = {entry.name: entry for entry in _ENTRIES}
+AGGREGATES: dict[str, AggregateFunction] = {entry.name: entry for entry in _ENTRIES}

@@ -24,7 +24,7 @@ from seustream.compiler.language.constants import ConstantBinder, as_times, exac
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.language.overloads import CONVERT, expanded_parameters, instead, signatures
 from seustream.compiler.language.registry import (
-    Aggregate,
+    AggregateFunction,
     Chosen,
     choose,
 )
@@ -59,7 +59,7 @@ class Binder(ConstantBinder):
 
     def value(self, e: s.Expression) -> x.Expression:
         """Any value."""
-        if self.depth >= MAX_DEPTH and not isinstance(e, (s.Reference, s.Literal)):
+        if self.depth >= MAX_DEPTH and not isinstance(e, (s.Reference, s.Constant)):
             if self.too_deep:
                 return FAILED  # the first says it all
             self.too_deep = True
@@ -93,17 +93,17 @@ class Binder(ConstantBinder):
         match e:
             case s.Reference():
                 return self.scope.reference(e, self)
-            case s.Literal():
+            case s.Constant():
                 return self._literal(e.value, e.span)
             case s.Typed():
                 return self._typed(e)
             case s.Quantity():
                 return self._interval(f"{float(e.number):f} {e.unit.text}", e.span)
-            case s.Parameter():
+            case s.Placeholder():
                 return self._parameter(e)
-            case s.Operation():
+            case s.OperatorCall():
                 return self._operation(e)
-            case s.Comparison():
+            case s.ComparisonChain():
                 return self._comparison(e)
             case s.Connective(operator="XOR"):
                 terms = [self.condition(operand) for operand in e.operands]
@@ -120,7 +120,7 @@ class Binder(ConstantBinder):
                 return self._between(e)
             case s.InList():
                 return self._in_list(e)
-            case s.IsNull():
+            case s.NullTest():
                 return x.IsNull(self.value(e.operand), e.negated)
             case s.IsDistinct():
                 sides = (self.value(e.left), self.value(e.right))
@@ -128,19 +128,19 @@ class Binder(ConstantBinder):
                 return x.Not(x.condition(found)) if e.negated else found
             case s.Like():
                 return self._like(e)
-            case s.Case():
+            case s.CaseWhen():
                 return self._case(e)
-            case s.Call():
+            case s.FunctionCall():
                 found_here = self.scope.call(e, self)
                 return self._call(e) if found_here is None else found_here
-            case s.Cast():
+            case s.TypeCast():
                 return self._cast(e)
             case _:
                 return self.scope.special(e, self)
 
     # --- operators ------------------------------------------------------------
 
-    def _operation(self, e: s.Operation) -> x.Expression:
+    def _operation(self, e: s.OperatorCall) -> x.Expression:
         operands = tuple(self.value(operand) for operand in e.operands)
         if e.operator == "%":
             hint = "38% is 0.38, with the digits touching the sign; a remainder is mod(x, y)"
@@ -157,14 +157,14 @@ class Binder(ConstantBinder):
         name = "negate" if len(operands) == 1 else e.operator
         return self._choose(name, operands, e.at, e.span, shown=e.operator)
 
-    def plus(self, operand: x.Expression, e: s.Operation) -> x.Expression:
+    def plus(self, operand: x.Expression, e: s.OperatorCall) -> x.Expression:
         """The sign +, which changes nothing but wants what - wants."""
         signed = self._choose("negate", (operand,), e.at, e.span, shown="+")
         return operand if signed is not FAILED else FAILED
 
-    def _comparison(self, e: s.Comparison) -> x.Expression:
+    def _comparison(self, e: s.ComparisonChain) -> x.Expression:
         if len(e.operators) > 1:
-            if any(isinstance(o, s.Operation) and o.operator == "||" for o in e.operands):
+            if any(isinstance(o, s.OperatorCall) and o.operator == "||" for o in e.operands):
                 hint = "|| makes one text of two, and binds before a comparison; write OR"
                 return self.fail("type-mismatch", "comparisons do not chain", e.span, hint)
             a, b, c = (_text(operand) for operand in e.operands[:3])
@@ -244,7 +244,7 @@ class Binder(ConstantBinder):
             return FAILED
         return x.Not(x.condition(found)) if e.negated else found
 
-    def _case(self, e: s.Case) -> x.Expression:
+    def _case(self, e: s.CaseWhen) -> x.Expression:
         conditions: list[x.Expression] = []
         operand = None if e.operand is None else self.value(e.operand)
         for when, _ in e.branches:
@@ -274,7 +274,7 @@ class Binder(ConstantBinder):
             return self.fail("type-mismatch", f"the branches of CASE are {kinds}", span, CONVERT)
         return x.Case(tuple(zip(conditions, values[:-1], strict=True)), values[-1], met)
 
-    def _cast(self, e: s.Cast) -> x.Expression:
+    def _cast(self, e: s.TypeCast) -> x.Expression:
         operand, to = self.value(e.operand), bind_type(e.to, self.problems, self.scope.codes)
         if Kind.ERROR in (operand.type.kind, to.kind):
             return FAILED
@@ -290,7 +290,7 @@ class Binder(ConstantBinder):
 
     # --- functions ------------------------------------------------------------
 
-    def _call(self, e: s.Call) -> x.Expression:
+    def _call(self, e: s.FunctionCall) -> x.Expression:
         name = e.name.lower()
         if name in _AGGREGATE_NAMES:
             return self.aggregate(e, AGGREGATES[_AGGREGATE_NAMES[name]])
@@ -382,7 +382,7 @@ class Binder(ConstantBinder):
             return e
         return self.fail("type-mismatch", f"{shown}: {wrong}", span, f"such as {entry.example}")
 
-    def aggregate(self, e: s.Call, entry: Aggregate) -> x.Expression:
+    def aggregate(self, e: s.FunctionCall, entry: AggregateFunction) -> x.Expression:
         """An aggregate over rows, if this place has rows."""
         name = e.name.lower()
         if self.aggregating is not None or self.scope.aggregates is not True:
@@ -399,7 +399,7 @@ class Binder(ConstantBinder):
                 return self.fail(
                     "type-mismatch", f"{name} wants one argument", e.span, f"write {name}(column)"
                 )
-            return x.Aggregate("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
+            return x.AggregateCall("count", (), (), t.BIGINT, where=self._filter(e), at=e.at)
         fewest = len(entry.parameters) - entry.optional
         # Without any, count is written count(*).
         if not max(fewest, 1) <= len(e.arguments) <= len(entry.parameters):
@@ -418,11 +418,11 @@ class Binder(ConstantBinder):
             kinds = ", ".join(str(argument.type) for argument in arguments)
             wants = ", ".join(parameter.name for parameter in parameters)
             return self.fail("type-mismatch", f"{name} wants {wants}, not {kinds}", e.span, CONVERT)
-        return x.Aggregate(
+        return x.AggregateCall(
             entry.name, arguments, chosen.takes, chosen.type, e.distinct, where, e.at
         )
 
-    def _filter(self, e: s.Call) -> x.Expression | None:
+    def _filter(self, e: s.FunctionCall) -> x.Expression | None:
         if e.where is None:
             return None
         self.aggregating, before = f"FILTER of {e.name}", self.aggregating

@@ -83,7 +83,7 @@ class ConstantBinder:
             )
         return x.Literal(value, to)
 
-    def _parameter(self, e: s.Parameter) -> x.Expression:
+    def _parameter(self, e: s.Placeholder) -> x.Expression:
         if e.name not in self.scope.parameters:
             hint = f"--param {e.name}=VALUE gives it one"
             return self.fail("no-parameter", f"parameter :{e.name} has no value", e.span, hint)

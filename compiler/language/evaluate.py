@@ -19,7 +19,7 @@ from seustream.compiler.language.convert import converter, may_lack_value
 from seustream.compiler.language.expressions import Leaf, Value
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Function, Overload
+from seustream.compiler.language.registry import ScalarFunction, Signature
 from seustream.compiler.language.types import Type
 from seustream.hdl.isa import Condition
 
@@ -42,7 +42,7 @@ def convert(value: Value, of: Type, to: Type) -> Any:
     return value if change is None or value is None else change(value)
 
 
-def chosen(e: x.Call) -> Function | Overload:
+def chosen(e: x.Call) -> ScalarFunction | Signature:
     """The implementations of the overload that a call was bound to."""
     entry = FUNCTIONS[e.function]
     return entry.overloads[e.overload - 1] if e.overload else entry
@@ -140,7 +140,7 @@ class _Compiler:
                 return self._call(e)
             case x.Cast():
                 return self._cast(e)
-            case x.Aggregate():
+            case x.AggregateCall():
                 raise TypeError("an aggregate has no value in one row")
             case _:
                 return self.leaf(e)

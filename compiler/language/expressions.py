@@ -46,7 +46,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Leaf):
+class ColumnReference(Leaf):
     """A stream's column; `source` is the position of its stream in the query's FROM list."""
 
     source: int
@@ -137,7 +137,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateCall:
     """An aggregate of the registry over rows for which `where` holds; no argument for count(*).
     Argument i is converted to `takes[i]`."""
 
@@ -154,7 +154,7 @@ class Aggregate:
         return self.arguments[0] if self.arguments else None
 
 
-Expression = Leaf | Literal | Compare | And | Or | Not | IsNull | Case | Call | Cast | Aggregate
+Expression = Leaf | Literal | Compare | And | Or | Not | IsNull | Case | Call | Cast | AggregateCall
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
@@ -172,7 +172,7 @@ def children(e: Expression) -> tuple[Expression, ...]:
             return (*(part for branch in e.branches for part in branch), e.otherwise)
         case Call():
             return e.arguments
-        case Aggregate():
+        case AggregateCall():
             return e.arguments if e.where is None else (*e.arguments, e.where)
         case _:
             return ()
@@ -192,7 +192,7 @@ def rebuild(e: Expression, change: Callable[[Expression], Expression]) -> Expres
             return replace(e, branches=branches, otherwise=change(e.otherwise))
         case Call():
             return replace(e, arguments=tuple(change(a) for a in e.arguments))
-        case Aggregate():
+        case AggregateCall():
             where = None if e.where is None else change(e.where)
             return replace(e, arguments=tuple(change(a) for a in e.arguments), where=where)
         case _:
@@ -212,8 +212,8 @@ def leaves(e: Expression) -> Iterator[Leaf]:
     return (part for part in walk(e) if isinstance(part, Leaf))
 
 
-def columns(e: Expression) -> set[Column]:
-    return {part for part in walk(e) if isinstance(part, Column)}
+def columns(e: Expression) -> set[ColumnReference]:
+    return {part for part in walk(e) if isinstance(part, ColumnReference)}
 
 
 def sources(e: Expression) -> frozenset[int]:
@@ -298,7 +298,7 @@ def _shown(e: Expression) -> tuple[str, int]:
             return _call(e)
         case Cast():
             return f"{'TRY_' if e.quiet else ''}CAST({show(e.term)} AS {e.type})", _ATOM
-        case Aggregate():
+        case AggregateCall():
             inside = ", ".join(map(show, e.arguments)) or "*"
             where = f" FILTER (WHERE {show(e.where)})" if e.where is not None else ""
             return f"{e.function}({'DISTINCT ' * e.distinct}{inside}){where}", _ATOM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seustream.compiler.language.registry import Function, Parameter, Result
+from seustream.compiler.language.registry import ArgumentKind, Result, ScalarFunction
 from seustream.compiler.language.types import Kind, Type
 
 CONVERT = "convert with CAST(... AS ...)"
@@ -22,7 +22,7 @@ def instead(name: str, types: Sequence[Type]) -> str:
     return CONVERT
 
 
-def signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Result]]:
+def signatures(entry: ScalarFunction) -> list[tuple[tuple[ArgumentKind, ...], Result]]:
     """Returns the parameters and the result of a function, then those of its overloads."""
     return [
         (entry.parameters, entry.result),
@@ -31,8 +31,8 @@ def signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Result]]:
 
 
 def expanded_parameters(
-    entry: Function, parameters: tuple[Parameter, ...], count: int
-) -> tuple[Parameter, ...] | None:
+    entry: ScalarFunction, parameters: tuple[ArgumentKind, ...], count: int
+) -> tuple[ArgumentKind, ...] | None:
     """One parameter an argument; None where their number does not fit."""
     own = parameters is entry.parameters
     fewest = len(parameters) - (entry.optional if own else 0)

@@ -122,8 +122,8 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
     def comparator(self, meta: Meta, c: list[Token]) -> str:
         return _OPERATORS.get(str(c[0]), str(c[0]))
 
-    def comparison(self, meta: Meta, c: list[Any]) -> s.Comparison:
-        return s.Comparison(tuple(c[1::2]), tuple(c[::2]), span_of(meta))
+    def comparison(self, meta: Meta, c: list[Any]) -> s.ComparisonChain:
+        return s.ComparisonChain(tuple(c[1::2]), tuple(c[::2]), span_of(meta))
 
     def between(self, meta: Meta, c: list[Any]) -> s.Between:
         return s.Between(c[0], c[2], c[3], c[1] is not None, span_of(meta))
@@ -131,11 +131,11 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
     def in_list(self, meta: Meta, c: list[Any]) -> s.InList:
         return s.InList(c[0], tuple(c[2:]), c[1] is not None, span_of(meta))
 
-    def is_null(self, meta: Meta, c: list[Any]) -> s.IsNull:
-        return s.IsNull(c[0], c[1] is not None, span_of(meta))
+    def is_null(self, meta: Meta, c: list[Any]) -> s.NullTest:
+        return s.NullTest(c[0], c[1] is not None, span_of(meta))
 
     def is_truth(self, meta: Meta, c: list[Any]) -> s.IsDistinct:
-        truth = s.Literal(c[2].type == "TRUE", token_span(c[2]))
+        truth = s.Constant(c[2].type == "TRUE", token_span(c[2]))
         return s.IsDistinct(c[0], truth, c[1] is None, span_of(meta))
 
     def is_distinct(self, meta: Meta, c: list[Any]) -> s.IsDistinct:
@@ -146,24 +146,24 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
         name = str(function).lower()
         return s.Like(name, operand, pattern, escape, negated is not None, span_of(meta))
 
-    def arithmetic(self, meta: Meta, c: list[Any]) -> s.Operation:
+    def arithmetic(self, meta: Meta, c: list[Any]) -> s.OperatorCall:
         operator = _OPERATORS.get(str(c[1]), str(c[1]).upper())
-        return s.Operation(operator, (c[0], c[2]), token_span(c[1]), span_of(meta))
+        return s.OperatorCall(operator, (c[0], c[2]), token_span(c[1]), span_of(meta))
 
-    def signed(self, meta: Meta, c: list[Any]) -> s.Operation:
-        return s.Operation(str(c[0]), (c[1],), token_span(c[0]), span_of(meta))
+    def signed(self, meta: Meta, c: list[Any]) -> s.OperatorCall:
+        return s.OperatorCall(str(c[0]), (c[1],), token_span(c[0]), span_of(meta))
 
-    def cast_postfix(self, meta: Meta, c: list[Any]) -> s.Cast:
-        return s.Cast(c[0], c[1], False, span_of(meta))
+    def cast_postfix(self, meta: Meta, c: list[Any]) -> s.TypeCast:
+        return s.TypeCast(c[0], c[1], False, span_of(meta))
 
-    def cast(self, meta: Meta, c: list[Any]) -> s.Cast:
-        return s.Cast(c[1], c[2], c[0].type == "TRY_CAST", span_of(meta))
+    def cast(self, meta: Meta, c: list[Any]) -> s.TypeCast:
+        return s.TypeCast(c[1], c[2], c[0].type == "TRY_CAST", span_of(meta))
 
-    def integer(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(whole_number(c[0]), span_of(meta))
+    def integer(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(whole_number(c[0]), span_of(meta))
 
-    def decimal(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(fraction(c[0]), span_of(meta))
+    def decimal(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(fraction(c[0]), span_of(meta))
 
     def quantity(self, meta: Meta, c: list[Token]) -> s.Quantity:
         return s.Quantity(fraction(c[0]), token_name(c[1]), span_of(meta))
@@ -171,23 +171,23 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
     def percentage(self, meta: Meta, c: list[Token]) -> s.Expression:
         text = str(c[0])[:-1]
         if text.startswith(":"):
-            return s.Parameter(text[1:], True, span_of(meta))
-        return s.Literal(Fraction(text) / 100, span_of(meta))
+            return s.Placeholder(text[1:], True, span_of(meta))
+        return s.Constant(Fraction(text) / 100, span_of(meta))
 
-    def parameter(self, meta: Meta, c: list[Token]) -> s.Parameter:
-        return s.Parameter(str(c[0])[1:], False, span_of(meta))
+    def parameter(self, meta: Meta, c: list[Token]) -> s.Placeholder:
+        return s.Placeholder(str(c[0])[1:], False, span_of(meta))
 
-    def string(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(self.unquoted(c[0]), span_of(meta))
+    def string(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(self.unquoted(c[0]), span_of(meta))
 
-    def true(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(True, span_of(meta))
+    def true(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(True, span_of(meta))
 
-    def false(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(False, span_of(meta))
+    def false(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(False, span_of(meta))
 
-    def null(self, meta: Meta, c: list[Token]) -> s.Literal:
-        return s.Literal(None, span_of(meta))
+    def null(self, meta: Meta, c: list[Token]) -> s.Constant:
+        return s.Constant(None, span_of(meta))
 
     def typed(self, meta: Meta, c: list[Token]) -> s.Typed:
         name, value, unit = c
@@ -199,20 +199,20 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
     def when(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, s.Expression]:
         return c[0], c[1]
 
-    def case(self, meta: Meta, c: list[Any]) -> s.Case:
-        return s.Case(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
+    def case(self, meta: Meta, c: list[Any]) -> s.CaseWhen:
+        return s.CaseWhen(c[0], tuple(c[1:-1]), c[-1], span_of(meta))
 
-    def extract(self, meta: Meta, c: list[Any]) -> s.Call:
+    def extract(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
         """`extract(year FROM t)`; the binder refuses another function there."""
-        field = s.Literal(str(c[1]).lower(), token_span(c[1]))
-        return s.Call(c[0], (field, c[2]), span_of(meta), extracts=True)
+        field = s.Constant(str(c[1]).lower(), token_span(c[1]))
+        return s.FunctionCall(c[0], (field, c[2]), span_of(meta), extracts=True)
 
     def filter(self, meta: Meta, c: list[Any]) -> tuple[str, s.Expression]:
         return "filter", c[0]
 
-    def call(self, meta: Meta, c: list[Any]) -> s.Call:
+    def call(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
         function, distinct, *arguments, where, attribute = c
-        return s.Call(
+        return s.FunctionCall(
             function,
             tuple(argument for argument in arguments if argument is not None),
             span_of(meta),
@@ -221,9 +221,9 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
             attribute=None if attribute is None else token_name(attribute),
         )
 
-    def call_star(self, meta: Meta, c: list[Any]) -> s.Call:
+    def call_star(self, meta: Meta, c: list[Any]) -> s.FunctionCall:
         where = None if c[2] is None else c[2][1]
-        return s.Call(c[0], (), span_of(meta), star=True, where=where)
+        return s.FunctionCall(c[0], (), span_of(meta), star=True, where=where)
 
     def type(self, meta: Meta, c: list[Any]) -> s.TypeName:
         first, second, *numbers = c

@@ -46,7 +46,7 @@ from seustream.compiler.language.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ArgumentKind:
     """The kinds of argument a function takes: `name` for messages, `accepts` by its type, `takes` the type it is
     converted to; None: to the type in which all arguments of such a parameter meet."""
 
@@ -55,17 +55,17 @@ class Parameter:
     takes: Type | None
 
 
-NUMBER = Parameter("a number", lambda of: of.is_numeric, None)
-INTEGER = Parameter("an integer", lambda of: of.is_integer, BIGINT)
-REAL_NUMBER = Parameter("a number", lambda of: of.is_numeric, DOUBLE)
-TEXT = Parameter("a text", lambda of: of.is_text, VARCHAR)
-CONDITION = Parameter("a condition", lambda of: of.kind is Kind.BOOLEAN, BOOLEAN)
-MOMENT = Parameter(
+NUMBER = ArgumentKind("a number", lambda of: of.is_numeric, None)
+INTEGER = ArgumentKind("an integer", lambda of: of.is_integer, BIGINT)
+REAL_NUMBER = ArgumentKind("a number", lambda of: of.is_numeric, DOUBLE)
+TEXT = ArgumentKind("a text", lambda of: of.is_text, VARCHAR)
+CONDITION = ArgumentKind("a condition", lambda of: of.kind is Kind.BOOLEAN, BOOLEAN)
+MOMENT = ArgumentKind(
     "a date or timestamp", lambda of: of.kind in (Kind.DATE, Kind.TIMESTAMP), TIMESTAMP
 )
-SPAN = Parameter("an interval", lambda of: of.kind is Kind.INTERVAL, INTERVAL)
-ANY = Parameter("a value", lambda of: of.kind is not Kind.LIST, None)
-ANYTHING = Parameter("a value", lambda of: of.kind is not Kind.LIST, NULL)
+SPAN = ArgumentKind("an interval", lambda of: of.kind is Kind.INTERVAL, INTERVAL)
+ANY = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, None)
+ANYTHING = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, NULL)
 """Taken as it is, converted to nothing."""
 
 Result = Type | Callable[[Sequence[Type]], "Type | None"]
@@ -74,7 +74,7 @@ where they do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ScalarFunction:
     """A scalar function or operator. The last `optional` parameters may be left out; `variadic`
     repeats the last one. Operators (`+`, `like`) are entries too; `hidden` ones cannot be called
     by name. `overloads` are further lists of parameters with their results, tried in order. With
@@ -84,7 +84,7 @@ class Function:
     argument that differs by row is `...` there."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ArgumentKind, ...]
     result: Result
     row: Callable[..., Any]
     doc: str
@@ -99,7 +99,7 @@ class Function:
     fault: str = "no value"
     check: Callable[..., str | None] | None = None
     aliases: tuple[str, ...] = ()
-    overloads: tuple[Overload, ...] = ()
+    overloads: tuple[Signature, ...] = ()
 
     @property
     def fewest(self) -> int:
@@ -127,11 +127,11 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Overload:
+class Signature:
     """Another list of parameters of a function, with its own result and, where the values are of
     other Python types, its own implementations."""
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ArgumentKind, ...]
     result: Result
     row: Callable[..., Any]
     columns: Callable[..., Any] | None = None
@@ -141,7 +141,7 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateFunction:
     """An aggregate in two phases. A row counts unless one of its arguments is NULL.
 
     `init()` gives an empty state; `insert(state, *values)` and `remove(state, *values)` give the
@@ -154,7 +154,7 @@ class Aggregate:
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ArgumentKind, ...]
     result_type: Result
     init: Callable[[], Any]
     insert: Callable[..., Any]
@@ -189,7 +189,9 @@ class Chosen:
     type: Type
 
 
-def choose(parameters: Sequence[Parameter], result: Result, types: Sequence[Type]) -> Chosen | None:
+def choose(
+    parameters: Sequence[ArgumentKind], result: Result, types: Sequence[Type]
+) -> Chosen | None:
     """Returns what the arguments are converted to and the type of the result, None where they do not fit.
     `parameters` has one entry an argument."""
     fits = all(t.is_unknown or p.accepts(t) for p, t in zip(parameters, types, strict=True))
@@ -208,6 +210,22 @@ def choose(parameters: Sequence[Parameter], result: Result, types: Sequence[Type
 
 
 __all__ = [
-    "ANY", "ANYTHING", "CONDITION", "FAULT", "INTEGER", "MOMENT", "NUMBER", "REAL_NUMBER", "SPAN",
-    "TEXT", "Aggregate", "Chosen", "Fault", "Function", "Overload", "Parameter", "choose", "common",
+    "ANY",
+    "ANYTHING",
+    "CONDITION",
+    "FAULT",
+    "INTEGER",
+    "MOMENT",
+    "NUMBER",
+    "REAL_NUMBER",
+    "SPAN",
+    "TEXT",
+    "AggregateFunction",
+    "ArgumentKind",
+    "Chosen",
+    "Fault",
+    "ScalarFunction",
+    "Signature",
+    "choose",
+    "common",
 ]  # fmt: skip

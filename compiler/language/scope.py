@@ -32,7 +32,7 @@ class Scope(Protocol):
     def reference(self, e: s.Reference, binder: Binder) -> x.Expression:
         """The leaf a name means; reports a name it does not know, and gives `FAILED`."""
 
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
         """Returns what a call means in this language alone, None of one that means the same in all."""
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:

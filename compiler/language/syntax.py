@@ -49,7 +49,7 @@ class Reference(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Expression):
+class Constant(Expression):
     """A constant; a number that is not an integer is exact until it is used."""
 
     value: int | Fraction | str | bool | None
@@ -76,7 +76,7 @@ class Quantity(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter(Expression):
+class Placeholder(Expression):
     """`:x`, or `:x%` with `percent`."""
 
     name: str
@@ -85,7 +85,7 @@ class Parameter(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Expression):
+class OperatorCall(Expression):
     """An operator of the registry (+ - * / DIV || and the sign) over one operand or two; `at` is
     where the operator stands."""
 
@@ -96,7 +96,7 @@ class Operation(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Expression):
+class ComparisonChain(Expression):
     """`a < b`; of more than two operands, a chain, which is refused."""
 
     operators: tuple[str, ...]
@@ -137,7 +137,7 @@ class InList(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Expression):
+class NullTest(Expression):
     operand: Expression
     negated: bool
     span: Span
@@ -166,7 +166,7 @@ class Like(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Expression):
+class CaseWhen(Expression):
     operand: Expression | None
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression | None
@@ -174,7 +174,7 @@ class Case(Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Expression):
+class FunctionCall(Expression):
     """A function; `star` for count(*), `where` of its FILTER, `attribute` for `last(v).x`,
     `extracts` for the form `f(field FROM x)`."""
 
@@ -205,7 +205,7 @@ class TypeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(Expression):
+class TypeCast(Expression):
     operand: Expression
     to: TypeName
     quiet: bool

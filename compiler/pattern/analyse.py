@@ -1,7 +1,7 @@
 """A PATTERN statement against the catalogue: what it says, or everything that is wrong with it.
 
 before  `tree.Pattern`
-after   `ir.Query`
+after   `ir.PatternQuery`
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import Binder, ParameterValue
@@ -32,7 +32,7 @@ _LARGEST = (1 << 63) - 1
 class PatternContext:
     """The surroundings a pattern is read against. `bounded` input ends, so that WITHIN may be missing."""
 
-    source: Source
+    source: SourceText
     problems: Problems
     streams: Mapping[str, Stream]
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class PatternContext:
         return max(int(size), 1)
 
 
-def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.Query:
+def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.PatternQuery:
     """The query; with a problem reported, something near it that must not be run."""
     stream, type_column = _stream(statement, context)
     elements = tuple(_element(written, context) for written in statement.elements)
@@ -106,7 +106,7 @@ def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.Q
     )
     conjuncts, empty = conditions(statement.where, scope, context)
     strategy, mode = _strategy(statement, elements, context)
-    return ir.Query(
+    return ir.PatternQuery(
         name,
         elements,
         conjuncts,
@@ -150,7 +150,7 @@ def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, s
     return stream, None
 
 
-def _element(written: tree.Element, context: PatternContext) -> ir.Element:
+def _element(written: tree.ElementClause, context: PatternContext) -> ir.Element:
     variable = written.alias.text if written.alias else (written.type or "any").lower()
     quantifier = written.quantifier
     if quantifier is None:
@@ -171,7 +171,7 @@ def check_quantifier(quantifier: tree.Quantifier, context: PatternContext) -> No
         context.report("P009", text, quantifier.span, "the smaller number comes first")
 
 
-def _aliases(elements: Sequence[tree.Element], context: PatternContext) -> dict[str, int]:
+def _aliases(elements: Sequence[tree.ElementClause], context: PatternContext) -> dict[str, int]:
     found: dict[str, int] = {}
     for index, element in enumerate(elements):
         if element.alias is None:
@@ -185,7 +185,7 @@ def _aliases(elements: Sequence[tree.Element], context: PatternContext) -> dict[
     return found
 
 
-def _types(elements: Sequence[tree.Element]) -> dict[str, list[int]]:
+def _types(elements: Sequence[tree.ElementClause]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for index, element in enumerate(elements):
         found.setdefault((element.type or "any").lower(), []).append(index)
@@ -263,8 +263,8 @@ def _no_maximum(positive: Sequence[ir.Element]) -> str | None:
 
 
 def outputs(
-    items: Sequence[tree.Item] | None, scope: ElementScope, context: PatternContext
-) -> tuple[ir.Output, ...]:
+    items: Sequence[tree.ReturnItem] | None, scope: ElementScope, context: PatternContext
+) -> tuple[ir.OutputColumn, ...]:
     """The columns of RETURN; `*` is every positive element."""
     found: list[tuple[str, x.Expression | ir.Whole, Span]] = []
     if items is None:
@@ -286,7 +286,7 @@ def outputs(
             name = f"c{number}"
         found.append((name, expression, item.span))
     return tuple(
-        ir.Output(name, expression, _each(expression, scope, span, context))
+        ir.OutputColumn(name, expression, _each(expression, scope, span, context))
         for name, (_, expression, span) in zip(
             _distinct([n for n, _, _ in found]), found, strict=True
         )
@@ -298,7 +298,7 @@ def _attribute_name(written: s.Expression, scope: ElementScope, value: ir.Value)
     column = scope.stream.column(value.attribute)
     if value.attribute != ir.TIME and column is not None:
         return column.name
-    if isinstance(written, s.Call) and written.attribute is not None:
+    if isinstance(written, s.FunctionCall) and written.attribute is not None:
         return written.attribute.text
     return written.parts[-1].text if isinstance(written, s.Reference) else value.attribute
 

@@ -15,7 +15,7 @@ from seustream.compiler.language.types import BIGINT, Kind
 from seustream.compiler.pattern import ir
 
 
-def fields(query: ir.Query) -> Iterator[tuple[str, x.Expression, int | None]]:
+def fields(query: ir.PatternQuery) -> Iterator[tuple[str, x.Expression, int | None]]:
     """Every column: its name, its value, and the group it lists, if any."""
     taken: set[str] = set()
     for output in query.outputs:
@@ -42,7 +42,7 @@ def _free(name: str, taken: set[str]) -> str:
     return distinct
 
 
-def stream_of(name: str, query: ir.Query, problems: Problems) -> Stream:
+def stream_of(name: str, query: ir.PatternQuery, problems: Problems) -> Stream:
     """The stream of a pattern's results. Its rows have one value a column."""
     columns = []
     for column, e, each in fields(query):

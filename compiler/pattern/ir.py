@@ -57,7 +57,7 @@ class GroupAggregate(x.Leaf):
 
     element: int
     before: bool
-    aggregate: x.Aggregate
+    aggregate: x.AggregateCall
     type: Type
     variable: str = field(default="", compare=False)
 
@@ -171,7 +171,7 @@ class Skip(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputColumn:
     """A column of the result, or with `Whole` those of an event. `each` is the Kleene element
     over whose members it is a list."""
 
@@ -181,7 +181,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class PatternQuery:
     """A pattern query. `window` is in milliseconds, None without bound; `mode` matters under
     ANY only. `empty` is the condition without variables that is never true, if there is one. `rows` marks
     MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
@@ -197,7 +197,7 @@ class Query:
     mode: Mode
     skip: Skip
     partition: tuple[str, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     stream: Stream
     type_column: str | None
     text: str

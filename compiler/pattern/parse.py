@@ -12,7 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import parse as language
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.parse import ExpressionBuilder, span_of, token_name, token_span
@@ -61,7 +61,7 @@ def goes_on(code: str, rest: str) -> bool:
     return _NEXT_STATEMENT.match(rest) is None
 
 
-def parse_statement(source: Source, span: Span, problems: Problems) -> tree.Statement | None:
+def parse_statement(source: SourceText, span: Span, problems: Problems) -> tree.Statement | None:
     """The statement at `span`; None if it is none, which is reported."""
     text = " " * span.start + source.text[span.start : span.end]
     kind = "pattern" if is_pattern(source.text[span.start : span.end]) else "match_recognize"
@@ -96,7 +96,7 @@ _INSTEAD = {"&": "write AND", "!": "write NOT", "|": "write OR"}
 
 
 def _report(
-    error: UnexpectedInput, source: Source, span: Span, problems: Problems, form: str
+    error: UnexpectedInput, source: SourceText, span: Span, problems: Problems, form: str
 ) -> None:
     hint = f"the form is {form}"
     if isinstance(error, UnexpectedCharacters):
@@ -120,7 +120,7 @@ def _report(
     problems.add("P001", text, Span(start, token.end_pos or start + 1), hint)
 
 
-def _end(source: Source, span: Span) -> Span:
+def _end(source: SourceText, span: Span) -> Span:
     end = len(source.text[: span.end].rstrip())
     return Span(end - 1, end)
 
@@ -151,8 +151,8 @@ class _ClauseBuilder(ExpressionBuilder):
     def explain(self, meta: Meta, c: list[Token]) -> tree.Header:
         return tree.Header("explain", None, span_of(meta))
 
-    def item(self, meta: Meta, c: list[Any]) -> tree.Item:
-        return tree.Item(c[0], None if c[1] is None else token_name(c[1]), span_of(meta))
+    def item(self, meta: Meta, c: list[Any]) -> tree.ReturnItem:
+        return tree.ReturnItem(c[0], None if c[1] is None else token_name(c[1]), span_of(meta))
 
     def partition(self, meta: Meta, c: list[Token]) -> tuple[str, tuple[s.Name, ...]]:
         return ("partition", _names(c))
@@ -201,20 +201,20 @@ class _PatternBuilder(_ClauseBuilder):
     def source(self, meta: Meta, c: list[Any]) -> tree.From:
         return tree.From(token_name(c[0]), None if c[1] is None else token_name(c[1]))
 
-    def sequence(self, meta: Meta, c: list[Any]) -> tuple[tree.Element, ...]:
+    def sequence(self, meta: Meta, c: list[Any]) -> tuple[tree.ElementClause, ...]:
         return tuple(c)
 
-    def _element(self, meta: Meta, c: list[Any], negated: bool) -> tree.Element:
+    def _element(self, meta: Meta, c: list[Any], negated: bool) -> tree.ElementClause:
         kind, quantifier, alias = c
         name = None if kind.type == "ANY" else str(kind)
-        return tree.Element(
+        return tree.ElementClause(
             name, quantifier, None if alias is None else token_name(alias), negated, span_of(meta)
         )
 
-    def positive(self, meta: Meta, c: list[Any]) -> tree.Element:
+    def positive(self, meta: Meta, c: list[Any]) -> tree.ElementClause:
         return self._element(meta, c, False)
 
-    def negated(self, meta: Meta, c: list[Any]) -> tree.Element:
+    def negated(self, meta: Meta, c: list[Any]) -> tree.ElementClause:
         if str(c[0]) != "!":
             text = f"P001 {str(c[0])!r} is unexpected here"
             self._problems.add("P001", text, token_span(c[0]), "an absence is written !A")
@@ -259,8 +259,8 @@ class _PatternBuilder(_ClauseBuilder):
     def everything(self, meta: Meta, c: list[Any]) -> None:
         return None
 
-    def items(self, meta: Meta, c: list[Any]) -> tuple[tree.Item, ...]:
-        return tuple(part for part in c if isinstance(part, tree.Item))
+    def items(self, meta: Meta, c: list[Any]) -> tuple[tree.ReturnItem, ...]:
+        return tuple(part for part in c if isinstance(part, tree.ReturnItem))
 
 
 @v_args(meta=True)
@@ -280,7 +280,7 @@ class _RecognizeBuilder(_ClauseBuilder):
             order or (),
             measures or (),
             after or ("past_last", None),
-            tuple(part for part in parts if isinstance(part, tree.Element)),
+            tuple(part for part in parts if isinstance(part, tree.ElementClause)),
             within,
             define or (),
             tuple(unsupported),
@@ -304,8 +304,8 @@ class _RecognizeBuilder(_ClauseBuilder):
                 found.append((token_name(token), "asc"))
         return tuple(found)
 
-    def measures(self, meta: Meta, c: list[Any]) -> tuple[tree.Item, ...]:
-        return tuple(part for part in c if isinstance(part, tree.Item))
+    def measures(self, meta: Meta, c: list[Any]) -> tuple[tree.ReturnItem, ...]:
+        return tuple(part for part in c if isinstance(part, tree.ReturnItem))
 
     def one_row(self, meta: Meta, c: list[Any]) -> None:
         return None
@@ -328,13 +328,13 @@ class _RecognizeBuilder(_ClauseBuilder):
     def row_pattern(self, meta: Meta, c: list[Any]) -> list[Any]:
         return c
 
-    def row_element(self, meta: Meta, c: list[Any]) -> tree.Element | tree.Unsupported:
+    def row_element(self, meta: Meta, c: list[Any]) -> tree.ElementClause | tree.Unsupported:
         name, quantifier, reluctant = c
         if isinstance(quantifier, tree.Unsupported):
             return quantifier
         if reluctant is not None:
             return tree.Unsupported("a reluctant quantifier", token_span(reluctant))
-        return tree.Element(None, quantifier, token_name(name), False, span_of(meta))
+        return tree.ElementClause(None, quantifier, token_name(name), False, span_of(meta))
 
     def unsupported(self, meta: Meta, c: list[Any]) -> tree.Unsupported:
         first = c[0]

@@ -1,7 +1,7 @@
 """SELECT ... FROM MATCH_RECOGNIZE as a pattern query over rows.
 
 before  `tree.Recognize`
-after   `ir.Query` with `rows`: every variable an element of type ANY, strictly contiguous rows
+after   `ir.PatternQuery` with `rows`: every variable an element of type ANY, strictly contiguous rows
 
 A condition of DEFINE speaks of the row at hand: its own variable is the present member, an earlier
 one its last row. `PREV(x.a)` is an attribute `prev.a` of the row itself.
@@ -33,7 +33,7 @@ _SKIPS = {
 PREVIOUS = "prev."
 
 
-def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> ir.Query:
+def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> ir.PatternQuery:
     """The query; with a problem reported, something near it that must not be run."""
     stream = context.stream(statement.stream)
     for part in statement.unsupported:
@@ -59,7 +59,7 @@ def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> 
         never += [empty] if empty else []
     partition = context.partition(statement.partition, stream)
     skip, skip_to = _skip(statement, aliases, context)
-    return ir.Query(
+    return ir.PatternQuery(
         name,
         elements,
         tuple(conjuncts),
@@ -93,7 +93,7 @@ def _check_order(statement: tree.Recognize, stream: Stream, context: PatternCont
         context.report("P017", "a second column of ORDER BY", name.span, hint)
 
 
-def _element(written: tree.Element, context: PatternContext) -> ir.Element:
+def _element(written: tree.ElementClause, context: PatternContext) -> ir.Element:
     assert written.alias is not None
     quantifier = written.quantifier
     if quantifier is None:
@@ -104,7 +104,7 @@ def _element(written: tree.Element, context: PatternContext) -> ir.Element:
     return ir.Element(written.alias.text, None, False, quantifier.least, quantifier.most)
 
 
-def _aliases(elements: Sequence[tree.Element], context: PatternContext) -> dict[str, int]:
+def _aliases(elements: Sequence[tree.ElementClause], context: PatternContext) -> dict[str, int]:
     found: dict[str, int] = {}
     for index, element in enumerate(elements):
         assert element.alias is not None
@@ -128,10 +128,11 @@ def _skip(
     return _SKIPS[kind], aliases.get(to.text.lower())
 
 
-def _items(statement: tree.Recognize, context: PatternContext) -> tuple[tree.Item, ...]:
+def _items(statement: tree.Recognize, context: PatternContext) -> tuple[tree.ReturnItem, ...]:
     """The columns of a match: those of PARTITION BY, then the measures; of them, those selected."""
     found = [
-        tree.Item(s.Reference((name,), name.span), name, name.span) for name in statement.partition
+        tree.ReturnItem(s.Reference((name,), name.span), name, name.span)
+        for name in statement.partition
     ]
     found += statement.measures
     if statement.columns is None:
@@ -183,7 +184,7 @@ class RowScope(ElementScope):
         self.previous.add(PREVIOUS + found[0])
         return PREVIOUS + found[0], found[1]
 
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
         """Navigation between rows, and aggregates."""
         name = e.name.lower()
         if name == "classifier":
@@ -196,7 +197,7 @@ class RowScope(ElementScope):
             return self._navigation(e, name, binder)
         return self.aggregate(e, binder) if name in BY_NAME else None
 
-    def over(self, found: x.Aggregate, e: s.Call, binder: Binder) -> x.Expression:
+    def over(self, found: x.AggregateCall, e: s.FunctionCall, binder: Binder) -> x.Expression:
         """An aggregate over the rows of one variable, which is complete."""
         if any(element == self.own for element, _ in self._groups):
             hint = "aggregate an earlier variable"
@@ -232,7 +233,7 @@ class RowScope(ElementScope):
             return None
         return element, attribute
 
-    def _navigation(self, e: s.Call, name: str, binder: Binder) -> x.Expression:
+    def _navigation(self, e: s.FunctionCall, name: str, binder: Binder) -> x.Expression:
         """PREV, FIRST and LAST."""
         of = e.arguments[0] if e.arguments else None
         if not isinstance(of, s.Reference) or of.index is not None:
@@ -264,11 +265,11 @@ def _refuse(binder: Binder, what: str, span: Span, hint: str | None = None) -> x
     return fail(binder, "P017", f"{what} is not supported", span, hint)
 
 
-def _offset(e: s.Call, name: str) -> int | None:
+def _offset(e: s.FunctionCall, name: str) -> int | None:
     """The second argument of PREV or LAST, 0 or 1."""
     if len(e.arguments) == 1:
         return 1 if name == "prev" else 0
     offset = e.arguments[1]
-    if len(e.arguments) == 2 and isinstance(offset, s.Literal) and offset.value in (0, 1):
+    if len(e.arguments) == 2 and isinstance(offset, s.Constant) and offset.value in (0, 1):
         return int(offset.value)
     return None

@@ -76,7 +76,7 @@ class ElementScope:
             return fail(binder, "P015", f"{name} is a whole event", e.span, hint)
         return self.value(element, pick, e.parts[1], binder)
 
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
         """`first(v).x` and `last(v).x`, and aggregates, which go over a group."""
         if self._ends(e):
             return self._end_value(e, binder)
@@ -96,7 +96,7 @@ class ElementScope:
             element = self._element(e.parts[0], binder)
             pick = None if element is None else self._pick(element, e, binder)
             return FAILED if element is None or pick is None else ir.Whole(element, pick)
-        if isinstance(e, s.Call) and e.attribute is None and self._ends(e):
+        if isinstance(e, s.FunctionCall) and e.attribute is None and self._ends(e):
             found = self._end_of_group(e, binder)
             return FAILED if found is None else ir.Whole(*found)
         return binder.value(e)
@@ -177,7 +177,7 @@ class ElementScope:
 
     # --- calls ----------------------------------------------------------------
 
-    def _ends(self, e: s.Call) -> bool:
+    def _ends(self, e: s.FunctionCall) -> bool:
         """Returns whether it is first(v) or last(v), which pick an event; first(v.x) is an aggregate."""
         if e.name.lower() not in ("first", "last") or len(e.arguments) != 1:
             return False
@@ -186,7 +186,7 @@ class ElementScope:
             return False
         return written.index != BEFORE and not e.distinct and e.where is None
 
-    def _end_of_group(self, e: s.Call, binder: Binder) -> tuple[int, Pick] | None:
+    def _end_of_group(self, e: s.FunctionCall, binder: Binder) -> tuple[int, Pick] | None:
         written = e.arguments[0]
         assert isinstance(written, s.Reference)
         element = self._element(written.parts[0], binder)
@@ -206,7 +206,7 @@ class ElementScope:
             return None
         return element, Pick.FIRST if name == "first" else Pick.LAST
 
-    def _end_value(self, e: s.Call, binder: Binder) -> x.Expression:
+    def _end_value(self, e: s.FunctionCall, binder: Binder) -> x.Expression:
         if binder.aggregating is not None:
             text = f"{e.name} within {binder.aggregating}"
             return fail(binder, "P020", text, e.at, "an aggregate takes v.attribute")
@@ -218,7 +218,7 @@ class ElementScope:
             return fail(binder, "P015", "this is a whole event", e.span, hint)
         return self.value(*found, e.attribute, binder)
 
-    def aggregate(self, e: s.Call, binder: Binder) -> x.Expression:
+    def aggregate(self, e: s.FunctionCall, binder: Binder) -> x.Expression:
         """An aggregate over the one group its argument speaks of."""
         if binder.aggregating is not None:
             return binder.aggregate(e, BY_NAME[e.name.lower()])  # which reports it
@@ -231,11 +231,11 @@ class ElementScope:
         if e.star:
             return fail(binder, "P015", "count(*) of what", e.span, "count(v) counts a group")
         found = binder.aggregate(e, BY_NAME[name])
-        if not isinstance(found, x.Aggregate):
+        if not isinstance(found, x.AggregateCall):
             return FAILED
         return self.over(found, e, binder)
 
-    def over(self, found: x.Aggregate, e: s.Call, binder: Binder) -> x.Expression:
+    def over(self, found: x.AggregateCall, e: s.FunctionCall, binder: Binder) -> x.Expression:
         """A bound aggregate with the group that its references are to."""
         groups = set(self._groups)
         at = e.arguments[0].span if e.arguments else e.span
@@ -254,7 +254,7 @@ class ElementScope:
         """Returns whether what is counted is a whole event."""
         return len(written.parts) == 1
 
-    def _count(self, e: s.Call, written: s.Reference, binder: Binder) -> x.Expression:
+    def _count(self, e: s.FunctionCall, written: s.Reference, binder: Binder) -> x.Expression:
         """`count(v)`, which counts events."""
         element = self._element(written.parts[0], binder)
         if element is None:
@@ -272,7 +272,7 @@ class ElementScope:
         self._member(element, written, binder)
         binder.aggregating = None
         found = binder.aggregate(replace(e, arguments=(), star=True), BY_NAME["count"])
-        if not self._groups or not isinstance(found, x.Aggregate):
+        if not self._groups or not isinstance(found, x.AggregateCall):
             return FAILED
         return self.over(found, e, binder)
 

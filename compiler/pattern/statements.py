@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pattern import ir, tree
 from seustream.compiler.pattern.analyse import PatternContext, analyse
@@ -13,7 +13,7 @@ from seustream.compiler.pattern.parse import parse_statement
 from seustream.compiler.pattern.recognize import recognize
 
 
-def bind(statement: tree.Statement, name: str, context: PatternContext) -> ir.Query:
+def bind(statement: tree.Statement, name: str, context: PatternContext) -> ir.PatternQuery:
     if isinstance(statement, tree.Recognize):
         return recognize(statement, name, context)
     return analyse(statement, name, context)
@@ -25,10 +25,10 @@ def compile_pattern(
     name: str = "q0",
     parameters: Mapping[str, ParameterValue] | None = None,
     bounded: bool = False,
-) -> ir.Query:
+) -> ir.PatternQuery:
     """One PATTERN or MATCH_RECOGNIZE statement over some streams, as a query. Raises
     `CompileError` with everything wrong. `bounded` allows WITHIN to be left out."""
-    source, problems = Source(text), Problems()
+    source, problems = SourceText(text), Problems()
     end = len(text.rstrip().removesuffix(";"))
     statement = parse_statement(source, Span(0, end), problems)
     problems.raise_any(source)

@@ -20,7 +20,7 @@ class Quantifier:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ElementClause:
     """One step of a sequence; `type` is None for ANY."""
 
     type: str | None
@@ -31,7 +31,7 @@ class Element:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ReturnItem:
     expression: Expression
     alias: Name | None
     span: Span
@@ -65,14 +65,14 @@ class Pattern:
     `skip` no_skip, skip_to_next or skip_past_last. `items` is None for `*`."""
 
     header: Header | None
-    elements: tuple[Element, ...]
+    elements: tuple[ElementClause, ...]
     source: From | None
     partition: tuple[Name, ...]
     where: Expression | None
     within: Within | None
     strategy: tuple[str, Span] | None
     skip: str
-    items: tuple[Item, ...] | None
+    items: tuple[ReturnItem, ...] | None
     span: Span
 
 
@@ -93,9 +93,9 @@ class Recognize:
     stream: Name
     partition: tuple[Name, ...]
     order: tuple[tuple[Name, str], ...]
-    measures: tuple[Item, ...]
+    measures: tuple[ReturnItem, ...]
     skip: tuple[str, Name | None]
-    elements: tuple[Element, ...]
+    elements: tuple[ElementClause, ...]
     within: Within | None
     definitions: tuple[tuple[Name, Expression], ...]
     unsupported: tuple[Unsupported, ...]

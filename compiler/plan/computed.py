@@ -37,7 +37,7 @@ class Computed:
         for e in _compares(self.query.where):
             if self._between_streams(e):
                 wanted.append(e)
-            elif all(isinstance(side, x.Column | x.Literal) for side in (e.left, e.right)):
+            elif all(isinstance(side, x.ColumnReference | x.Literal) for side in (e.left, e.right)):
                 for column in x.columns(e):
                     self._used[column.source].add(column.name)
         taken: dict[x.Expression, x.Expression] = {
@@ -47,7 +47,7 @@ class Computed:
 
     def _between_streams(self, e: x.Compare) -> bool:
         left, right = x.sources(e.left), x.sources(e.right)
-        plain = isinstance(e.left, x.Column) and isinstance(e.right, x.Column)
+        plain = isinstance(e.left, x.ColumnReference) and isinstance(e.right, x.ColumnReference)
         return len(left) == len(right) == 1 and left != right and not plain
 
     def _with_attributes(self, e: x.Compare) -> x.Expression:
@@ -57,17 +57,19 @@ class Computed:
             return e
         for side, names, of in zip(sides, used, (e.left, e.right), strict=True):
             self._used[side.source] = names
-            if not isinstance(of, x.Column):
+            if not isinstance(of, x.ColumnReference):
                 stream = self.query.sources[side.source].stream.name
                 self.expressions[stream, side.name] = _over(of, stream)
         return replace(e, left=sides[0], right=sides[1])
 
-    def _attribute(self, e: x.Expression) -> x.Column:
-        if isinstance(e, x.Column):
+    def _attribute(self, e: x.Expression) -> x.ColumnReference:
+        if isinstance(e, x.ColumnReference):
             return e
         (source,) = x.sources(e)
         at = self.query.sources[source]
-        return x.Column(source, f"[{x.show(_over(e, at.stream.name))}]", e.type, True, at.alias)
+        return x.ColumnReference(
+            source, f"[{x.show(_over(e, at.stream.name))}]", e.type, True, at.alias
+        )
 
 
 def _compares(e: x.Expression) -> Iterator[x.Compare]:
@@ -88,7 +90,7 @@ def _order(e: x.Compare) -> int:
 
 def _over(e: x.Expression, stream: str) -> x.Expression:
     """The expression over the one stream it reads, the same from every query."""
-    if isinstance(e, x.Column):
+    if isinstance(e, x.ColumnReference):
         return replace(e, source=0, alias=stream)
     return x.rebuild(e, lambda part: _over(part, stream))
 
@@ -96,8 +98,8 @@ def _over(e: x.Expression, stream: str) -> x.Expression:
 def is_time(e: x.Expression) -> bool:
     """Whether a value is a component's time, or that a fixed interval off."""
     match e:
-        case x.Column():
+        case x.ColumnReference():
             return e.name == TIME_COLUMN.name
-        case x.Call("+" | "-", (x.Column() as column, x.Literal())):
+        case x.Call("+" | "-", (x.ColumnReference() as column, x.Literal())):
             return column.name == TIME_COLUMN.name
     return False

@@ -80,7 +80,7 @@ _ALL_ON_THE_DEVICE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DividedConjunct:
     """One conjunct of a condition: what the device makes of it, and what that leaves open."""
 
     condition: x.Expression
@@ -100,7 +100,7 @@ class Division:
     slots: tuple[int, ...]
     on_device: bool
     why: str
-    parts: tuple[Part, ...]
+    parts: tuple[DividedConjunct, ...]
 
 
 def divide(
@@ -140,11 +140,11 @@ class _Divider:
     slots: tuple[int, ...]
     layout: Layout
 
-    def part(self, written: x.Expression, compared: x.Expression) -> Part:
+    def part(self, written: x.Expression, compared: x.Expression) -> DividedConjunct:
         """A conjunct as it is written, and with computed attributes."""
         doubts: list[str] = []
         formula = self._formula(compared, doubts)
-        return Part(written, formula, doubts[0] if doubts else None)
+        return DividedConjunct(written, formula, doubts[0] if doubts else None)
 
     def _formula(self, e: x.Expression, doubts: list[str]) -> Formula:
         match e:
@@ -152,20 +152,25 @@ class _Divider:
                 return every(tuple(self._formula(term, doubts) for term in e.terms))
             case x.Or():
                 return _any(tuple(self._formula(term, doubts) for term in e.terms))
-            case x.Compare(condition, x.Column() as left, x.Column() as right):
+            case x.Compare(condition, x.ColumnReference() as left, x.ColumnReference() as right):
                 return self._factor(condition, left, right, x.show(e), doubts)
-            case x.Compare(condition, x.Column() as left, x.Literal() as right, of):
+            case x.Compare(condition, x.ColumnReference() as left, x.Literal() as right, of):
                 return self._test(condition, left, right, of, x.show(e), doubts)
             case _:
                 doubts.append(_why_not(e))
                 return ALWAYS
 
-    def _encoding(self, column: x.Column) -> Encoding | None:
+    def _encoding(self, column: x.ColumnReference) -> Encoding | None:
         stream = self.query.sources[column.source].stream.name
         return self.layout.encodings.get((stream, column.name))
 
     def _factor(
-        self, condition: Condition, left: x.Column, right: x.Column, text: str, doubts: list[str]
+        self,
+        condition: Condition,
+        left: x.ColumnReference,
+        right: x.ColumnReference,
+        text: str,
+        doubts: list[str],
     ) -> Formula:
         if left.source == right.source:
             doubts.append("compares two columns of one stream")
@@ -189,7 +194,7 @@ class _Divider:
     def _test(
         self,
         condition: Condition,
-        column: x.Column,
+        column: x.ColumnReference,
         constant: x.Literal,
         of: Type,
         text: str,

@@ -111,11 +111,12 @@ def _grouped(query: Query, choice: Choice) -> bool:
     """Whether rows of one group have one key."""
     streams = [source.stream.name for source in query.sources]
     return any(
-        isinstance(e, x.Column) and choice.get(streams[e.source]) == e.name for e in query.group_by
+        isinstance(e, x.ColumnReference) and choice.get(streams[e.source]) == e.name
+        for e in query.group_by
     )
 
 
-def _partitions(pattern: ir.Query) -> Iterator[Choice]:
+def _partitions(pattern: ir.PatternQuery) -> Iterator[Choice]:
     for column in pattern.stream.columns:
         if column.name.lower() in pattern.partition and _same_key(column.type, column.type):
             yield {pattern.stream.name: column.name}
@@ -152,7 +153,7 @@ def implied(e: x.Expression) -> set[Pair]:
             return set().union(*(implied(term) for term in e.terms))
         case x.Or():
             return set.intersection(*(implied(term) for term in e.terms))
-        case x.Compare(Condition.EQ, x.Column() as left, x.Column() as right):
+        case x.Compare(Condition.EQ, x.ColumnReference() as left, x.ColumnReference() as right):
             named = TIME_COLUMN.name not in (left.name, right.name)
             if named and left.source != right.source and _same_key(left.type, right.type):
                 first, second = sorted(((left.source, left.name), (right.source, right.name)))

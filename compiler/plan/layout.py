@@ -102,7 +102,7 @@ def lay_out(
 class _Class:
     """Columns compared with each other, directly or through others."""
 
-    members: dict[tuple[str, str], x.Column]
+    members: dict[tuple[str, str], x.ColumnReference]
     equated: bool = False
     ordered: bool = False
 
@@ -115,7 +115,11 @@ def _encodings(
     classes: dict[tuple[str, str], _Class] = {}
     for query, where in queries:
         for compare in comparisons(where):
-            sides = [side for side in (compare.left, compare.right) if isinstance(side, x.Column)]
+            sides = [
+                side
+                for side in (compare.left, compare.right)
+                if isinstance(side, x.ColumnReference)
+            ]
             if not sides:
                 continue
             keys = [(query.sources[side.source].stream.name, side.name) for side in sides]
@@ -142,9 +146,11 @@ def comparisons(predicate: x.Expression) -> Iterator[x.Compare]:
         case x.And() | x.Or():
             for term in predicate.terms:
                 yield from comparisons(term)
-        case x.Compare(_, x.Column(), x.Literal()):
+        case x.Compare(_, x.ColumnReference(), x.Literal()):
             yield predicate
-        case x.Compare(_, x.Column() as left, x.Column() as right) if left.source != right.source:
+        case x.Compare(_, x.ColumnReference() as left, x.ColumnReference() as right) if (
+            left.source != right.source
+        ):
             yield predicate
 
 

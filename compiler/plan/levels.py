@@ -14,13 +14,13 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.pattern import ir
 from seustream.compiler.plan import logical
 
-Node = logical.Relation | ir.Query | Compiled
+Node = logical.Relation | ir.PatternQuery | Compiled
 """A query of any of the three languages, or a part of one."""
 
 
 def reads(node: Node) -> set[str]:
     """The streams a query reads."""
-    if isinstance(node, ir.Query):
+    if isinstance(node, ir.PatternQuery):
         return {node.stream.name}
     if isinstance(node, Compiled):
         return set(node.network.sources)

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Span
-from seustream.compiler.language.expressions import Aggregate, Column, Expression, Leaf, show
+from seustream.compiler.language.expressions import (
+    AggregateCall,
+    ColumnReference,
+    Expression,
+    Leaf,
+    show,
+)
 from seustream.compiler.language.types import BIGINT, Type
 from seustream.compiler.pattern import ir
 from seustream.hdl.device import Window
@@ -90,8 +96,8 @@ class UnionAll(Operation):
     once the watermark of every input has passed it."""
 
 
-WINDOW_START = Column(-1, "window_start", BIGINT, False, "window")
-WINDOW_END = Column(-1, "window_end", BIGINT, False, "window")
+WINDOW_START = ColumnReference(-1, "window_start", BIGINT, False, "window")
+WINDOW_END = ColumnReference(-1, "window_end", BIGINT, False, "window")
 """Leaves that say which window a group is of, half open, in milliseconds."""
 
 
@@ -129,7 +135,7 @@ class PeriodGroups(Operation):
     expressions are over them, `WINDOW_START` and `WINDOW_END`. Of the rows of a window come the first
     `limit` by `order_by`."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
     every: Periodic | Sessions
     group_by: tuple[Expression, ...]
     having: Expression | None
@@ -152,7 +158,7 @@ class Over(Leaf):
     last_value of `arguments`; lag looks `offset` rows back."""
 
     function: str
-    aggregate: Aggregate | None
+    aggregate: AggregateCall | None
     arguments: tuple[Expression, ...]
     offset: int
     partition: tuple[Expression, ...]
@@ -173,7 +179,7 @@ class OverRows(Operation):
     `columns` are the leaves as written, whose values the one input has in this order; the other
     expressions are over them and `Over`."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnReference, ...]
     qualify: Expression | None
 
 
@@ -182,7 +188,7 @@ Relation = Query | Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ShowRequest:
     """A SHOW or EXPLAIN in the text: something to print, not to run. SHOW has its answer in
     `lines`, as things stood there; EXPLAIN names the query in `target`."""
 
@@ -203,8 +209,8 @@ class Program:
 
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
-    requests: tuple[Request, ...] = ()
-    patterns: tuple[ir.Query, ...] = ()
+    requests: tuple[ShowRequest, ...] = ()
+    patterns: tuple[ir.PatternQuery, ...] = ()
     apas: Mapping[str, Compiled] = field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
     asked_apas: tuple[Compiled, ...] = ()
@@ -232,7 +238,7 @@ class Program:
         return tuple(relation for relation in self.relations if relation.defines is None)
 
     @property
-    def asked_patterns(self) -> tuple[ir.Query, ...]:
+    def asked_patterns(self) -> tuple[ir.PatternQuery, ...]:
         """The patterns whose results somebody wants."""
         return tuple(pattern for pattern in self.patterns if pattern.defines is None)
 

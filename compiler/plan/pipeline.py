@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.errors import CompileError, Problem, Problems, Source, Span
+from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.plan import cost, logical, thesis
 from seustream.compiler.plan.areas import allocate
@@ -57,7 +57,7 @@ class Options:
 class Compilation:
     """A text on its way to an image; members are filled in from the top."""
 
-    source: Source
+    source: SourceText
     options: Options
     tokens: list[tuple[str, str, int, int]] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
@@ -229,7 +229,7 @@ def compile_text(
         raise ValueError(f"no plan {options.plan!r}; plans: {', '.join(PLANS)}")
     if options.fit not in FITS:
         raise ValueError(f"no fit {options.fit!r}; fits: {', '.join(FITS)}")
-    state = Compilation(Source(text, name), options)
+    state = Compilation(SourceText(text, name), options)
     return _run(state, range(STAGES.index(stop_after) + 1))
 
 

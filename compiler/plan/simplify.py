@@ -22,7 +22,7 @@ from seustream.compiler.language.expressions import (
     TRUE,
     And,
     Call,
-    Column,
+    ColumnReference,
     Compare,
     Expression,
     IsNull,
@@ -150,7 +150,7 @@ def _operands_not_null(e: Expression) -> Expression:
 
 
 def _null_test(e: IsNull) -> Expression:
-    if isinstance(e.term, Column) and not e.term.nullable:
+    if isinstance(e.term, ColumnReference) and not e.term.nullable:
         return TRUE if e.negated else FALSE
     if isinstance(e.term, Literal):
         return TRUE if (e.term.value is None) != e.negated else FALSE
@@ -169,7 +169,7 @@ def _comparison(e: Compare) -> Expression:
             return _null_test(IsNull(left, negated=True))
         return FALSE
     exchange = isinstance(left, Literal)
-    if isinstance(left, Column) and isinstance(right, Column):
+    if isinstance(left, ColumnReference) and isinstance(right, ColumnReference):
         exchange = (right.source, right.name) < (left.source, left.name)
     if exchange:
         return Compare(e.condition.mirrored(), right, left, e.of)

@@ -65,7 +65,7 @@ def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> li
                 raise LoadRefused(
                     f"{instruction} names an attribute over {config.attributes - 1}", area, address
                 )
-        if isinstance(instruction, (isa.And, isa.Or)):
+        if isinstance(instruction, (isa.AndRegisters, isa.OrRegisters)):
             scratch = isa.SCRATCH_REGISTERS[: config.scratch_registers]
             _check_register(instruction, scratch, area, address)
         program.append(instruction)
@@ -75,7 +75,10 @@ def check_program(words: tuple[int, ...], config: DeviceConfig, area: int) -> li
 
 
 def _check_register(
-    instruction: isa.And | isa.Or | isa.Cmp, may_write: range, area: int, address: int
+    instruction: isa.AndRegisters | isa.OrRegisters | isa.Cmp,
+    may_write: range,
+    area: int,
+    address: int,
 ) -> None:
     if instruction.r not in may_write:
         want = f"{may_write.start} to {may_write.stop - 1}" if may_write else "a kind it lacks"
@@ -180,7 +183,7 @@ def _check_area(tables: Tables, config: DeviceConfig, number: int) -> list[isa.I
     _check_guards(tables, number)
     program = check_program(area.program, config, number)
     for address, instruction in enumerate(program):
-        if isinstance(instruction, isa.Join) and instruction.tag not in tables.routes:
+        if isinstance(instruction, isa.Emit) and instruction.tag not in tables.routes:
             raise LoadRefused(f"{instruction}: the tag has no route", number, address)
     return program
 
@@ -234,7 +237,7 @@ def _joins_reached(program: list[isa.Instruction], tag: int) -> set[int]:
     while address < len(program):
         instruction = program[address]
         address += 1
-        if isinstance(instruction, isa.Join):
+        if isinstance(instruction, isa.Emit):
             posts.add(instruction.tag)
         elif isinstance(instruction, isa.Jmp) or (
             isinstance(instruction, isa.Jmpct) and instruction.tag != tag

@@ -49,7 +49,7 @@ def generate(area: Area, thesis: bool, config: DeviceConfig, name: str) -> tuple
         for row in rows:
             registers = _registers(row, true)
             body += scratch.conjunction(registers)
-            body.append(isa.Join(scratch.holding(registers), row.post_tag))
+            body.append(isa.Emit(scratch.holding(registers), row.post_tag))
         program.append(isa.Jmpct(tag, _address(len(program) + 1 + len(body), config, name)))
         program += body
     program.append(isa.Nop())
@@ -102,7 +102,7 @@ class _Scratch:
                 register = isa.SCRATCH_REGISTERS[len(self.held)]
                 left = self.holding(registers[: length - 1])
                 self.held[part] = register
-                yield isa.And(left, registers[length - 1], register)
+                yield isa.AndRegisters(left, registers[length - 1], register)
 
 
 def with_programs(

@@ -76,7 +76,7 @@ class _Writer:
         self.many(items, lambda item: self.put("B", item))
 
 
-class _Reader:
+class _ImageReader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
@@ -153,7 +153,7 @@ def encode(tables: Tables, config: DeviceConfig) -> bytes:
 
 def decode(data: bytes, config: DeviceConfig) -> Tables:
     """The tables of an image, for a device of this configuration; raises `LoadRefused`."""
-    r = _Reader(data)
+    r = _ImageReader(data)
     if data[:4] != MAGIC:
         raise LoadRefused("not an image: it does not begin with WJAS")
     r.at = 4
@@ -170,7 +170,7 @@ def decode(data: bytes, config: DeviceConfig) -> Tables:
     if zlib.crc32(data[:body_end]) != struct.unpack("<I", data[body_end:])[0]:
         raise LoadRefused("altered: the checksum does not match")
     _check_config(head, config)
-    body = _Reader(data[r.at : body_end])
+    body = _ImageReader(data[r.at : body_end])
     tables = _read_tables(body)
     if body.at != len(body.data):
         raise LoadRefused(f"{len(body.data) - body.at} bytes left over after the last section")
@@ -178,7 +178,7 @@ def decode(data: bytes, config: DeviceConfig) -> Tables:
     return tables
 
 
-def _read_tables(r: _Reader) -> Tables:
+def _read_tables(r: _ImageReader) -> Tables:
     def comparison() -> Comparison:
         return Comparison(r.get("B"), r.condition(), r.get("I"))
 

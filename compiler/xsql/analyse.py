@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Column, Stream
-from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.typenames import bind_type
@@ -38,13 +38,13 @@ _LARGEST = (1 << 63) - 1
 class Analysis:
     """The state after the statements so far."""
 
-    source: Source
+    source: SourceText
     problems: Problems
     streams: dict[str, Stream] = field(default_factory=dict)
     queries: dict[str, logical.Relation] = field(default_factory=dict)
-    requests: list[logical.Request] = field(default_factory=list)
+    requests: list[logical.ShowRequest] = field(default_factory=list)
     derivations: dict[str, Node] = field(default_factory=dict)
-    patterns: dict[str, ir.Query] = field(default_factory=dict)
+    patterns: dict[str, ir.PatternQuery] = field(default_factory=dict)
     apas: dict[str, Compiled] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
@@ -96,7 +96,7 @@ class Analysis:
                 continue
             # Queries and streams may share a name; # is in no name of a query.
             own = f"{node.name}#stream" if folded in self._names() else node.name
-            if isinstance(node, ir.Query):
+            if isinstance(node, ir.PatternQuery):
                 patterns.append(replace(node, name=own, defines=node.name))
             elif isinstance(node, logical.Operation):
                 operations.append(replace(node, name=own, defines=node.name))
@@ -120,7 +120,7 @@ class Analysis:
                 self._create_apas(s)
             case tree.DropStream():
                 self._drop_stream(s.name)
-            case tree.Select() | tree.UnionAll() | tree.With():
+            case tree.Select() | tree.UnionClause() | tree.With():
                 self._register(self._next_name(), s, s.span)
             case tree.RegisterQuery():
                 self._register(s.name.text, s.query, s.span, s.name)
@@ -138,15 +138,15 @@ class Analysis:
                 self._pattern(s)
             case tree.Show():
                 lines = self._streams_shown() if s.what == "streams" else self._queries_shown()
-                self.requests.append(logical.Request("show", s.what, s.span, tuple(lines)))
+                self.requests.append(logical.ShowRequest("show", s.what, s.span, tuple(lines)))
             case tree.Explain():
                 if not isinstance(s.target, syntax.Name):
                     name = self._next_name()
                     self._register(name, s.target, s.span)
-                    self.requests.append(logical.Request("explain", name, s.span))
+                    self.requests.append(logical.ShowRequest("explain", name, s.span))
                 elif self._known_query(s.target):
                     name = self._names()[s.target.text.lower()]
-                    self.requests.append(logical.Request("explain", name, s.span))
+                    self.requests.append(logical.ShowRequest("explain", name, s.span))
 
     def _streams_shown(self) -> list[str]:
         return [
@@ -363,4 +363,4 @@ class Analysis:
         self._check_name(name, header.name.span if named and header and header.name else s.span)
         self.patterns[name.lower()] = bind(s, name, context)
         if header is not None and header.verb == "explain":
-            self.requests.append(logical.Request("explain", name, s.span))
+            self.requests.append(logical.ShowRequest("explain", name, s.span))

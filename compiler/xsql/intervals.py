@@ -17,7 +17,7 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import RESERVED, Node, group, leaf
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.language import types
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.types import Kind
@@ -53,7 +53,7 @@ def _seen(stream: Stream) -> list[Column]:
 
 
 def compile_apas(
-    source: Source,
+    source: SourceText,
     span: Span,
     name: str,
     streams: Mapping[str, Stream],

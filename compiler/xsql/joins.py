@@ -20,7 +20,7 @@ from seustream.compiler.language.types import Kind
 from seustream.compiler.plan.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
 from seustream.compiler.plan.logical import Source
 from seustream.compiler.xsql import tree
-from seustream.compiler.xsql.scope import Merged, Scope
+from seustream.compiler.xsql.scope import Merged, QueryScope
 from seustream.hdl.isa import Condition
 
 Subquery = tree.Exists | tree.InQuery
@@ -74,9 +74,9 @@ class JoinBinder:
     merged: list[Merged] = field(default_factory=list)
     taken: int = 0
 
-    def scope(self, levels: tuple[tuple[int, ...], ...], within: str = "WHERE") -> Scope:
+    def scope(self, levels: tuple[tuple[int, ...], ...], within: str = "WHERE") -> QueryScope:
         """The names at a place that sees these sources, the nearest SELECT's first."""
-        return Scope(self.sources, self.parameters, within, levels=levels, merged=self.merged)
+        return QueryScope(self.sources, self.parameters, within, levels=levels, merged=self.merged)
 
     def select(
         self, select: tree.Select, outer: tuple[tuple[int, ...], ...] = ()
@@ -225,7 +225,7 @@ class JoinBinder:
 
 def can_be_null(e: x.Expression, lacking: frozenset[int]) -> bool:
     """Says if a value may be missing, as far as columns and constants tell."""
-    if isinstance(e, x.Column):
+    if isinstance(e, x.ColumnReference):
         return e.source in lacking or (e.nullable and e.type.kind is not Kind.ERROR)
     return not (isinstance(e, x.Literal) and e.value is not None)
 

@@ -47,7 +47,7 @@ def over(
         hint = f"functions OVER frames are {', '.join(known)}"
         return binder.fail("over", f"there is no {name} OVER frames", e.call.at, hint)
     bound = binder.aggregate(e.call, _AGGREGATES[name])
-    if frame is None or FAILED in (bound, *partition) or not isinstance(bound, x.Aggregate):
+    if frame is None or FAILED in (bound, *partition) or not isinstance(bound, x.AggregateCall):
         return FAILED
     return logical.Over(name, bound, bound.arguments, 0, partition, frame, bound.type)
 
@@ -67,7 +67,7 @@ def _place(
     offset = 1
     if len(given) > 1:
         back = given[1]
-        if not isinstance(back, syntax.Literal) or type(back.value) is not int:
+        if not isinstance(back, syntax.Constant) or type(back.value) is not int:
             return binder.fail("over", "lag looks a number of rows back", back.span, "lag(x, 2)")
         offset = back.value
     binder.aggregating = name

@@ -20,7 +20,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from lark.tree import Meta
 from lark.visitors import v_args
 
-from seustream.compiler.errors import Problems, Source, Span
+from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.parse import (
     MAX_NESTING,
@@ -47,7 +47,7 @@ _BEFORE_UNITS = ("INTEGER", "DECIMAL", "STRING")
 Statement = tree.Statement | pattern_tree.Statement
 
 
-def parse(source: Source, problems: Problems) -> list[Statement]:
+def parse(source: SourceText, problems: Problems) -> list[Statement]:
     """Every statement of a text that could be parsed; the others are reported."""
     statements: list[Statement] = []
     half = re.search("[\ud800-\udfff]", source.text)
@@ -60,7 +60,7 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
     return statements
 
 
-def tokens(source: Source) -> list[tuple[str, str, int, int]]:
+def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
     """Every token of a text: terminal, text, line, column. A statement with a character
     that begins no token is listed up to it; `parse` reports it."""
     found = []
@@ -136,7 +136,7 @@ def _parser_of(text: str) -> Lark:
     return patterns.parser("match_recognize") if patterns.is_recognize(text) else _parser()
 
 
-def _parse_statement(source: Source, span: Span, problems: Problems) -> Statement | None:
+def _parse_statement(source: SourceText, span: Span, problems: Problems) -> Statement | None:
     text = source.text[span.start : span.end]
     if patterns.is_pattern(text) or patterns.is_recognize(text):
         return patterns.parse_statement(source, span, problems)
@@ -156,7 +156,7 @@ def _parser() -> Lark:
 # --- errors -------------------------------------------------------------------
 
 
-def _report(error: UnexpectedInput, source: Source, span: Span, problems: Problems) -> None:
+def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Problems) -> None:
     hint = error.match_examples(
         _read_example, MISTAKES, token_type_match_fallback=True, use_accepts=False
     )
@@ -219,14 +219,14 @@ def _example(text: str) -> Tree[Any] | UnexpectedInput:
         return error
 
 
-def _end_of(source: Source, span: Span) -> Span:
+def _end_of(source: SourceText, span: Span) -> Span:
     """The place of the last thing written in a statement, comments aside."""
     *_, last = _written(source, span)
     end = last.start() + len(last.group().rstrip())
     return Span(end - 1, end)
 
 
-def _written(source: Source, span: Span) -> Iterator[re.Match[str]]:
+def _written(source: SourceText, span: Span) -> Iterator[re.Match[str]]:
     """The pieces of a statement that are neither space nor comments."""
     for match in _PIECE.finditer(source.text, span.start, span.end):
         if not match.group().isspace() and not match.group().startswith(("--", "/*")):
@@ -301,17 +301,17 @@ class _Builder(ExpressionBuilder):
             clauses.get("qualify"),
         )
 
-    def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionAll:
-        return tree.UnionAll(c[0], c[1], span_of(meta))
+    def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
+        return tree.UnionClause(c[0], c[1], span_of(meta))
 
     def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
         return ("items", None)
 
-    def item_list(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.Item, ...]]:
+    def item_list(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.SelectItem, ...]]:
         return ("items", tuple(c))
 
-    def item(self, meta: Meta, c: list[Any]) -> tree.Item:
-        return tree.Item(c[0], c[1], span_of(meta))
+    def item(self, meta: Meta, c: list[Any]) -> tree.SelectItem:
+        return tree.SelectItem(c[0], c[1], span_of(meta))
 
     def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         return tree.FromItem(c[0], c[1], span_of(meta))
@@ -329,7 +329,7 @@ class _Builder(ExpressionBuilder):
 
     def windowed_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         function, stream, partition, time, *lengths, alias = c
-        call = s.Call(function, (time, *lengths), span_of(meta))
+        call = s.FunctionCall(function, (time, *lengths), span_of(meta))
         return tree.FromItem(stream, alias, span_of(meta), call, partition)
 
     def partition(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
@@ -340,7 +340,7 @@ class _Builder(ExpressionBuilder):
 
     def over(self, meta: Meta, c: list[Any]) -> tree.OverCall:
         function, distinct, *arguments, where, keys, order, frame = c
-        call = s.Call(
+        call = s.FunctionCall(
             function,
             tuple(argument for argument in arguments if argument is not None),
             span_of(meta),
@@ -351,12 +351,14 @@ class _Builder(ExpressionBuilder):
 
     def over_star(self, meta: Meta, c: list[Any]) -> tree.OverCall:
         function, _, where, keys, order, frame = c
-        call = s.Call(
+        call = s.FunctionCall(
             function, (), span_of(meta), star=True, where=None if where is None else where[1]
         )
         return self._over(call, keys, order, frame, meta)
 
-    def _over(self, call: s.Call, keys: Any, order: Any, frame: Any, meta: Meta) -> tree.OverCall:
+    def _over(
+        self, call: s.FunctionCall, keys: Any, order: Any, frame: Any, meta: Meta
+    ) -> tree.OverCall:
         ordered = () if order is None else order[1]
         return tree.OverCall(call, keys or (), ordered, frame, span_of(meta))
 
@@ -373,7 +375,7 @@ class _Builder(ExpressionBuilder):
         return c[0] if c else None
 
     def current_row(self, meta: Meta, c: list[Any]) -> s.Expression:
-        return s.Literal(0, span_of(meta))
+        return s.Constant(0, span_of(meta))
 
     def order_by(self, meta: Meta, c: list[Any]) -> tuple[str, Any]:
         return ("order_by", tuple(c))

@@ -41,14 +41,14 @@ _LARGEST = 1 << 60
 
 def is_window(e: syntax.Expression) -> bool:
     """Says if an expression of GROUP BY is a window."""
-    return isinstance(e, syntax.Call) and e.name.lower() in _HINTS
+    return isinstance(e, syntax.FunctionCall) and e.name.lower() in _HINTS
 
 
 def every(
     select: tree.Select, sources: Sequence[logical.Source], binder: Binder, problems: Problems
 ) -> Every | None:
     """The windows by which a SELECT groups, None if it does not."""
-    written = [e for e in select.group_by if isinstance(e, syntax.Call) and is_window(e)]
+    written = [e for e in select.group_by if isinstance(e, syntax.FunctionCall) and is_window(e)]
     written += [
         item.windows for item in tree.from_items(select.sources) if item.windows is not None
     ]
@@ -85,7 +85,7 @@ class _Reader:
     ) -> None:
         self.sources, self.binder, self.problems = sources, binder, problems
 
-    def read(self, call: syntax.Call) -> Every | None:
+    def read(self, call: syntax.FunctionCall) -> Every | None:
         name = call.name.lower()
         hint = f"write {_HINTS[name]}"
         fewest, most = _LENGTHS[name]
@@ -127,7 +127,7 @@ class _Reader:
 
     def _length(self, e: syntax.Expression, hint: str) -> int | None:
         """Milliseconds of a constant length."""
-        if isinstance(e, syntax.Operation) and e.operator == "-" and len(e.operands) == 1:
+        if isinstance(e, syntax.OperatorCall) and e.operator == "-" and len(e.operands) == 1:
             length = self._length(e.operands[0], hint)
             return None if length is None else -length
         found = len(self.problems.found)

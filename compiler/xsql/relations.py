@@ -53,7 +53,7 @@ class Relations:
                 if any(overs(item.expression) for item in select.query.items) or select.qualify:
                     return over_rows(select, self.hide)
                 return select.query
-            case tree.UnionAll():
+            case tree.UnionClause():
                 return self._union_all(name, query, span)
             case tree.With():
                 before = dict(self.names)
@@ -99,7 +99,7 @@ class Relations:
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         return stream
 
-    def _union_all(self, name: str, query: tree.UnionAll, span: Span) -> logical.Operation:
+    def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
         written = list(_branches(query))
         branches = [self.relation(name, branch, branch.span) for branch in written]
         first = branches[0]
@@ -161,10 +161,10 @@ class Relations:
         return free
 
 
-def column_of(stream: Stream, number: int, source: int = 0) -> x.Column:
+def column_of(stream: Stream, number: int, source: int = 0) -> x.ColumnReference:
     """A column of an operation's input."""
     column = stream.columns[number]
-    return x.Column(source, column.name, column.type, column.nullable, stream.name)
+    return x.ColumnReference(source, column.name, column.type, column.nullable, stream.name)
 
 
 def _counted(query: logical.Relation) -> str:
@@ -172,8 +172,8 @@ def _counted(query: logical.Relation) -> str:
     return f"{number} column{'s' * (number > 1)}"
 
 
-def _branches(query: tree.Select | tree.UnionAll) -> Iterator[tree.Select]:
-    if isinstance(query, tree.UnionAll):
+def _branches(query: tree.Select | tree.UnionClause) -> Iterator[tree.Select]:
+    if isinstance(query, tree.UnionClause):
         yield from _branches(query.first)
         yield query.second
     else:

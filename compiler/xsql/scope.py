@@ -26,7 +26,7 @@ class Merged:
 
 
 @dataclass
-class Scope:
+class QueryScope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
     a column of a stream comes first. `levels` are the sources that can be named here, those of the
     nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first."""
@@ -119,11 +119,11 @@ class Scope:
                 name.span,
                 suggest(name.text, known, "columns"),
             )
-        return x.Column(index, column.name, column.type, column.nullable, source.alias)
+        return x.ColumnReference(index, column.name, column.type, column.nullable, source.alias)
 
     def _derived(self, name: s.Name, span: Span, binder: Binder) -> x.Expression:
         found = self.derived[name.text.lower()]
-        if binder.aggregating and any(isinstance(part, x.Aggregate) for part in x.walk(found)):
+        if binder.aggregating and any(isinstance(part, x.AggregateCall) for part in x.walk(found)):
             return binder.fail(
                 "aggregate-here",
                 f"{name.text}, which is {x.show(found)}, cannot stand in the argument of"
@@ -135,7 +135,7 @@ class Scope:
 
     # --- what X-SQL has no more of than other languages -----------------------
 
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
         if is_window(e):
             return binder.fail(
                 "group-window", f"{e.name} is no value", e.at, "it stands in GROUP BY by itself"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from seustream.compiler.errors import Problems, Source, Span, suggest
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
@@ -27,7 +27,7 @@ from seustream.compiler.xsql.joins import (
 from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
-from seustream.compiler.xsql.scope import Scope
+from seustream.compiler.xsql.scope import QueryScope
 from seustream.compiler.xsql.windows import window
 from seustream.hdl.device import UNUSED, Window, WindowKind
 
@@ -37,7 +37,7 @@ class SelectBinder:
     """Binds SELECTs of one text; `known_stream` looks a name up in the catalogue, and reports it if
     it is not there. `streams` are those of the catalogue, folded, in their order."""
 
-    source: Source
+    source: SourceText
     problems: Problems
     known_stream: Callable[[syntax.Name], Stream | None]
     streams: Mapping[str, Stream]
@@ -54,7 +54,7 @@ class SelectBinder:
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
 
-        def scope(within: str, aggregates: bool | str = True) -> Scope:
+        def scope(within: str, aggregates: bool | str = True) -> QueryScope:
             of = binding.scope((visible(side),), within)
             return replace(of, aggregates=aggregates)
 
@@ -76,7 +76,7 @@ class SelectBinder:
             bool(group_by)
             or having is not None
             or every is not None
-            or any(isinstance(e, x.Aggregate) for part, _ in parts for e in x.walk(part))
+            or any(isinstance(e, x.AggregateCall) for part, _ in parts for e in x.walk(part))
         )
         qualify = None
         if select.qualify is not None:
@@ -191,7 +191,7 @@ class SelectBinder:
             aggregated=query.aggregated,
         )
 
-    def _group_by(self, select: tree.Select, scope: Scope) -> tuple[x.Expression, ...]:
+    def _group_by(self, select: tree.Select, scope: QueryScope) -> tuple[x.Expression, ...]:
         """The keys of groups, beside a window. A function of FROM that makes windows wants its
         window_start and window_end there."""
         binder = self._binder(scope)
@@ -218,7 +218,7 @@ class SelectBinder:
                 )
         return keys
 
-    def _order_by(self, select: tree.Select, scope: Scope) -> tuple[logical.OrderKey, ...]:
+    def _order_by(self, select: tree.Select, scope: QueryScope) -> tuple[logical.OrderKey, ...]:
         binder = self._binder(scope)
         return tuple(
             logical.OrderKey(binder.value(e.expression), e.descending, bool(e.nulls_first))
@@ -251,7 +251,7 @@ class SelectBinder:
                 )
         return columns
 
-    def _binder(self, scope: Scope) -> Binder:
+    def _binder(self, scope: QueryScope) -> Binder:
         return Binder(scope, self.problems)
 
     def _strict(self, select: tree.Select) -> bool:
@@ -346,7 +346,7 @@ class SelectBinder:
 
     # --- result columns -------------------------------------------------------
 
-    def _items(self, select: tree.Select, scope: Scope) -> tuple[logical.Item, ...]:
+    def _items(self, select: tree.Select, scope: QueryScope) -> tuple[logical.Item, ...]:
         binder, sources = self._binder(scope), scope.sources
         found: list[tuple[ResultName, x.Expression, Span]] = []
         if select.items is None:
@@ -369,7 +369,7 @@ class SelectBinder:
             value = binder.value(e)
             if written.alias is not None:
                 name = ResultName.fixed(written.alias.text)
-            elif isinstance(e, syntax.Reference) and isinstance(value, x.Column):
+            elif isinstance(e, syntax.Reference) and isinstance(value, x.ColumnReference):
                 name = ResultName.of_column(value.alias, e.path[-1])
             else:
                 name = ResultName.fixed(" ".join(self.text(e.span).split()))
@@ -416,11 +416,11 @@ def _number(hidden: Stream) -> int:
     return int(hidden.name.rpartition("#")[2])
 
 
-def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.Column | None:
+def _ungrouped(e: x.Expression, group_by: tuple[x.Expression, ...]) -> x.ColumnReference | None:
     """A column of `e` that has no single value in a group."""
-    if e in group_by or isinstance(e, x.Aggregate):
+    if e in group_by or isinstance(e, x.AggregateCall):
         return None
-    if isinstance(e, x.Column):
+    if isinstance(e, x.ColumnReference):
         return e
     for child in x.children(e):
         found = _ungrouped(child, group_by)
@@ -436,7 +436,7 @@ def _all_of(
     return [
         (
             ResultName.of_column(source.alias, column.name),
-            x.Column(index, column.name, column.type, column.nullable, source.alias),
+            x.ColumnReference(index, column.name, column.type, column.nullable, source.alias),
         )
         for column in source.stream.columns
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Call, Expression, Name, TypeName
+from seustream.compiler.language.syntax import Expression, FunctionCall, Name, TypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class DropStream:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     expression: Expression
     alias: Name | None
     span: Span
@@ -63,7 +63,7 @@ class FromItem:
     stream: Name
     alias: Name | None
     span: Span
-    windows: Call | None = None
+    windows: FunctionCall | None = None
     partition: tuple[Expression, ...] = ()
     query: Query | None = None
 
@@ -90,7 +90,7 @@ class FrameClause:
 class OverCall(Expression):
     """`f(x) OVER (PARTITION BY k ORDER BY ts ROWS 3 PRECEDING)`."""
 
-    call: Call
+    call: FunctionCall
     partition: tuple[Expression, ...]
     order_by: tuple[OrderItem, ...]
     frame: FrameClause | None
@@ -136,7 +136,7 @@ class WindowClause:
 class Select:
     """`items` is None for `*`; `options` are those of WITH."""
 
-    items: tuple[Item, ...] | None
+    items: tuple[SelectItem, ...] | None
     sources: tuple[FromPart, ...]
     where: Expression | None
     group_by: tuple[Expression, ...]
@@ -150,8 +150,8 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class UnionAll:
-    first: Select | UnionAll
+class UnionClause:
+    first: Select | UnionClause
     second: Select
     span: Span
 
@@ -172,7 +172,7 @@ class With:
     span: Span
 
 
-Query = Select | UnionAll | With
+Query = Select | UnionClause | With
 
 
 @dataclass(frozen=True, slots=True)

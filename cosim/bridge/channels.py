@@ -19,7 +19,7 @@ import queue
 import socket
 from typing import Protocol
 
-from seustream.engine.temporal.elements import EARLIEST, FOREVER, Element, ElementKind
+from seustream.engine.temporal.elements import EARLIEST, FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.values import told as told_as
 
 MAX_LINE = 1 << 20
@@ -30,7 +30,7 @@ class LineMalformed(ValueError):
 
 
 class Channel(Protocol):
-    def recv(self) -> Element | None:
+    def recv(self) -> StreamElement | None:
         """The next element, None at the end; raises `LineMalformed`, after which it goes on."""
 
     def close(self) -> None:
@@ -39,12 +39,12 @@ class Channel(Protocol):
 
 class MemoryChannel:
     def __init__(self) -> None:
-        self.queue: queue.SimpleQueue[Element | None] = queue.SimpleQueue()
+        self.queue: queue.SimpleQueue[StreamElement | None] = queue.SimpleQueue()
 
-    def send(self, x: Element) -> None:
+    def send(self, x: StreamElement) -> None:
         self.queue.put(x)
 
-    def recv(self) -> Element | None:
+    def recv(self) -> StreamElement | None:
         return self.queue.get()
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class TcpChannel:
         self.lines = connection.makefile("rb")
         self.ended = False
 
-    def recv(self) -> Element | None:
+    def recv(self) -> StreamElement | None:
         if self.ended:
             return None
         try:
@@ -85,7 +85,7 @@ class TcpChannel:
         self.connection.close()
 
 
-def decode(line: bytes) -> tuple[Element, str | None]:
+def decode(line: bytes) -> tuple[StreamElement, str | None]:
     """A line as an element, and the stream a HEADER names."""
     try:
         found = json.loads(line.decode("utf-8"))
@@ -98,18 +98,18 @@ def decode(line: bytes) -> tuple[Element, str | None]:
         stream = found.get("stream")
         if not isinstance(stream, str):
             raise LineMalformed("a HEADER names its stream")
-        return Element(kind, schema=found.get("schema")), stream
+        return StreamElement(kind, schema=found.get("schema")), stream
     if not kind.timed:
-        return Element(kind), None
+        return StreamElement(kind), None
     ts = _time(found, "ts")
     te = ts if kind is ElementKind.BOUNDARY or "te" not in found else _time(found, "te")
     values = found.get("values", [])
     if not isinstance(values, list):
         raise LineMalformed("values is no list")
-    return Element(kind, ts, te, tuple(values) if kind is ElementKind.INSERTION else ()), None
+    return StreamElement(kind, ts, te, tuple(values) if kind is ElementKind.INSERTION else ()), None
 
 
-def encode(x: Element, stream: str | None = None) -> bytes:
+def encode(x: StreamElement, stream: str | None = None) -> bytes:
     """An element as a line."""
     told: dict[str, object] = {"type": x.kind.name}
     if x.kind is ElementKind.HEADER:

@@ -207,7 +207,7 @@ class StageWriter:
         self._writer: Any = None
         self._reader: Any = None
         self.rows = 0
-        self.staged: p.Part | None = None
+        self.staged: p.StagedPart | None = None
         self.highest: int | None = None
 
     def __enter__(self) -> StageWriter:
@@ -226,7 +226,7 @@ class StageWriter:
             raise self._why(error) from None
         self.rows += rows.num_rows
 
-    def close(self) -> p.Part:
+    def close(self) -> p.StagedPart:
         """The end: the bridge has all of it on disk."""
         try:
             if self._writer is None:
@@ -236,7 +236,7 @@ class StageWriter:
             self._writer.close()
         except (flight.FlightError, pa.ArrowException, OSError, StopIteration) as error:
             raise self._why(error) from None
-        self.staged, self.highest = p.Part(answer.staging, answer.rows), answer.highest
+        self.staged, self.highest = p.StagedPart(answer.staging, answer.rows), answer.highest
         return self.staged
 
     def cancel(self) -> None:

@@ -40,7 +40,7 @@ class Past:
 
 
 @dataclass(slots=True)
-class Writer:
+class EpochWriter:
     """The last epoch that was committed, the streams it feeds, and its last epochs."""
 
     epoch: int = -1
@@ -69,7 +69,7 @@ class Epochs:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.writers: dict[str, Writer] = {}
+        self.writers: dict[str, EpochWriter] = {}
         self.staged: dict[str, Kept] = {}
 
     def last(self, writer: str) -> int:
@@ -115,7 +115,7 @@ class Epochs:
     def is_in(self, commit: p.Commit) -> bool:
         """Returns whether an epoch was committed before; raises for one that does not follow, or is
         not what it was."""
-        writer = self.writers.get(commit.writer, Writer())
+        writer = self.writers.get(commit.writer, EpochWriter())
         if commit.epoch > writer.epoch + 1:
             raise BridgeError(
                 "gap",
@@ -199,7 +199,7 @@ class Epochs:
 
     def take(self, record: Record) -> None:
         """An epoch is in."""
-        writer = self.writers.setdefault(record["writer"], Writer())
+        writer = self.writers.setdefault(record["writer"], EpochWriter())
         writer.epoch = record["epoch"]
         writer.streams.update(record["streams"])
         writer.past[writer.epoch] = Past(record["rows"], record["content"], record["named"])
@@ -223,7 +223,7 @@ class Epochs:
     def restore(self, state: dict[str, Any]) -> None:
         for name, one in state.items():
             past = {epoch: Past(*rest) for epoch, *rest in one["past"]}
-            self.writers[name] = Writer(one["epoch"], set(one["streams"]), past)
+            self.writers[name] = EpochWriter(one["epoch"], set(one["streams"]), past)
 
     def recover(self) -> None:
         """The parts that were staged before a restart, and belong to no epoch yet."""

@@ -75,7 +75,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 @dataclass(slots=True)
-class Counts:
+class ServiceCounts:
     """What the service itself counts; safe to use from several threads."""
 
     calls: Counter[str] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ Samples = list[tuple[str, tuple[str, ...], float]]
 
 
 def samples(
-    counts: Counts,
+    counts: ServiceCounts,
     exchanges: Exchanges,
     session: Session | None,
     backend: str,

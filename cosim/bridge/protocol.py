@@ -105,7 +105,7 @@ class StageEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagedPart:
     """A staged part an epoch is made of; partitions are put in their order."""
 
     staging: str
@@ -128,7 +128,7 @@ class Commit:
 
     writer: str
     epoch: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StagedPart, ...] = ()
     seen: dict[str, int] = field(default_factory=dict)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from seustream.compiler.errors import CompileError, Problem, Problems, Source
+from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
 from seustream.compiler.plan.pipeline import Options
 from seustream.compiler.xsql.intervals import tree_of
 from seustream.compiler.xsql.parse import split
@@ -315,7 +315,7 @@ def _fits(text: str) -> bool:
     return len(json.dumps(text)) <= _LONGEST
 
 
-def _brief(source: Source, problem: Problem) -> str:
+def _brief(source: SourceText, problem: Problem) -> str:
     """Without the line, which is too long to show."""
     line, column = source.position(problem.span.start)
     hint = f"\n  hint: {problem.hint:.200}" if problem.hint else ""

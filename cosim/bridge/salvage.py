@@ -43,7 +43,7 @@ def at_rest(disk: Disk, folder: Path) -> Iterator[Survey]:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Salvaged:
     """The records before the first that cannot be trusted, and those from there on as far as they
     can be read. `hopeless` says why there is nothing to go on from."""
 
@@ -57,18 +57,18 @@ class Saved:
         return {r["writer"]: r["epoch"] for r in self.records if r["kind"] == "epoch"}
 
 
-def saved(found: Survey) -> Saved:
+def saved(found: Survey) -> Salvaged:
     """Returns how far a journal can be trusted."""
     for damage in found.damages:
         if found.begin is None or (found.snapshot and damage.path == found.snapshot[0]):
-            return Saved([], found.records, damage)
+            return Salvaged([], found.records, damage)
     for index, record in enumerate(found.records):
         if any(name not in found.parts for _, name, *_ in record.get("parts", ())):
-            return Saved(found.records[:index], found.records[index:], None)
-    return Saved(found.records, [], None)
+            return Salvaged(found.records[:index], found.records[index:], None)
+    return Salvaged(found.records, [], None)
 
 
-def copy_sound(disk: Disk, found: Survey, keep: Saved, target: Path) -> None:
+def copy_sound(disk: Disk, found: Survey, keep: Salvaged, target: Path) -> None:
     """A journal of what is saved, in a folder that is not there yet."""
     assert found.begin is not None
     partial = target.with_name(target.name + ".partial")

@@ -82,7 +82,7 @@ class Bridge:
         self.sources: Sources | None = None
         self._strict = strict
         self.journal = Journal(folder, disk)
-        self.counts = metrics.Counts()
+        self.counts = metrics.ServiceCounts()
         self.calls = Calls(most_calls, clock)
         self.clock = clock
         self.exchanges = Exchanges(clock)

@@ -49,7 +49,7 @@ def save(
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedState:
     """The queries' state; of each query's results the offsets of the first and past the last, and
     the rows; and the rest."""
 
@@ -58,7 +58,7 @@ class Saved:
     rest: dict[str, Any]
 
 
-def restore(sealed: Sealed) -> Saved:
+def restore(sealed: Sealed) -> SavedState:
     """Returns what was saved."""
     begin, end = sealed.meta["state"]
     data, files = json.loads(bytes(sealed.payload[begin:end])), _Reading(sealed)
@@ -75,7 +75,7 @@ def restore(sealed: Sealed) -> Saved:
         name: (one["first"], one["end"], files.get(one["rows"]))
         for name, one in data["results"].items()
     }
-    return Saved(state, results, data["rest"])
+    return SavedState(state, results, data["rest"])
 
 
 class _Writing:

@@ -36,7 +36,7 @@ from seustream.cosim.bridge.security import Address, AddressRefused
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.statements import quoted
 from seustream.engine.stream.schema import arrow_type, stream_schema
-from seustream.engine.temporal.elements import Element, ElementKind
+from seustream.engine.temporal.elements import ElementKind, StreamElement
 from seustream.engine.temporal.values import NoSuchValue, taken
 
 MOST_UNANNOUNCED = 64
@@ -91,9 +91,9 @@ class _Entering:
     ended: bool = False  # the session knows
     accepted: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
-    waiting: list[Element] = field(default_factory=list)
+    waiting: list[StreamElement] = field(default_factory=list)
 
-    def checked(self, x: Element) -> tuple[Element | None, str]:
+    def checked(self, x: StreamElement) -> tuple[StreamElement | None, str]:
         """The element as it goes on, or the reason why it does not."""
         if self.stopped:
             return None, "stopped"
@@ -108,13 +108,13 @@ class _Entering:
                 values = tuple(taken(v, of) for v, of in zip(x.values, self.types, strict=True))
             except NoSuchValue:
                 return None, "schema"
-            x = Element(x.kind, x.ts, x.te, values)
+            x = StreamElement(x.kind, x.ts, x.te, values)
         if self.last is not None and x.key < self.last:
             return None, "stale_boundary" if x.kind is ElementKind.BOUNDARY else "late"
         self.last = x.key
         return x, ""
 
-    def table(self, elements: list[Element]) -> pa.Table:
+    def table(self, elements: list[StreamElement]) -> pa.Table:
         columns: dict[str, Any] = {"ts": [x.ts for x in elements], END: [x.te for x in elements]}
         schema = stream_schema(self.stream)
         for number, column in enumerate(leaves(self.stream)):
@@ -245,7 +245,7 @@ class Sources:
             if one is not None:
                 self._tell("channel closed", f"stream {one.stream.name}")
 
-    def _announced(self, name: str, x: Element, channel: TcpChannel) -> _Entering:
+    def _announced(self, name: str, x: StreamElement, channel: TcpChannel) -> _Entering:
         """The stream of a HEADER: that of the catalogue, if it has such columns, or a new one."""
         if not (name.isidentifier() and name.isascii()):
             raise LineMalformed(f"{name!r:.60} is no name of a stream")
@@ -284,14 +284,14 @@ class Sources:
             raise LineMalformed(f"stream {name} is {tree_of(stream)}, the source says {tree}")
         return stream
 
-    def _again(self, one: _Entering, x: Element) -> None:
+    def _again(self, one: _Entering, x: StreamElement) -> None:
         """A HEADER in the middle, which may only say the same."""
         try:
             self._stream(one.stream.name, from_lists(one.stream.name, x.schema))
         except (LineMalformed, SchemaRefused, BridgeError) as error:
             self._tell("header refused", f"stream {one.stream.name}: {error}")
 
-    def _offer(self, one: _Entering, x: Element) -> None:
+    def _offer(self, one: _Entering, x: StreamElement) -> None:
         with self._changed:
             while len(one.waiting) >= _MOST_WAITING and not self._closing.is_set():
                 self._changed.wait()
@@ -340,13 +340,13 @@ class Sources:
         if promise is not None and (elements or told.get(name) != promise):
             writer = f"source {name}"
             epoch = session.epochs.last(writer) + 1
-            parts: tuple[p.Part, ...] = ()
+            parts: tuple[p.StagedPart, ...] = ()
             if elements:
                 stage = p.Stage(writer, name, epoch, 0, f"{writer} {epoch}")
                 with PartWriter(session.journal, stage, stream_schema(one.stream)) as part:
                     part.write(one.table(elements))
                     staged = session.keep(part)
-                parts = (p.Part(staged.staging, staged.rows),)
+                parts = (p.StagedPart(staged.staging, staged.rows),)
             # What comes is in order, so there is no slack to allow for.
             seen = {name: promise + session.load.run.slack}
             session.commit(p.Commit(writer, epoch, parts, seen))

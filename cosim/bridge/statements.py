@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.apas.explain import explain as explain_apas
-from seustream.compiler.errors import CompileError, Problem, Problems, Source, Span, suggest
+from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span, suggest
 from seustream.compiler.explain import explain
 from seustream.compiler.language.types import MILLISECONDS
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.plan.logical import Request
+from seustream.compiler.plan.logical import ShowRequest
 from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import Statement, parse, split
@@ -82,12 +82,12 @@ def carried_out(
     standing = text_of(entries) + around[0]
     problems = Problems()
     plain, until = _durations(text, problems) if not around[0] else (text, {})
-    problems.raise_any(Source(text, file))
+    problems.raise_any(SourceText(text, file))
     try:
         c = compile_text(standing + plain + around[1], file, options, "tree")
     except CompileError as error:
         raise _moved(error, text, file, len(standing)) from None
-    change = _applied(entries, Source(around[0] + plain + around[1], file), c, until)
+    change = _applied(entries, SourceText(around[0] + plain + around[1], file), c, until)
     try:
         compilation = compile_text(text_of(change.entries), file, options)
     except CompileError as error:
@@ -101,11 +101,11 @@ def carried_out(
 def entries_of(text: str, options: Options) -> tuple[Entry, ...]:
     """The statements of a text that stand after all of them are carried out."""
     c = compile_text(text, "catalogue", options, "tree")
-    return _applied((), Source(text), c, {}).entries
+    return _applied((), SourceText(text), c, {}).entries
 
 
 def _applied(
-    entries: Sequence[Entry], source: Source, c: Compilation, until: dict[str, int]
+    entries: Sequence[Entry], source: SourceText, c: Compilation, until: dict[str, int]
 ) -> CatalogueChange:
     standing = {(entry.kind, entry.name.lower()): entry for entry in entries}
     made: dict[str, list[str]] = {"stream": [], "query": []}
@@ -114,7 +114,7 @@ def _applied(
     spans = list(split(source.text, problems))
     for span in spans:
         written = source.text[span.start : span.end].strip()
-        for statement in parse(Source(written), problems):
+        for statement in parse(SourceText(written), problems):
             if isinstance(statement, tree.DropQuery | tree.DropStream):
                 kind = "query" if isinstance(statement, tree.DropQuery) else "stream"
                 del standing[kind, statement.name.text.lower()]
@@ -202,10 +202,10 @@ def _moved(error: CompileError, text: str, file: str, before: int) -> CompileErr
         return Span(start, max(min(span.end - before, end), start + 1))
 
     moved = [Problem(p.kind, p.message, place(p.span), p.hint) for p in error.problems]
-    return CompileError(Source(text, file), moved)
+    return CompileError(SourceText(text, file), moved)
 
 
-def _shown(after: Compilation, c: Compilation, request: Request) -> list[str]:
+def _shown(after: Compilation, c: Compilation, request: ShowRequest) -> list[str]:
     """Returns the answer to SHOW or EXPLAIN; a query that is only explained is compiled for it."""
     if request.verb == "show":
         return list(request.lines)

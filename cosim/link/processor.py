@@ -14,7 +14,7 @@ from seustream.cosim.verilated.bits import Words
 from seustream.hdl.boards.identity import Identity, config_digest, version
 from seustream.hdl.boards.protocol import Opcode, Reply
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import Operation, Verdict
+from seustream.hdl.control_words import ControlOperation, Verdict
 
 _AT_ONCE = 1 << 15
 """Bytes put into the session at a time."""
@@ -49,7 +49,7 @@ class LinkProcessor:
     def _clean(self) -> None:
         """The board has dropped what was under way; its tables and windows are still those of
         an earlier session."""
-        for operation in (Operation.ABORT, Operation.RESUME, Operation.RESET):
+        for operation in (ControlOperation.ABORT, ControlOperation.RESUME, ControlOperation.RESET):
             row = np.zeros((1, 8), np.uint32)
             row[0, 0] = operation
             _, answer = self.commands(row, 0)
@@ -115,7 +115,7 @@ class LinkProcessor:
 
 def _runs(rows: Words) -> list[tuple[int, int]]:
     """Commands that may be sent together: writes."""
-    writes = (rows[:, 0] & 7) == Operation.WRITE
+    writes = (rows[:, 0] & 7) == ControlOperation.WRITE
     borders = [0, *(i for i in range(1, len(rows)) if not (writes[i] and writes[i - 1])), len(rows)]
     return list(itertools.pairwise(borders))
 

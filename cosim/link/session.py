@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from seustream.cosim.link.errors import NoAnswer, SessionLost
-from seustream.hdl.boards.protocol import FLAG, MOST, PLACES, Frame, Kind, longer, shorter
+from seustream.hdl.boards.protocol import FLAG, MOST, PLACES, FrameKind, LinkFrame, longer, shorter
 
 _LONGEST = 2 * (MOST + 32)
 """Bytes between two flags that can be a frame; more is noise."""
@@ -87,14 +87,14 @@ class LinkSession:
         first = self._chance.randrange(1, PLACES)
         self._open(first)
         identity = self._open(first % (PLACES - 1) + 1)
-        self._send(Kind.DATA)
+        self._send(FrameKind.DATA)
         return identity
 
     def _open(self, number: int) -> bytes:
         self._begin(number)
         self._identity = None
         while True:
-            self._send(Kind.OPEN)
+            self._send(FrameKind.OPEN)
             self._asks_at = self._now() + self._wait
             self._wait = self._waits_longer()
             while (left := self._asks_at - self._now()) > 0:
@@ -170,7 +170,7 @@ class LinkSession:
         self._asks_at = self._now() + self._wait
         self._silent = True
         self.resent += 1
-        self._send(Kind.ASK)
+        self._send(FrameKind.ASK)
 
     def _waits_longer(self) -> float:
         return min(2 * self._wait, _MOST_WAITS * self._shortest)
@@ -187,16 +187,16 @@ class LinkSession:
             if not payload or self._sent >= _AHEAD * self._most:
                 break
             self._sent += len(payload)
-            self._send(Kind.DATA, place, payload)
+            self._send(FrameKind.DATA, place, payload)
         if self._owes:
-            self._send(Kind.DATA)
+            self._send(FrameKind.DATA)
 
-    def _send(self, kind: Kind, place: int | None = None, payload: bytes = b"") -> None:
+    def _send(self, kind: FrameKind, place: int | None = None, payload: bytes = b"") -> None:
         if place is None:
             place = (self._first + self._sent) % PLACES
-        if kind is not Kind.OPEN:
+        if kind is not FrameKind.OPEN:
             self._owes = False
-        frame = Frame(kind, self._number, place, self._next, _CREDIT, payload)
+        frame = LinkFrame(kind, self._number, place, self._next, _CREDIT, payload)
         self._line.write(frame.encode())
 
     def _listen(self, timeout: float) -> None:
@@ -209,20 +209,20 @@ class LinkSession:
             del self._between[_LONGEST:]
 
     def _piece(self, between: bytes) -> None:
-        frame = Frame.decode(between)
+        frame = LinkFrame.decode(between)
         if frame is None:
             self.refused += bool(between)
         elif frame.session == self._number:
             self._heard, self._silent = self._now(), False
-            if frame.kind == Kind.OPENED:
+            if frame.kind == FrameKind.OPENED:
                 self._identity = frame.payload
                 self._credit(frame)
-            elif frame.kind == Kind.LOST:
+            elif frame.kind == FrameKind.LOST:
                 self._lost = self._identity is not None
-            elif frame.kind == Kind.DATA:
+            elif frame.kind == FrameKind.DATA:
                 self._data(frame)
 
-    def _data(self, frame: Frame) -> None:
+    def _data(self, frame: LinkFrame) -> None:
         gone = (frame.ack - self._first) % PLACES
         if gone > len(self._outgoing):
             return  # from before the last acknowledgement
@@ -241,7 +241,7 @@ class LinkSession:
                 self._gap = self._gap_asked = True
             self._owes = True
 
-    def _credit(self, frame: Frame) -> None:
+    def _credit(self, frame: LinkFrame) -> None:
         self._limit = (frame.ack + frame.credit) % PLACES
 
     def _check_silence(self, what: str) -> None:

@@ -49,7 +49,7 @@ class BuildFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BuildOptions:
     """The abilities of a build beside running: record waves, record executed instructions, measure
     coverage (slower by far)."""
 
@@ -84,9 +84,11 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seustream"
 
 
-def library(config: DeviceConfig, options: Options | None = None, note: Note | None = None) -> Path:
+def library(
+    config: DeviceConfig, options: BuildOptions | None = None, note: Note | None = None
+) -> Path:
     """The shared library of a configuration, built if need be."""
-    options, note = options or Options(), note or (lambda what: None)
+    options, note = options or BuildOptions(), note or (lambda what: None)
     if missing():
         raise BuildFailed(
             f"the RTL as a device needs {' and '.join(missing())}",
@@ -132,7 +134,7 @@ def alone(folder: Path, note: Note) -> Iterator[None]:
 
 
 def _build_into(
-    folder: Path, config: DeviceConfig, options: Options, command: list[str], note: Note
+    folder: Path, config: DeviceConfig, options: BuildOptions, command: list[str], note: Note
 ) -> None:
     """Builds aside and moves the result into place at once: no reader sees half of it."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as place:
@@ -155,7 +157,7 @@ def _build_into(
 # --- Verilog ------------------------------------------------------------------
 
 
-def _verilog(config: DeviceConfig, options: Options) -> str:
+def _verilog(config: DeviceConfig, options: BuildOptions) -> str:
     from amaranth.back import verilog
 
     from seustream.hdl.top import Wjasip
@@ -215,7 +217,7 @@ def every_edge(verilog: str) -> str:
 # --- C++ ----------------------------------------------------------------------
 
 
-def _verilate(work: Path, options: Options) -> Path:
+def _verilate(work: Path, options: BuildOptions) -> Path:
     """Verilog to C++; gives the folder it is in."""
     generated = work / "generated"
     command = [
@@ -233,7 +235,7 @@ def _verilate(work: Path, options: Options) -> Path:
     return generated
 
 
-def _units(generated: Path, options: Options) -> dict[Path, str]:
+def _units(generated: Path, options: BuildOptions) -> dict[Path, str]:
     """Returns what is compiled by itself, and how much it is optimised, what takes longest first.
 
     What runs every cycle is in a few large files; -O1 takes half the time of -O3 and gives
@@ -255,7 +257,7 @@ def _units(generated: Path, options: Options) -> dict[Path, str]:
     }
 
 
-def _flags(options: Options) -> list[str]:
+def _flags(options: BuildOptions) -> list[str]:
     return [
         f"-DVM_COVERAGE={int(options.coverage)}", f"-DVM_TRACE={int(options.waves)}",
         f"-DVM_TRACE_FST={int(options.waves)}", f"-DWAVES={int(options.waves)}",
@@ -309,7 +311,7 @@ def run_tool(command: list[str], environment: dict[str, str] | None = None) -> N
         raise BuildFailed("\n".join([f"{name} failed with {done.returncode}:", *said]))
 
 
-def _key(config: DeviceConfig, options: Options) -> str:
+def _key(config: DeviceConfig, options: BuildOptions) -> str:
     shape = {k: v for k, v in config.to_json().items() if k != "name"}
     what = json.dumps([shape, dataclasses.asdict(options), sys.platform])
     return hashlib.sha256(_ingredients() + what.encode()).hexdigest()[:32]

@@ -9,7 +9,7 @@ import numpy as np
 from seustream.cosim.processor import ProcessorDevice
 from seustream.cosim.verilated import library
 from seustream.cosim.verilated.bits import Column, flatten, unpack, words_of
-from seustream.cosim.verilated.build import Note, Options
+from seustream.cosim.verilated.build import BuildOptions, Note
 from seustream.cosim.verilated.build import library as build
 from seustream.hdl.config import DeviceConfig
 
@@ -28,7 +28,7 @@ class VerilatedDevice(ProcessorDevice):
     ) -> None:
         from seustream.hdl.layouts import Layouts
 
-        options = Options(waves is not None, trace, coverage)
+        options = BuildOptions(waves is not None, trace, coverage)
         self._processor = library.CompiledProcessor(build(config, options, note), waves)
         super().__init__(config, self._processor)
         layout = Layouts(config).trace

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults, Place
-from seustream.compiler.language.registry import FAULT, Aggregate
+from seustream.compiler.language.registry import FAULT, AggregateFunction
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar import spans
 
@@ -56,7 +56,11 @@ class Aggregates:
         self.whole: dict[Key, tuple[Ints, Bools]] = {}
 
     def of(
-        self, e: x.Aggregate, values: tuple[pa.Array, ...], numbers: tuple[int, ...], faults: Faults
+        self,
+        e: x.AggregateCall,
+        values: tuple[pa.Array, ...],
+        numbers: tuple[int, ...],
+        faults: Faults,
     ) -> pa.Array:
         """One aggregate at each point, of the arguments with these numbers."""
         entry = AGGREGATES[e.function]
@@ -113,7 +117,9 @@ class Aggregates:
 
     # --- by columns -----------------------------------------------------------
 
-    def _by_columns(self, e: x.Aggregate, m: _Members, key: Key) -> tuple[pa.Array, Bools] | None:
+    def _by_columns(
+        self, e: x.AggregateCall, m: _Members, key: Key
+    ) -> tuple[pa.Array, Bools] | None:
         none_lost = np.zeros(self.points, np.bool_)
         if e.function == "count":
             return pa.array(m.counts), none_lost
@@ -148,7 +154,9 @@ class Aggregates:
 
     # --- by states ------------------------------------------------------------
 
-    def _by_states(self, e: x.Aggregate, entry: Aggregate, m: _Members) -> tuple[pa.Array, Bools]:
+    def _by_states(
+        self, e: x.AggregateCall, entry: AggregateFunction, m: _Members
+    ) -> tuple[pa.Array, Bools]:
         rows = list(zip(*(value.to_pylist() for value in m.values), strict=True))
         states = _states(entry, rows, m, self.of_point, e.distinct and entry.collects)
         lost = np.zeros(self.points, np.bool_)
@@ -162,7 +170,11 @@ class Aggregates:
 
 
 def _states(
-    entry: Aggregate, rows: Sequence[tuple[Any, ...]], m: _Members, of_point: Ints, distinct: bool
+    entry: AggregateFunction,
+    rows: Sequence[tuple[Any, ...]],
+    m: _Members,
+    of_point: Ints,
+    distinct: bool,
 ) -> Iterator[Any]:
     """The state at each point, each good until the next is asked for."""
     bounds = np.flatnonzero(np.diff(of_point, prepend=-1, append=-1))
@@ -186,7 +198,7 @@ def _states(
 
 
 def _by_removal(
-    entry: Aggregate, rows: Sequence[tuple[Any, ...]], lo: Ints, hi: Ints, points: range
+    entry: AggregateFunction, rows: Sequence[tuple[Any, ...]], lo: Ints, hi: Ints, points: range
 ) -> Iterator[Any]:
     assert entry.remove is not None
     leaving = np.argsort(hi, kind="stable")
@@ -216,7 +228,7 @@ def _held(lo: Ints, hi: Ints, points: range) -> Iterator[list[int]]:
 
 
 def _anew(
-    entry: Aggregate,
+    entry: AggregateFunction,
     rows: Sequence[tuple[Any, ...]],
     members: Iterator[Sequence[int]] | map[range],
     distinct: bool,
@@ -234,7 +246,7 @@ _RUN = 64
 
 
 def _by_merging(
-    entry: Aggregate,
+    entry: AggregateFunction,
     merge: Callable[[Any, Any], Any],
     rows: Sequence[tuple[Any, ...]],
     first: Sequence[int],

@@ -96,7 +96,7 @@ class Overflow:
 
 
 @dataclass(slots=True)
-class Counts:
+class JoinCounts:
     """What the join did, for people: rows a device cannot take (NULL or out of range in a compared column),
     windows that needed more than the device has; device results that were dropped as repeats, and
     by what the device could not decide."""
@@ -106,7 +106,7 @@ class Counts:
     repeats: int = 0
     residual: int = 0
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: JoinCounts) -> None:
         """Adds what another device did."""
         for stream, rows in other.in_software.items():
             self.in_software[stream] = self.in_software.get(stream, 0) + rows
@@ -169,7 +169,7 @@ class HostDriver:
         self.faults = {q.name: QueryFaults(strict or q.strict, source=source) for q in self.queries}
         self.failures = Failures() if failures is None else failures
         self.first_tick: int | None = None
-        self.counts = Counts()
+        self.counts = JoinCounts()
         device.load(compilation.image)
         device.reset()  # sequence numbers start again from 0
 
@@ -213,9 +213,9 @@ class HostDriver:
         self.first_tick = state.plain.get("first_tick")
         known = state.plain["streams"]
         self.refill({name: state.tables[f"kept {name}"] for name in self.seen if name in known})
-        counts = state.plain.get("counts", asdict(Counts()))
+        counts = state.plain.get("counts", asdict(JoinCounts()))
         counts["overflow"] = {name: Overflow(**one) for name, one in counts["overflow"].items()}
-        self.counts = Counts(**counts)
+        self.counts = JoinCounts(**counts)
         restore_groups(self.groupings, state)
         restore(self.faults, state.plain["faults"])
         restore_streams(self.merger, self.streams, self.seen, state)

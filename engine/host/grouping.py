@@ -76,7 +76,7 @@ class Grouping:
         parts = [item.expression for item in query.items]
         parts += [query.having] if query.having is not None else []
         found = dict.fromkeys(e for part in parts for e in x.walk(part))
-        self.aggregates = [e for e in found if isinstance(e, x.Aggregate)]
+        self.aggregates = [e for e in found if isinstance(e, x.AggregateCall)]
         read = [arguments_of(e) for e in self.aggregates]
         self.arguments = list(dict.fromkeys(argument for some in read for argument in some))
         self.numbers = [tuple(map(self.arguments.index, some)) for some in read]
@@ -243,14 +243,14 @@ class Grouping:
         """The expression over columns of groups: keys and aggregates."""
         if e in self.query.group_by:
             number = self.query.group_by.index(e)
-            return x.Column(0, f"g{number}", e.type, True, x.show(e))
-        if isinstance(e, x.Aggregate):
+            return x.ColumnReference(0, f"g{number}", e.type, True, x.show(e))
+        if isinstance(e, x.AggregateCall):
             number = self.aggregates.index(e)
-            return x.Column(0, f"a{number}", e.type, True, x.show(e))
+            return x.ColumnReference(0, f"a{number}", e.type, True, x.show(e))
         return x.rebuild(e, self._over_groups)
 
 
-def arguments_of(e: x.Aggregate) -> tuple[x.Expression, ...]:
+def arguments_of(e: x.AggregateCall) -> tuple[x.Expression, ...]:
     """The columns that an aggregate is computed of; NULL in rows that its FILTER leaves out."""
     taken = tuple(
         argument if argument.type in (of, NULL) else x.Cast(argument, of, at=e.at)

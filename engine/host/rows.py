@@ -26,7 +26,7 @@ def leaves(rows: Rows) -> Callable[[x.Leaf], pa.Array]:
     """Returns what reads the columns, for the evaluator."""
 
     def leaf(e: x.Leaf) -> pa.Array:
-        assert isinstance(e, x.Column)
+        assert isinstance(e, x.ColumnReference)
         return rows[e.source, e.name]
 
     return leaf

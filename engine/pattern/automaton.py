@@ -16,7 +16,7 @@ from seustream.compiler.pattern.ir import Class, Strategy
 from seustream.engine.pattern.meaning import BoundCondition, Groups, Meaning
 
 
-class Over(enum.Enum):
+class ElementSpan(enum.Enum):
     """The elements a settled condition goes over."""
 
     ONCE = "once"
@@ -27,12 +27,12 @@ class Over(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class TransitionTest:
     condition: BoundCondition
-    over: Over
+    over: ElementSpan
 
     def holds(self, meaning: Meaning, groups: Groups) -> bool:
-        if self.over is Over.ONCE:
+        if self.over is ElementSpan.ONCE:
             return meaning.once(self.condition, groups)
-        if self.over is Over.LATEST:
+        if self.over is ElementSpan.LATEST:
             (element,) = self.condition.kleene
             return meaning.member(self.condition, groups, len(groups[element]) - 1)
         return meaning.throughout(self.condition, groups)
@@ -78,7 +78,7 @@ class Automaton:
             if condition.conjunct.cls not in (Class.CONSTANT, Class.NEGATED):
                 self._settle(condition)
 
-    def _stage(self, query: ir.Query, number: int) -> AutomatonStage:
+    def _stage(self, query: ir.PatternQuery, number: int) -> AutomatonStage:
         element = query.elements[number]
         name = element.variable
         # Two elements may have one name where no reference needs to tell them apart.
@@ -96,20 +96,20 @@ class Automaton:
         stage = self.stages[latest]
         cls = condition.conjunct.cls
         if cls in (Class.PAIR, Class.FIRST):
-            stage.begin.append(TransitionTest(condition, Over.ONCE))
+            stage.begin.append(TransitionTest(condition, ElementSpan.ONCE))
         elif cls in (Class.MEMBER, Class.STEP):
             if not elements[condition.latest].kleene:
-                stage.begin.append(TransitionTest(condition, Over.ALL))
+                stage.begin.append(TransitionTest(condition, ElementSpan.ALL))
                 return
             if cls is Class.MEMBER:
-                stage.begin.append(TransitionTest(condition, Over.LATEST))
-            stage.take.append(TransitionTest(condition, Over.LATEST))
+                stage.begin.append(TransitionTest(condition, ElementSpan.LATEST))
+            stage.take.append(TransitionTest(condition, ElementSpan.LATEST))
         elif not elements[condition.latest].kleene:
-            stage.begin.append(TransitionTest(condition, Over.ALL))
+            stage.begin.append(TransitionTest(condition, ElementSpan.ALL))
         elif latest + 1 < len(self.stages):
-            self.stages[latest + 1].begin.append(TransitionTest(condition, Over.ALL))
+            self.stages[latest + 1].begin.append(TransitionTest(condition, ElementSpan.ALL))
         else:
-            self.accept.append(TransitionTest(condition, Over.ALL))
+            self.accept.append(TransitionTest(condition, ElementSpan.ALL))
 
     # --- for showing ----------------------------------------------------------
 

@@ -178,7 +178,7 @@ def _from_arrow(table: pa.Table, stream: Stream, name: str) -> pa.Array:
     return real_only(array) if column.type.is_inexact else array
 
 
-def needed(query: ir.Query) -> dict[str, Type]:
+def needed(query: ir.PatternQuery) -> dict[str, Type]:
     """The attributes a query reads, ts aside, and their types."""
     own = {column.name.lower(): column.type for column in query.stream.columns}
     found = {name: own[name] for name in query.partition if name != ir.TIME}

@@ -74,7 +74,7 @@ class Choice:
     costs: Mapping[str, float] = field(default_factory=dict)
 
 
-def candidates(query: ir.Query) -> list[str]:
+def candidates(query: ir.PatternQuery) -> list[str]:
     """The matchers that can run a query."""
     return [name for name, reason in supports(query).items() if reason is None]
 
@@ -87,7 +87,7 @@ def beginning(batch: EventBatch, window: int | None) -> EventBatch:
     return batch if end == len(batch) else batch.take(np.arange(end))
 
 
-def sample(query: ir.Query, batch: EventBatch, events: int, kept: int = 0) -> Sample:
+def sample(query: ir.PatternQuery, batch: EventBatch, events: int, kept: int = 0) -> Sample:
     """An epoch of so many events that begins with these, after epochs of which so many are kept."""
     rows = [fitting(query, element, batch) for element in range(len(query.elements))]
     lists = Lists(query, batch, rows)
@@ -110,7 +110,7 @@ def _share(lists: Lists, conjunct: ir.Conjunct) -> tuple[tuple[int, ...], float]
     return places, max(passed, 1) / pairs if pairs else 1.0
 
 
-def costs(query: ir.Query, seen: Sample) -> dict[str, float]:
+def costs(query: ir.PatternQuery, seen: Sample) -> dict[str, float]:
     """Returns what each matcher that can run the query needs for such an epoch."""
     steps = len(query.elements) + len(query.conjuncts)
     return {
@@ -121,7 +121,7 @@ def costs(query: ir.Query, seen: Sample) -> dict[str, float]:
     }
 
 
-def _work(engine: str, query: ir.Query, seen: Sample) -> float:
+def _work(engine: str, query: ir.PatternQuery, seen: Sample) -> float:
     """Partial matches a search makes, or runs that are tested."""
     anchors = seen.anchors
     groups = 1.0
@@ -164,7 +164,7 @@ class EngineChooser:
     """The matcher for each epoch; considered anew when the epochs have become more than twice as
     long or short as when it last was."""
 
-    def __init__(self, query: ir.Query, engine: str) -> None:
+    def __init__(self, query: ir.PatternQuery, engine: str) -> None:
         name, why = pick(query, engine)
         self.choice = Choice(name, why)
         self.query = query

@@ -18,7 +18,7 @@ STAGES = ("automaton", "lists")
 Facts = dict[str, Any]
 
 
-def facts(query: ir.Query, seen: Sample | None = None) -> Facts:
+def facts(query: ir.PatternQuery, seen: Sample | None = None) -> Facts:
     """Everything as plain values, for JSON; with a sample of its stream also what each matcher
     would cost, and the order of a search."""
     chooser = EngineChooser(query, "auto")
@@ -70,22 +70,22 @@ def facts(query: ir.Query, seen: Sample | None = None) -> Facts:
     }
 
 
-def _order(query: ir.Query, seen: Sample) -> list[str]:
+def _order(query: ir.PatternQuery, seen: Sample) -> list[str]:
     order = cost_order(seen.anchors)[1] if seen.anchors.counts else ()
     return [str(query.elements[query.anchors[place]]) for place in order]
 
 
-def _condition(c: ir.Conjunct, query: ir.Query) -> Facts:
+def _condition(c: ir.Conjunct, query: ir.PatternQuery) -> Facts:
     names = [query.elements[i].variable for i in c.refs]
     return {"class": c.cls.value, "mentions": names, "text": c.text}
 
 
-def _on_absence(query: ir.Query, element: int) -> str:
+def _on_absence(query: ir.PatternQuery, element: int) -> str:
     texts = [c.text for c in query.conjuncts if c.cls is Class.NEGATED and element in c.refs]
     return f" where {' and '.join(texts)}" if texts else ""
 
 
-def _list(query: ir.Query, number: int) -> Facts:
+def _list(query: ir.PatternQuery, number: int) -> Facts:
     element = query.elements[number]
     role = "absence" if element.negated else "group" if element.kleene else "anchor"
     filters = [] if element.type is None else [f"type = {element.type}"]
@@ -98,7 +98,9 @@ def _list(query: ir.Query, number: int) -> Facts:
     return {"name": str(element), "role": role, "filter": filters, "then": later}
 
 
-def as_text(query: ir.Query, stage: str | None = None, seen: Sample | None = None) -> list[str]:
+def as_text(
+    query: ir.PatternQuery, stage: str | None = None, seen: Sample | None = None
+) -> list[str]:
     """The overview, or one stage."""
     of = facts(query, seen)
     if stage == "automaton":

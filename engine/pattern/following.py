@@ -24,7 +24,12 @@ Holds = Callable[[Rows, int], Bools]
 
 
 def chains(
-    lists: Lists, query: ir.Query, starts: Ints, anchors: Sequence[int], holds: Holds, limit: int
+    lists: Lists,
+    query: ir.PatternQuery,
+    starts: Ints,
+    anchors: Sequence[int],
+    holds: Holds,
+    limit: int,
 ) -> Rows:
     """The chain of every start that has one within the window."""
     first = anchors[0]
@@ -45,7 +50,7 @@ def chains(
 
 
 def neighbours(
-    lists: Lists, query: ir.Query, starts: Ints, anchors: Sequence[int], holds: Holds
+    lists: Lists, query: ir.PatternQuery, starts: Ints, anchors: Sequence[int], holds: Holds
 ) -> Rows:
     """The chain of every start whose next events fit, one after the other. The log holds all
     events, also those that fit no element."""

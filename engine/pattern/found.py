@@ -76,7 +76,7 @@ class Found:
             {e: members.reorder(order) for e, members in self.groups.items()},
         )
 
-    def sorted(self, query: ir.Query) -> Found:
+    def sorted(self, query: ir.PatternQuery) -> Found:
         """In the order matches are given out: by D, then by the events of each element."""
         if len(self) < 2:
             return self
@@ -86,7 +86,7 @@ class Found:
         columns = [self.log.seq[self.singles[e]] for e in query.positives]
         return self.reorder(np.lexsort((*reversed(columns), self.determined)))
 
-    def matches(self, query: ir.Query) -> list[Match]:
+    def matches(self, query: ir.PatternQuery) -> list[Match]:
         """The same as single matches."""
         events: dict[int, Event] = {}
 

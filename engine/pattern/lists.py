@@ -27,7 +27,7 @@ FAR = 1 << 62
 class Lists:
     """For each element its rows of the log, in order, and their times `T` in the layout."""
 
-    def __init__(self, query: ir.Query, log: EventBatch, rows: list[Ints]) -> None:
+    def __init__(self, query: ir.PatternQuery, log: EventBatch, rows: list[Ints]) -> None:
         self.query = query
         self.log = log
         self.rows = rows

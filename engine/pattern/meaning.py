@@ -41,7 +41,7 @@ class Meaning:
     """A query's parts by element number. Faults are counted in `faults` wherever a matcher
     evaluates, under the number of the newest event of the binding by arrival."""
 
-    def __init__(self, query: ir.Query, faults: Faults | None = None) -> None:
+    def __init__(self, query: ir.PatternQuery, faults: Faults | None = None) -> None:
         self.query = query
         self.faults: Faults | None = Faults() if faults is None else faults
         self.positives = query.positives

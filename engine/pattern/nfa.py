@@ -364,7 +364,7 @@ class Nfa:
             raise InternalError("a run stands on nothing")
 
 
-def refusal(query: ir.Query) -> str | None:
+def refusal(query: ir.PatternQuery) -> str | None:
     """Why the automaton cannot run a query; None if it can."""
     if query.strategy is Strategy.ANY and query.mode is Mode.GROUP and query.kleene:
         return "its groups are the largest there are"

@@ -79,7 +79,7 @@ class PatternOperator:
 
     def __init__(
         self,
-        query: ir.Query,
+        query: ir.PatternQuery,
         engine: str = "auto",
         late: str = "drop",
         order: str | Order = "cost",

@@ -96,7 +96,7 @@ class OrderChooser:
 
     def __init__(
         self,
-        query: ir.Query,
+        query: ir.PatternQuery,
         order: str | Order,
         share: Callable[[ir.Conjunct, int, int], tuple[int, int]],
     ) -> None:
@@ -151,7 +151,7 @@ def check_order(order: str | Order, anchors: int) -> None:
 # --- engines ------------------------------------------------------------------
 
 
-def supports(query: ir.Query) -> Mapping[str, str | None]:
+def supports(query: ir.PatternQuery) -> Mapping[str, str | None]:
     """For every matcher why it cannot run a query; None if it can."""
     positive = [query.elements[i] for i in query.positives]
     lists: str | None = None
@@ -178,7 +178,7 @@ def supports(query: ir.Query) -> Mapping[str, str | None]:
     }
 
 
-def _not_compact(query: ir.Query) -> str | None:
+def _not_compact(query: ir.PatternQuery) -> str | None:
     if query.strategy is not Strategy.ANY or query.grouped:
         return "it enumerates ANY SUBSETS"
     if any(c.cls is not Class.CONSTANT for c in query.conjuncts):
@@ -190,7 +190,7 @@ def _not_compact(query: ir.Query) -> str | None:
     return None
 
 
-def pick(query: ir.Query, engine: str = "auto") -> tuple[str, str]:
+def pick(query: ir.PatternQuery, engine: str = "auto") -> tuple[str, str]:
     """The matcher for a query, and why; a forced one that cannot is P016."""
     if engine not in ENGINES:
         raise EngineRefused(f"there is no engine {engine!r}", f"engines: {', '.join(ENGINES)}")

@@ -35,7 +35,9 @@ def pieces(counts: Ints, limit: int) -> list[slice]:
     return found
 
 
-def fitting(query: ir.Query, element: int, batch: EventBatch, faults: Faults | None = None) -> Ints:
+def fitting(
+    query: ir.PatternQuery, element: int, batch: EventBatch, faults: Faults | None = None
+) -> Ints:
     """The rows of a batch that have an element's type and pass its constants."""
     wanted = query.elements[element].type
     if wanted is None:

@@ -19,7 +19,7 @@ class Skipper:
     """The matches of one key that wait for their start to be settled; `after` is where the next
     start must lie behind."""
 
-    def __init__(self, query: ir.Query) -> None:
+    def __init__(self, query: ir.PatternQuery) -> None:
         self._query = query
         self.after: Order = (BEGIN_OF_TIME, -1)
         self.waiting: dict[Order, Match] = {}

@@ -63,7 +63,7 @@ def skipper(key: tuple[Any, ...], of: Skipper) -> dict[str, Any]:
     return {"key": [value(of) for of in key], "after": list(of.after), "matches": matches}
 
 
-def skipper_of(query: ir.Query, plain: dict[str, Any]) -> tuple[tuple[Any, ...], Skipper]:
+def skipper_of(query: ir.PatternQuery, plain: dict[str, Any]) -> tuple[tuple[Any, ...], Skipper]:
     found = Skipper(query)
     found.after = tuple(plain["after"])
     matches = [

@@ -19,7 +19,7 @@ class PatternNode:
     stream it defines. Faults are counted in `faults`, or raised there."""
 
     def __init__(
-        self, query: ir.Query, engine: str = "auto", faults: QueryFaults | None = None
+        self, query: ir.PatternQuery, engine: str = "auto", faults: QueryFaults | None = None
     ) -> None:
         self.query = query
         own = QueryFaults() if faults is None else faults

@@ -41,7 +41,7 @@ class TracedRun(Protocol):
     def found(self) -> list[Match]: ...
 
 
-def traced_engine(query: ir.Query, engine: str) -> str:
+def traced_engine(query: ir.PatternQuery, engine: str) -> str:
     """The matcher to watch: the one asked for, else the automaton, else the lists."""
     reasons = supports(query)
     if engine == "auto":
@@ -55,7 +55,7 @@ def traced_engine(query: ir.Query, engine: str) -> str:
 
 
 def trace(
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: Iterable[Event],
     numbering: Numbering = Numbering.PER_TAKE,
     engine: str = "auto",
@@ -90,7 +90,7 @@ def trace(
         yield "   none"
 
 
-def _key(query: ir.Query, key: tuple[object, ...]) -> str:
+def _key(query: ir.PatternQuery, key: tuple[object, ...]) -> str:
     parts = (f"{name}={value}" for name, value in zip(query.partition, key, strict=True))
     return f"{', '.join(parts)}: " if query.partition else ""
 

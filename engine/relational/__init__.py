@@ -12,17 +12,17 @@ from typing import Any
 from seustream.compiler.plan import logical
 from seustream.compiler.plan.joins import JoinTree
 from seustream.engine.relational.joins import TreeOperator
-from seustream.engine.relational.over import OverRows
-from seustream.engine.relational.periods import PeriodGroups
-from seustream.engine.relational.union import UnionAll
+from seustream.engine.relational.over import OverOperator
+from seustream.engine.relational.periods import PeriodOperator
+from seustream.engine.relational.union import UnionOperator
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.operator import Operator
 
 OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]] = {
     JoinTree: TreeOperator,
-    logical.OverRows: OverRows,
-    logical.PeriodGroups: PeriodGroups,
-    logical.UnionAll: UnionAll,
+    logical.OverRows: OverOperator,
+    logical.PeriodGroups: PeriodOperator,
+    logical.UnionAll: UnionOperator,
 }
 
 

@@ -25,7 +25,7 @@ class Measures:
     def __init__(self, keys: Sequence[x.Expression], parts: Iterable[x.Expression]) -> None:
         self.keys = tuple(keys)
         found = dict.fromkeys(e for part in parts for e in x.walk(part))
-        self.aggregates = [e for e in found if isinstance(e, x.Aggregate)]
+        self.aggregates = [e for e in found if isinstance(e, x.AggregateCall)]
         arguments = [arguments_of(e) for e in self.aggregates]
         own = list(dict.fromkeys(argument for some in arguments for argument in some))
         self.read = (*self.keys, *own)
@@ -39,9 +39,9 @@ class Measures:
     def over(self, e: x.Expression) -> x.Expression:
         """The expression over the columns that `of_points` gives."""
         if e in self.keys:
-            return x.Column(0, f"g{self.keys.index(e)}", e.type, True, x.show(e))
-        if isinstance(e, x.Aggregate):
-            return x.Column(0, f"a{self.aggregates.index(e)}", e.type, True, x.show(e))
+            return x.ColumnReference(0, f"g{self.keys.index(e)}", e.type, True, x.show(e))
+        if isinstance(e, x.AggregateCall):
+            return x.ColumnReference(0, f"a{self.aggregates.index(e)}", e.type, True, x.show(e))
         return x.rebuild(e, self.over)
 
     def groups(self, values: Sequence[pa.Array], count: int) -> Ints:

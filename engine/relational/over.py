@@ -31,7 +31,7 @@ Bools = npt.NDArray[np.bool_]
 _LAST = np.iinfo(np.int64).max
 
 
-class OverRows:
+class OverOperator:
     """Answers a query with functions over frames. It remembers the rows whose time is not certain,
     and those that frames of later rows reach: their times, what the functions read of them, and their
     numbers in each partition."""

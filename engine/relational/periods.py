@@ -49,7 +49,7 @@ class _Closed:
     first: Ints
 
 
-class PeriodGroups:
+class PeriodOperator:
     """Answers a query that groups by windows of time. It remembers the rows of windows that are not
     over: their times, their keys and the arguments of the aggregates."""
 
@@ -120,7 +120,7 @@ class PeriodGroups:
         times, faults = timestamps(rows), self.faults[self.node.name]
 
         def leaf(e: x.Leaf) -> pa.Array:
-            assert isinstance(e, x.Column)
+            assert isinstance(e, x.ColumnReference)
             return names[e].combine_chunks()
 
         with faults.naming(lambda row: f"the row at ts {times[row]}"):

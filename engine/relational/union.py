@@ -15,7 +15,7 @@ from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
 
-class UnionAll:
+class UnionOperator:
     """Merges its inputs by time, then by input. It remembers the rows that wait for the watermark of
     another input, and nothing else."""
 

@@ -36,7 +36,7 @@ from seustream.engine.sites.model import (
     BlockId,
     Counts,
     Entry,
-    Join,
+    EquiJoin,
     Partial,
     Stored,
     results_of,
@@ -199,7 +199,7 @@ class Hub:
     """The role; a node that is none yet has empty replicas."""
 
     def __init__(
-        self, join: Join, node: int, outbox: Outbox, query_node: int, costs: UnitCosts
+        self, join: EquiJoin, node: int, outbox: Outbox, query_node: int, costs: UnitCosts
     ) -> None:
         self.join, self.node, self.outbox, self.query_node = join, node, outbox, query_node
         self.costs = costs

@@ -19,7 +19,7 @@ from typing import Any
 from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import PlannerLimit, SynopsisUnderflow
-from seustream.engine.sites.model import BlockId, Entry, Join
+from seustream.engine.sites.model import BlockId, Entry, EquiJoin
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import SMJE_SITES, Planner, Task, plan, smje
 from seustream.engine.sites.synopsis import Exact, Size, Synopses, SynopsisKind
@@ -40,7 +40,7 @@ class Centre:
 
     def __init__(
         self,
-        join: Join,
+        join: EquiJoin,
         node: int,
         outbox: Outbox,
         *,

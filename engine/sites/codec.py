@@ -32,7 +32,15 @@ from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import Block
 from seustream.engine.sites.messages import MESSAGES, AccountState, ToHub
-from seustream.engine.sites.model import BlockRows, Join, Partial, Result, SiteRow, Stored, Stream
+from seustream.engine.sites.model import (
+    BlockRows,
+    EquiJoin,
+    Partial,
+    Result,
+    SiteRow,
+    SiteStream,
+    Stored,
+)
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import Where
 from seustream.engine.sites.shared import Bundle, SharedLayout
@@ -41,8 +49,19 @@ from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 
 _OWN = (
-    *(AccountState, ToHub, Partial, Stored, Result, SiteRow, BlockRows, Stream, UnitCosts, Block),
-    *(Exact, Hashed, CountMin, CountingBloom, Join, SiteLayout, SharedLayout, Bundle, Where),
+    *(
+        AccountState,
+        ToHub,
+        Partial,
+        Stored,
+        Result,
+        SiteRow,
+        BlockRows,
+        SiteStream,
+        UnitCosts,
+        Block,
+    ),
+    *(Exact, Hashed, CountMin, CountingBloom, EquiJoin, SiteLayout, SharedLayout, Bundle, Where),
     *(Window, Type, Span),
 )
 _KINDS: dict[str, type[Any]] = {
@@ -52,7 +71,7 @@ _KINDS: dict[str, type[Any]] = {
     **{f"catalogue.{kind.__name__}": kind for kind in (catalogue.Stream, catalogue.Column)},
     **{
         f"x.{kind.__name__}": kind
-        for kind in (x.Column, *get_args(x.Expression))
+        for kind in (x.ColumnReference, *get_args(x.Expression))
         if kind is not x.Leaf
     },
 }

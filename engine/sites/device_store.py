@@ -21,7 +21,7 @@ from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.keys import Key, hashed
-from seustream.engine.sites.model import Join, Partial, Stored, admitted, extend
+from seustream.engine.sites.model import EquiJoin, Partial, Stored, admitted, extend
 from seustream.engine.sites.store import Ends
 from seustream.engine.stream.schema import stream_schema
 from seustream.hdl.config import MAX_ATTRIBUTES
@@ -34,7 +34,7 @@ FEWEST_DELETED = 256
 class DeviceStore:
     """The rows of one stream. The device is this store's alone."""
 
-    def __init__(self, join: Join, stream: int, device: Device) -> None:
+    def __init__(self, join: EquiJoin, stream: int, device: Device) -> None:
         self.join, self.stream, self.device = join, stream, device
         self.classes = join.classes_of(stream)
         if len(self.classes) > MAX_ATTRIBUTES:

@@ -22,7 +22,7 @@ from pathlib import Path
 from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.ledger import Ledger
 from seustream.engine.sites.messages import Announce, Delta, Plan
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 
@@ -56,7 +56,7 @@ class Block:
         return " → ".join((self.stream, *self.order)) if self.order else "stays"
 
 
-def block_of(join: Join, delta: Delta | Announce, plan: Plan, actual: float = 0.0) -> Block:
+def block_of(join: EquiJoin, delta: Delta | Announce, plan: Plan, actual: float = 0.0) -> Block:
     """A block with its plan."""
     names = [stream.name for stream in join.streams]
     hub = None if plan.way is None else plan.way.hub
@@ -81,7 +81,7 @@ class Record:
     """All decisions of a run, in the order in which they were made; of a block planned anew
     after a crash the last one."""
 
-    join: Join
+    join: EquiJoin
     ledger: Ledger
     decisions: dict[tuple[int, int], Block] = field(default_factory=dict)
 

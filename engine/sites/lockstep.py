@@ -34,7 +34,7 @@ from seustream.engine.sites.account import Account, Recent
 from seustream.engine.sites.costs import UnitCosts, times
 from seustream.engine.sites.keys import Key
 from seustream.engine.sites.ledger import ENTRY
-from seustream.engine.sites.model import Counts, Entry, Join, counts
+from seustream.engine.sites.model import Counts, Entry, EquiJoin, counts
 from seustream.engine.sites.planner import Planner, Task, auto, plan
 from seustream.engine.sites.synopsis import Synopses
 
@@ -126,7 +126,7 @@ class Way:
     def __init__(self, setting: LockstepSetting, terms: Terms | None = None) -> None:
         self.setting, self.terms = setting, terms or Terms()
         self.w = setting.costs.w
-        self.synopses = Synopses(Join.on_one_key([self.terms.window] * setting.n))
+        self.synopses = Synopses(EquiJoin.on_one_key([self.terms.window] * setting.n))
         self.live: list[deque[tuple[int, Counts]]] = [deque() for _ in setting.sources]
         self.outcome = Outcome()
 

@@ -63,7 +63,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class SiteStream:
     """A stream of one site. `window` is a time span, `math.inf`, or a window of the contract.
     `domain`, if given, is what its keys are expected to be; `carried` are columns that conditions
     read, which travel with the rows."""
@@ -105,13 +105,13 @@ class SiteResidual(Protocol):
 
 
 @dataclass(frozen=True)
-class Join:
+class EquiJoin:
     """An equi-join of streams, one stream a site, for one or several member queries that differ
     in their windows alone. `windows[m][k]` is member m's window of stream k. `horizons`, if given,
     is for how long each stream's rows are stored at least, for the sake of other joins. `by_row`:
     windows compare the times of rows, not of blocks, so that a block may hold rows of several."""
 
-    streams: tuple[Stream, ...]
+    streams: tuple[SiteStream, ...]
     equal: tuple[tuple[Column, Column], ...]
     windows: tuple[tuple[float, ...], ...] = ()
     residuals: tuple[SiteResidual, ...] = ()
@@ -148,9 +148,9 @@ class Join:
         self._check_connected()
 
     @classmethod
-    def on_one_key(cls, windows: Sequence[float | Window]) -> Join:
+    def on_one_key(cls, windows: Sequence[float | Window]) -> EquiJoin:
         """n streams with one column each, all equal."""
-        streams = tuple(Stream(f"R{k}", ("v",), window) for k, window in enumerate(windows))
+        streams = tuple(SiteStream(f"R{k}", ("v",), window) for k, window in enumerate(windows))
         equal = tuple(((0, "v"), (k, "v")) for k in range(1, len(windows)))
         return cls(streams, equal)
 
@@ -240,7 +240,7 @@ class Partial:
         return tuple(row.tid for row in self.rows if row is not None)
 
 
-def start(join: Join, row: Stored, members: Sequence[bool] | None = None) -> Partial:
+def start(join: EquiJoin, row: Stored, members: Sequence[bool] | None = None) -> Partial:
     """A row on its own, as a probe; for some members only, if they are given."""
     ends = row.ends
     if members is not None:
@@ -254,7 +254,7 @@ def start(join: Join, row: Stored, members: Sequence[bool] | None = None) -> Par
     return Partial(tuple(rows), tuple(values), row.tau, ends)
 
 
-def extend(join: Join, part: Partial, row: Stored) -> Partial | None:
+def extend(join: EquiJoin, part: Partial, row: Stored) -> Partial | None:
     """The partial with one row more; None if their keys or windows do not belong together."""
     stream = row.tid[0]
     values = list(part.values)
@@ -272,7 +272,7 @@ def extend(join: Join, part: Partial, row: Stored) -> Partial | None:
     return Partial(tuple(rows), tuple(values), newest, ends)
 
 
-def admitted(join: Join, stream: int, parts: list[Partial]) -> list[Partial]:
+def admitted(join: EquiJoin, stream: int, parts: list[Partial]) -> list[Partial]:
     """Of partials just extended by rows of a stream those whose residual conditions hold, as far
     as all their rows have met now and had not before. They have the same streams."""
     for residual in join.residuals:

@@ -17,7 +17,7 @@ from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadCosts, BadQuery
 from seustream.engine.sites.ledger import Ledger
-from seustream.engine.sites.model import BlockRows, Join, Result
+from seustream.engine.sites.model import BlockRows, EquiJoin, Result
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import PLANNERS
 from seustream.engine.sites.sink import Sink
@@ -36,7 +36,7 @@ class SiteLayout:
     and other candidates follow, or are sites as well. With the strategy `auto` rows go to a hub
     where planned joins would cost more (seustream.engine.sites.account)."""
 
-    join: Join
+    join: EquiJoin
     costs: UnitCosts
     query_node: int
     planner: str = "auto"

@@ -28,7 +28,7 @@ from seustream.compiler.plan.keys import implied
 from seustream.compiler.plan.logical import Query
 from seustream.engine.host.rows import leaves
 from seustream.engine.sites.errors import BadQuery, SitesError
-from seustream.engine.sites.model import BlockRows, Join, SiteRow, Stream
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow, SiteStream
 from seustream.engine.stream.evaluate import holds
 from seustream.engine.stream.schema import arrow_type
 
@@ -53,7 +53,7 @@ class Where:
         return held
 
 
-def column_type(column: x.Column) -> pa.DataType:
+def column_type(column: x.ColumnReference) -> pa.DataType:
     return pa.int64() if column.name == TIME_COLUMN.name else arrow_type(column.type)
 
 
@@ -83,7 +83,7 @@ def join_of(
     names: Sequence[str] = (),
     carried: Sequence[tuple[str, ...]] = (),
     by_row: bool = False,
-) -> Join:
+) -> EquiJoin:
     """The join of a query whose condition equates columns of its streams. `names` of its streams
     if not the aliases, `carried` if more than conditions read."""
     others = conditions_left(query)
@@ -101,7 +101,7 @@ def join_of(
         if name not in columns[source]:
             columns[source].append(name)
     streams = tuple(
-        Stream(name, tuple(keys), source.window, carried=take)
+        SiteStream(name, tuple(keys), source.window, carried=take)
         for source, name, keys, take in zip(
             query.sources,
             names or [source.alias for source in query.sources],
@@ -110,13 +110,13 @@ def join_of(
             strict=True,
         )
     )
-    return Join(streams, tuple(equal), residuals=residuals, by_row=by_row)
+    return EquiJoin(streams, tuple(equal), residuals=residuals, by_row=by_row)
 
 
 # --- rows as blocks -------------------------------------------------------------------
 
 
-def rows_of(stream: Stream, table: pa.Table) -> list[SiteRow]:
+def rows_of(stream: SiteStream, table: pa.Table) -> list[SiteRow]:
     """A table's rows with their keys and payloads, in its order."""
     keys = zip(*(_keys(table.column(name)) for name in stream.columns), strict=True)
     read = ["ts" if name == TIME_COLUMN.name else name for name in stream.carried]
@@ -144,7 +144,7 @@ def _times(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def blocks_of(
-    stream: Stream, number: int, table: pa.Table, first: int = 0, most: int | None = None
+    stream: SiteStream, number: int, table: pa.Table, first: int = 0, most: int | None = None
 ) -> Iterator[BlockRows]:
     """Rows in the order of their timestamps as blocks of the site with a number: one for each
     timestamp, or for every `most` rows; counted from `first`."""
@@ -228,7 +228,7 @@ class BlockNumbers:
 
 
 def blocks_of_batch(
-    join: Join, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
+    join: EquiJoin, numbers: BlockNumbers, batch: int, tables: Mapping[int, pa.Table], unit: int
 ) -> list[BlockRows]:
     """A micro-batch's rows, by stream, as blocks of `unit` ticks each that close at the unit's end;
     in the order of their closing times, then streams."""

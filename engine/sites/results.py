@@ -22,7 +22,7 @@ from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side
 from seustream.engine.host.rows import RowStore
 from seustream.engine.sites.errors import BadQuery
-from seustream.engine.sites.model import Join, Stored, Stream
+from seustream.engine.sites.model import EquiJoin, SiteStream, Stored
 from seustream.engine.sites.query import columns_read, conditions_left, join_of
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.faults import QueryFaults
@@ -37,8 +37,8 @@ class Across:
     the reason, whose streams have to be fetched whole."""
 
     queries: tuple[Query, ...]
-    joins: tuple[Join, ...]
-    sites: tuple[Stream, ...]
+    joins: tuple[EquiJoin, ...]
+    sites: tuple[SiteStream, ...]
     of: tuple[Definition, ...]
     rest: dict[str, str]
 
@@ -77,7 +77,7 @@ def plan_across(program: Program, remote: Collection[str], strict: bool = False)
         for query in queries
     )
     sites = tuple(
-        Stream(_name(*place), tuple(sorted(keys[place])), carried=takes[place[0]])
+        SiteStream(_name(*place), tuple(sorted(keys[place])), carried=takes[place[0]])
         for place in order
     )
     return Across(tuple(queries), joins, sites, tuple(copies[place] for place in order), rest)
@@ -112,7 +112,7 @@ def _name(stream: str, copy: int) -> str:
 
 def finished(
     query: Query,
-    join: Join,
+    join: EquiJoin,
     order: Sequence[str],
     combinations: Sequence[Sequence[Stored]],
     faults: QueryFaults,

@@ -22,7 +22,7 @@ from seustream.engine.sites import messages as m
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.ledger import ENTRY, Ledger
-from seustream.engine.sites.model import BlockRows, Column, Join, Result, Stream
+from seustream.engine.sites.model import BlockRows, Column, EquiJoin, Result, SiteStream
 from seustream.engine.sites.node import Emit, SiteLayout, SiteNode
 from seustream.engine.sites.store import Store
 
@@ -32,7 +32,7 @@ class Group:
     """Queries that differ in their windows alone. `sites[k]` is where stream k of the join is;
     `members[m]` is a query and, for each of its streams, which of the join's it is."""
 
-    join: Join
+    join: EquiJoin
     sites: tuple[int, ...]
     members: tuple[tuple[int, tuple[int, ...]], ...]
 
@@ -46,10 +46,10 @@ class Group:
         )
 
 
-def groups(sites: Sequence[Stream], queries: Sequence[Join]) -> list[Group]:
+def groups(sites: Sequence[SiteStream], queries: Sequence[EquiJoin]) -> list[Group]:
     """Queries put together. Their streams are sites by name; each site at most once in a query."""
     number = {stream.name: k for k, stream in enumerate(sites)}
-    found: dict[tuple[object, ...], list[tuple[int, Join, tuple[int, ...]]]] = {}
+    found: dict[tuple[object, ...], list[tuple[int, EquiJoin, tuple[int, ...]]]] = {}
     for q, join in enumerate(queries):
         names = [stream.name for stream in join.streams]
         if strangers := [name for name in names if name not in number]:
@@ -69,7 +69,7 @@ def groups(sites: Sequence[Stream], queries: Sequence[Join]) -> list[Group]:
     return [_with_horizons(group, made) for group in made]
 
 
-def _group(some: list[tuple[int, Join, tuple[int, ...]]], number: dict[str, int]) -> Group:
+def _group(some: list[tuple[int, EquiJoin, tuple[int, ...]]], number: dict[str, int]) -> Group:
     _, first, place = some[0]
     order = range(len(place)) if first.residuals else [place.index(k) for k in range(len(place))]
     at = {k: new for new, k in enumerate(order)}
@@ -84,7 +84,7 @@ def _group(some: list[tuple[int, Join, tuple[int, ...]]], number: dict[str, int]
         members.append((q, mine))
         windows.append(tuple(join.windows[0][mine.index(k)] for k in range(len(mine))))
     where = tuple(number[stream.name] for stream in streams)
-    join = Join(streams, tuple(equal), tuple(windows), first.residuals, by_row=first.by_row)
+    join = EquiJoin(streams, tuple(equal), tuple(windows), first.residuals, by_row=first.by_row)
     return Group(join, where, tuple(members))
 
 
@@ -115,8 +115,8 @@ class SharedLayout:
     """Like `SiteLayout`, for several queries. Node k is site k; then the query node. It emits a query's
     number and its results."""
 
-    sites: tuple[Stream, ...]
-    queries: tuple[Join, ...]
+    sites: tuple[SiteStream, ...]
+    queries: tuple[EquiJoin, ...]
     costs: UnitCosts
     query_node: int
     planner: str = "auto"

@@ -24,7 +24,7 @@ from seustream.engine.sites.errors import BadKey, BlockGap, FeederBlocked, LateB
 from seustream.engine.sites.model import (
     BlockRows,
     Entry,
-    Join,
+    EquiJoin,
     Partial,
     SiteRow,
     Stored,
@@ -63,7 +63,7 @@ class Site:
 
     def __init__(
         self,
-        join: Join,
+        join: EquiJoin,
         stream: int,
         outbox: Outbox,
         *,

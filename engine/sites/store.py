@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from seustream.engine.sites.keys import Key
-from seustream.engine.sites.model import Join, Partial, Stored, admitted, extend
+from seustream.engine.sites.model import EquiJoin, Partial, Stored, admitted, extend
 
 
 class Store(Protocol):
@@ -46,7 +46,7 @@ class Ends:
 class BlockStore:
     """Rows in memory, with an index for each class."""
 
-    def __init__(self, join: Join, stream: int) -> None:
+    def __init__(self, join: EquiJoin, stream: int) -> None:
         self.join, self.stream = join, stream
         self.classes = join.classes_of(stream)
         self.clear()

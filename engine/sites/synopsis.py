@@ -25,7 +25,7 @@ from typing import Protocol, TypeAlias
 
 from seustream.engine.sites.errors import SynopsisUnderflow
 from seustream.engine.sites.keys import Key, hashed
-from seustream.engine.sites.model import Counts, Entry, Join
+from seustream.engine.sites.model import Counts, Entry, EquiJoin
 
 SATURATED = 15
 """The count at which a counter of a counting Bloom filter stops, for good."""
@@ -237,7 +237,7 @@ Size: TypeAlias = Callable[[int], float]
 class SiteSynopsis:
     """The synopses of one site: one for each class of its stream, and its rows."""
 
-    def __init__(self, join: Join, stream: int, kind: SynopsisKind) -> None:
+    def __init__(self, join: EquiJoin, stream: int, kind: SynopsisKind) -> None:
         self.classes = join.classes_of(stream)
         self.by_class: dict[int, Synopsis] = {c: kind.new() for c in self.classes}
         self.rows = 0
@@ -261,7 +261,7 @@ class SiteSynopsis:
 class Synopses:
     """The synopses of all sites."""
 
-    def __init__(self, join: Join, kind: SynopsisKind | None = None) -> None:
+    def __init__(self, join: EquiJoin, kind: SynopsisKind | None = None) -> None:
         self.join, self.kind = join, kind or Exact()
         self.sites = [SiteSynopsis(join, k, self.kind) for k in range(len(join))]
 

@@ -28,7 +28,7 @@ from seustream.compiler.language.evaluate import COMPARE, chosen, place_of, row_
 from seustream.compiler.language.expressions import Leaf
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Function, Overload
+from seustream.compiler.language.registry import ScalarFunction, Signature
 from seustream.compiler.language.types import Kind, Type
 from seustream.engine.stream.convert import cast, convert, each_row
 from seustream.engine.stream.schema import arrow_type
@@ -370,7 +370,7 @@ def _null(value: pa.Array) -> Mask:
 
 
 def _whole(
-    implementation: Function | Overload, to: Type, arguments: Sequence[Column], strict: bool
+    implementation: ScalarFunction | Signature, to: Type, arguments: Sequence[Column], strict: bool
 ) -> pa.Array:
     """The columns that an entry computes by itself."""
     assert implementation.columns is not None
@@ -388,7 +388,7 @@ def real_only(value: pa.Array) -> pa.Array:
     return value if total is None or total == total else pc.if_else(pc.is_nan(value), None, value)
 
 
-def _aggregate(work: _Evaluator, e: x.Aggregate) -> Column:
+def _aggregate(work: _Evaluator, e: x.AggregateCall) -> Column:
     raise TypeError("an aggregate has no value in one row")
 
 
@@ -402,5 +402,5 @@ _HANDLERS: dict[type, Callable[[_Evaluator, Any], Column]] = {
     x.Case: _Evaluator.case,
     x.Call: _Evaluator.call,
     x.Cast: _Evaluator.cast,
-    x.Aggregate: _aggregate,
+    x.AggregateCall: _aggregate,
 }

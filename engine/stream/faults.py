@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from seustream.compiler.errors import Source
+from seustream.compiler.errors import SourceText
 from seustream.compiler.language.faults import Faults, Place
 
 Lines = dict[str, tuple[int, str]]
@@ -17,7 +17,7 @@ Lines = dict[str, tuple[int, str]]
 class QueryFaults(Faults):
     """The faults of one query. `lines` are they in words, with those of an earlier run."""
 
-    source: Source = field(default_factory=lambda: Source(""))
+    source: SourceText = field(default_factory=lambda: SourceText(""))
     lines: Lines = field(default_factory=dict)
 
     def add(self, place: Place, rows: int, first: int) -> None:
@@ -27,7 +27,7 @@ class QueryFaults(Faults):
         self.lines[text] = (count + rows, row)
 
 
-def located(place: Place, source: Source) -> str:
+def located(place: Place, source: SourceText) -> str:
     """`division by zero in R.a / R.b at 3:14`."""
     if place.at is None:
         return str(place)

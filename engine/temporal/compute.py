@@ -21,12 +21,12 @@ Evaluate = Callable[[Pair], Any]
 Do = Callable[[Pair], None]
 
 
-def evaluator(e: Expression, frame: n.Frame, faults: Faults) -> Evaluate:
+def evaluator(e: Expression, frame: n.Places, faults: Faults) -> Evaluate:
     found: Evaluate = compile_row(e, lambda leaf: _leaf(leaf, frame, faults), faults)
     return found
 
 
-def _leaf(leaf: Leaf, frame: n.Frame, faults: Faults) -> Evaluate:
+def _leaf(leaf: Leaf, frame: n.Places, faults: Faults) -> Evaluate:
     if isinstance(leaf, a.Invoke):
         call = _call(leaf.bound.function, 1)
         prepare = steps(leaf.before, frame, faults)
@@ -54,7 +54,7 @@ def _call(function: object, leaves: int) -> Callable[[tuple[Any, ...]], tuple[An
     return lambda values: nothing if None in values else call(values)
 
 
-def steps(what: Sequence[a.Step], frame: n.Frame, faults: Faults) -> Do:
+def steps(what: Sequence[a.Step], frame: n.Places, faults: Faults) -> Do:
     doing = [_step(step, frame, faults) for step in what]
 
     def run(pair: Pair) -> None:
@@ -64,7 +64,7 @@ def steps(what: Sequence[a.Step], frame: n.Frame, faults: Faults) -> Do:
     return run
 
 
-def _step(step: a.Step, frame: n.Frame, faults: Faults) -> Do:
+def _step(step: a.Step, frame: n.Places, faults: Faults) -> Do:
     if isinstance(step, a.Assign):
         to, value = frame.writes[step.place], evaluator(step.value, frame, faults)
 
@@ -115,7 +115,7 @@ def mapper(map: n.Map, faults: Faults) -> Callable[[Array], tuple[Any, ...]]:
 
 
 def arguments(
-    partials: Sequence[a.PartialAggregate], frame: n.Frame, faults: Faults
+    partials: Sequence[a.PartialAggregate], frame: n.Places, faults: Faults
 ) -> Callable[[Array], tuple[tuple[Any, ...], ...]]:
     """Returns what each partial aggregate takes of a tuple."""
     prepared = [

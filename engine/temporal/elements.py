@@ -44,7 +44,7 @@ class ElementKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class StreamElement:
     """One element. `values` are the leaves in order, of an INSERTION; `schema` that of a HEADER,
     whatever the layer above takes for one."""
 
@@ -71,22 +71,22 @@ class Element:
         return self.kind.name
 
 
-def insertion(ts: int, te: int, *values: Value) -> Element:
+def insertion(ts: int, te: int, *values: Value) -> StreamElement:
     if ts > te:
         raise ValueError(f"[{ts}, {te}): an interval ends after it starts")
-    return Element(ElementKind.INSERTION, ts, te, values)
+    return StreamElement(ElementKind.INSERTION, ts, te, values)
 
 
-def boundary(t: int) -> Element:
-    return Element(ElementKind.BOUNDARY, t, t)
+def boundary(t: int) -> StreamElement:
+    return StreamElement(ElementKind.BOUNDARY, t, t)
 
 
-def header(schema: object) -> Element:
-    return Element(ElementKind.HEADER, schema=schema)
+def header(schema: object) -> StreamElement:
+    return StreamElement(ElementKind.HEADER, schema=schema)
 
 
-STOP = Element(ElementKind.STOP)
-REMOVE = Element(ElementKind.REMOVE)
+STOP = StreamElement(ElementKind.STOP)
+REMOVE = StreamElement(ElementKind.REMOVE)
 
 
 def later(ts: int, size: int) -> int:

@@ -22,7 +22,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import Index, ListIndex
-from seustream.engine.temporal.elements import STOP, Element, ElementKind, header, moment
+from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement, header, moment
 from seustream.engine.temporal.operators import (
     ElementAggregate,
     ElementJoin,
@@ -35,7 +35,7 @@ from seustream.engine.temporal.operators import (
 )
 from seustream.engine.temporal.schedule import SCHEDULERS, Halted
 
-Sink = Callable[[Element], None]
+Sink = Callable[[StreamElement], None]
 Ask = Callable[[str, str, dict[str, Any]], bool]
 """A special message (kind, node's title, detail): whether to go on. The node waits for it."""
 
@@ -47,7 +47,7 @@ class SourceNode(ElementOperator):
     """Picks the attributes used, by label; a later schema may have them elsewhere."""
 
     def __init__(
-        self, node: n.Source, number: int, profile: Profile, network: ElementNetwork
+        self, node: n.StreamNode, number: int, profile: Profile, network: ElementNetwork
     ) -> None:
         super().__init__(number, 1, profile, network.fault)
         self.node, self.network = node, network
@@ -68,7 +68,7 @@ class SourceNode(ElementOperator):
         self.places = [at[path][0] for path in self.node.paths]
         return None
 
-    def control(self, source: int, x: Element) -> None:
+    def control(self, source: int, x: StreamElement) -> None:
         stream = self.node.stream
         if x.kind is ElementKind.HEADER:
             tree = x.schema if isinstance(x.schema, Node) else from_lists(stream, x.schema)
@@ -85,7 +85,7 @@ class SourceNode(ElementOperator):
             self.network.ask("SOURCE_REMOVED", self.number, {"stream": stream})
             self.sync.stop(0)
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         self.send(x.ts, x.te, tuple(x.values[place] for place in self.places))
 
 
@@ -138,7 +138,7 @@ class ElementNetwork:
     def start(self) -> None:
         self.scheduler.start(len(self.operators), self._deliver)
 
-    def feed(self, stream: str, x: Element) -> None:
+    def feed(self, stream: str, x: StreamElement) -> None:
         """An element of a catalogue stream, already checked by the gate. What comes after STOP
         or a halt is dropped: no reader waits for it."""
         number = self.plan.sources.get(stream)
@@ -175,7 +175,7 @@ class ElementNetwork:
             )
             self.halt(f"{kind}: {shown}")
 
-    def fault(self, number: int, x: Element, text: str) -> None:
+    def fault(self, number: int, x: StreamElement, text: str) -> None:
         last = text.strip().splitlines()[-1]
         self.ask("EXCEPTION", number, {"tuple": x, "error": last, "traceback": text})
 
@@ -204,34 +204,34 @@ class ElementNetwork:
     def _operator(self, number: int, node: n.Node) -> ElementOperator:
         p, fault = self.profile, self.fault
         match node:
-            case n.Source():
+            case n.StreamNode():
                 return SourceNode(node, number, p, self)
-            case n.SetEnd():
+            case n.SetEndNode():
                 return ElementSetEnd(node, number, p, fault)
-            case n.Lifetimes():
+            case n.LifetimesNode():
                 return ElementLifetimes(node, number, p, fault)
-            case n.Merge():
+            case n.MergeNode():
                 return ElementMerge(node, number, p, fault)
-            case n.Select():
+            case n.SelectNode():
                 return ElementSelect(node, number, p, fault)
-            case n.Join():
+            case n.JoinNode():
                 return ElementJoin(node, number, p, fault)
-            case n.Aggregate():
+            case n.AggregateNode():
                 return ElementAggregate(node, number, p, fault, self._index(node))
 
-    def _index(self, node: n.Aggregate) -> Index:
+    def _index(self, node: n.AggregateNode) -> Index:
         functions = [partial.aggregate for partial in node.partials]
         gap = gap_of(node) if self.profile.emit_gaps else None
         leaves = [len(group) for group in node.results]
         if self.profile.reference:
             return ListIndex(functions, gap, leaves)
-        in_order = isinstance(self.plan.nodes[node.side.edge.node], n.SetEnd)
+        in_order = isinstance(self.plan.nodes[node.side.edge.node], n.SetEndNode)
         return choose(functions, node.side.key is not None, in_order, gap, leaves)
 
     def _emitter(self, number: int) -> Sink:
         last = number == len(self.operators) - 1
 
-        def emit(x: Element) -> None:
+        def emit(x: StreamElement) -> None:
             for node, source, columns in self.out[number]:
                 self.scheduler.put(node, source, _picked(x, columns))
             if last:
@@ -239,7 +239,7 @@ class ElementNetwork:
 
         return emit
 
-    def _result(self, x: Element) -> None:
+    def _result(self, x: StreamElement) -> None:
         with self.lock:
             sinks = list(self.sinks)
         for sink in sinks:
@@ -254,13 +254,13 @@ class ElementNetwork:
             if self._on_end is not None:
                 self._on_end(None)
 
-    def _deliver(self, node: int, source: int, x: Element) -> None:
+    def _deliver(self, node: int, source: int, x: StreamElement) -> None:
         sync = self.operators[node].sync
         if sync.open and sync.open[source]:
             sync.put(source, x)
 
 
-def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
+def gap_of(node: n.AggregateNode) -> tuple[Any, ...] | None:
     """Returns what counts and sums are of nothing; None if another aggregate has no such value."""
     found: list[Any] = []
     for p in node.partials:
@@ -271,10 +271,10 @@ def gap_of(node: n.Aggregate) -> tuple[Any, ...] | None:
     return tuple(found)
 
 
-def _picked(x: Element, columns: tuple[int, ...]) -> Element:
+def _picked(x: StreamElement, columns: tuple[int, ...]) -> StreamElement:
     if x.kind is not ElementKind.INSERTION:
         return x
-    return Element(
+    return StreamElement(
         x.kind,
         x.ts,
         x.te,

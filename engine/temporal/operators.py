@@ -32,16 +32,16 @@ from seustream.engine.temporal.collection import (
 from seustream.engine.temporal.elements import (
     FOREVER,
     STOP,
-    Element,
     ElementKind,
+    StreamElement,
     Value,
     boundary,
     later,
 )
 from seustream.engine.temporal.synchroniser import Synchroniser
 
-Emit = Callable[[Element], None]
-OnFault = Callable[[int, Element, str], None]
+Emit = Callable[[StreamElement], None]
+OnFault = Callable[[int, StreamElement, str], None]
 """Called with a tuple that has no value in a node: the node's number, the tuple, the traceback. It
 returns for "continue", after which the tuple is skipped."""
 
@@ -90,7 +90,7 @@ class ElementOperator:
     def reorganise(self, now: int) -> None:
         """Stateless nodes have nothing to."""
 
-    def execute(self, source: int, x: Element) -> None:
+    def execute(self, source: int, x: StreamElement) -> None:
         try:
             self.algebra(source, x)
         except KeyRefused:
@@ -100,10 +100,10 @@ class ElementOperator:
         if self.derives and self.profile.derived_boundaries:
             self._boundary(x.ts)
 
-    def broadcast(self, source: int, x: Element) -> None:
+    def broadcast(self, source: int, x: StreamElement) -> None:
         self._boundary(x.ts)
 
-    def control(self, source: int, x: Element) -> None:
+    def control(self, source: int, x: StreamElement) -> None:
         """Schemas and removals are the sources' business; STOP is seen by `end`."""
 
     def end(self) -> None:
@@ -131,7 +131,7 @@ class ElementOperator:
 
     # --- for the nodes --------------------------------------------------------
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -145,7 +145,7 @@ class ElementOperator:
 
     def send(self, ts: int, te: int, values: tuple[Value, ...]) -> None:
         self.last = (ts, te)
-        self.emit(Element(ElementKind.INSERTION, ts, te, values))
+        self.emit(StreamElement(ElementKind.INSERTION, ts, te, values))
 
     def _boundary(self, t: int) -> None:
         """Nothing if what was sent already promises as much."""
@@ -153,24 +153,24 @@ class ElementOperator:
             self.last = (t, t)
             self.emit(boundary(t))
 
-    def _failed(self, x: Element, error: Exception) -> None:
+    def _failed(self, x: StreamElement, error: Exception) -> None:
         self.skipped += 1
         text = "".join(traceback.format_exception(error))
         self.fault(self.number, x, text)
 
 
-def array(x: Element) -> tuple[Any, ...]:
+def array(x: StreamElement) -> tuple[Any, ...]:
     return (x.ts, x.te, *x.values)
 
 
 class ElementSetEnd(ElementOperator):
     """A window: te := ts + size, whatever it was."""
 
-    def __init__(self, node: n.SetEnd, number: int, profile: Profile, fault: OnFault) -> None:
+    def __init__(self, node: n.SetEndNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 1, profile, fault)
         self.size = node.size
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         te = FOREVER if self.size is None else later(x.ts, self.size)
         self.send(x.ts, te, x.values)
 
@@ -181,14 +181,16 @@ class ElementLifetimes(ElementOperator):
 
     derives = True
 
-    def __init__(self, node: n.Lifetimes, number: int, profile: Profile, fault: OnFault) -> None:
+    def __init__(
+        self, node: n.LifetimesNode, number: int, profile: Profile, fault: OnFault
+    ) -> None:
         super().__init__(number, 1, profile, fault)
         self.shown, self.types = node.shown, node.types
         self.take = compute.values(node.arguments, self.faults)
         with library.calling(node.shown):
             self.window = node.function.open(**dict(node.constants))
         self.seen = 0
-        self.waiting: dict[int, Element] = {}  # by number, in the order they came
+        self.waiting: dict[int, StreamElement] = {}  # by number, in the order they came
         self.buffer: list[tuple[int, int, int, tuple[Value, ...]]] = []
 
     def reorganise(self, now: int) -> None:
@@ -200,7 +202,7 @@ class ElementLifetimes(ElementOperator):
             self._failed(boundary(now), error)
         self._flush(self._floor(now))
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         taken = self.take(array(x))
         if None in taken:
             raise library.LibraryFailed(f"{self.shown}: an argument is NULL")
@@ -268,23 +270,23 @@ class ElementLifetimes(ElementOperator):
 class ElementMerge(ElementOperator):
     """A union: the synchronised order."""
 
-    def __init__(self, node: n.Merge, number: int, profile: Profile, fault: OnFault) -> None:
+    def __init__(self, node: n.MergeNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, len(node.edges), profile, fault)
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         self.send(x.ts, x.te, x.values)
 
 
 class ElementSelect(ElementOperator):
     """A filter and a map."""
 
-    def __init__(self, node: n.Select, number: int, profile: Profile, fault: OnFault) -> None:
+    def __init__(self, node: n.SelectNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 1, profile, fault)
         self.derives = bool(node.filter.conditions)
         self.holds = compute.predicate(node.filter, self.faults)
         self.map = compute.mapper(node.map, self.faults)
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         inp = array(x)
         if self.holds(inp):
             self.send(x.ts, x.te, self.map(inp))
@@ -294,7 +296,9 @@ def _collection(side: n.JoinSide) -> Collection:
     return TimeCollection() if side.key is None else TableCollection(side.key - 2)
 
 
-def _put(collection: Collection, x: Element, holds: bool, row: Callable[[], CollectionRow]) -> bool:
+def _put(
+    collection: Collection, x: StreamElement, holds: bool, row: Callable[[], CollectionRow]
+) -> bool:
     """Inserts a tuple unless the node's condition on it fails; whether it is in. A delete has no
     values the condition could be about."""
     if isinstance(collection, TableCollection):
@@ -315,7 +319,7 @@ class ElementJoin(ElementOperator):
 
     derives = True
 
-    def __init__(self, node: n.Join, number: int, profile: Profile, fault: OnFault) -> None:
+    def __init__(self, node: n.JoinNode, number: int, profile: Profile, fault: OnFault) -> None:
         super().__init__(number, 2, profile, fault)
         sides = (node.left, node.right)
         self.collections = tuple(_collection(side) for side in sides)
@@ -346,7 +350,7 @@ class ElementJoin(ElementOperator):
         for collection in self.collections:
             collection.reorganise(now)
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         inp, collection = array(x), self.collections[source]
         keyed = isinstance(collection, TableCollection) and collection.key_of(x.values) < 0
         holds = keyed or self.guards[source](inp)
@@ -422,7 +426,7 @@ class ElementAggregate(ElementOperator):
     derives = True
 
     def __init__(
-        self, node: n.Aggregate, number: int, profile: Profile, fault: OnFault, index: Index
+        self, node: n.AggregateNode, number: int, profile: Profile, fault: OnFault, index: Index
     ) -> None:
         super().__init__(number, 1, profile, fault)
         self.index = index
@@ -454,7 +458,7 @@ class ElementAggregate(ElementOperator):
                     out[place] = self._counted(value, of)
                 mapped = self.map(out)
             except Exception as error:
-                self._failed(Element(ElementKind.INSERTION, start, end, values), error)
+                self._failed(StreamElement(ElementKind.INSERTION, start, end, values), error)
             else:
                 self.send(start, end, mapped)
 
@@ -472,7 +476,7 @@ class ElementAggregate(ElementOperator):
                 self.take((row.ts, row.te, *row.values)), change.start, change.end, change.sign
             )
 
-    def algebra(self, source: int, x: Element) -> None:
+    def algebra(self, source: int, x: StreamElement) -> None:
         inp = array(x)
         if self.table is None:
             if self.guard(inp) and not x.instant:

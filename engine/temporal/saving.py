@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from seustream.engine.temporal.aggregates.index import Piece
 from seustream.engine.temporal.collection import CollectionRow
-from seustream.engine.temporal.elements import Element, ElementKind
+from seustream.engine.temporal.elements import ElementKind, StreamElement
 
-_RECORDS: dict[str, Any] = {"Row": CollectionRow, "Element": Element, "Piece": Piece}
+_RECORDS: dict[str, Any] = {"Row": CollectionRow, "Element": StreamElement, "Piece": Piece}
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
 _TIMES: dict[str, Any] = {
     "datetime": datetime.datetime,

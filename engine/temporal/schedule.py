@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from seustream.engine.temporal.elements import Element
+from seustream.engine.temporal.elements import StreamElement
 
-Deliver = Callable[[int, int, Element], None]
+Deliver = Callable[[int, int, StreamElement], None]
 """Hands an element to an input of a node, now."""
 
 
@@ -26,7 +26,7 @@ class Halted(BaseException):
 class Scheduler(Protocol):
     def start(self, nodes: int, deliver: Deliver) -> None: ...
 
-    def put(self, node: int, source: int, x: Element) -> None:
+    def put(self, node: int, source: int, x: StreamElement) -> None:
         """Queues an element for an input of a node."""
 
     def drain(self) -> None:
@@ -43,7 +43,7 @@ class Inline:
     """Deterministic: first in, first handled, in the thread that puts."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[int, int, Element]] = deque()
+        self.waiting: deque[tuple[int, int, StreamElement]] = deque()
         self.most_waiting = 0
         self.lock = threading.RLock()
         self.busy = self.halted = False
@@ -52,7 +52,7 @@ class Inline:
     def start(self, nodes: int, deliver: Deliver) -> None:
         self.deliver = deliver
 
-    def put(self, node: int, source: int, x: Element) -> None:
+    def put(self, node: int, source: int, x: StreamElement) -> None:
         with self.lock:
             if self.halted:
                 return
@@ -85,7 +85,7 @@ class Threads:
     """Each node has a thread and a queue."""
 
     def __init__(self) -> None:
-        self.queues: list[queue.SimpleQueue[tuple[int, Element] | None]] = []
+        self.queues: list[queue.SimpleQueue[tuple[int, StreamElement] | None]] = []
         self.threads: list[threading.Thread] = []
         self.most_waiting = 0
         self.pending = 0
@@ -101,7 +101,7 @@ class Threads:
             self.threads.append(thread)
             thread.start()
 
-    def put(self, node: int, source: int, x: Element) -> None:
+    def put(self, node: int, source: int, x: StreamElement) -> None:
         with self.idle:
             if self.halted:
                 return

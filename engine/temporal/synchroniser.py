@@ -11,7 +11,7 @@ import heapq
 from collections import deque
 from typing import Any, Protocol
 
-from seustream.engine.temporal.elements import FOREVER, Element, ElementKind
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 
 
 class ElementReceiver(Protocol):
@@ -20,13 +20,13 @@ class ElementReceiver(Protocol):
     def reorganise(self, now: int) -> None:
         """Nothing released from now on starts before `now`."""
 
-    def execute(self, source: int, x: Element) -> None:
+    def execute(self, source: int, x: StreamElement) -> None:
         """An INSERTION in its turn."""
 
-    def broadcast(self, source: int, x: Element) -> None:
+    def broadcast(self, source: int, x: StreamElement) -> None:
         """A BOUNDARY in its turn."""
 
-    def control(self, source: int, x: Element) -> None:
+    def control(self, source: int, x: StreamElement) -> None:
         """A HEADER, REMOVE or STOP that has reached the head of its queue."""
 
     def end(self) -> None:
@@ -37,7 +37,7 @@ class Synchroniser:
     """Releases the elements of `inputs` queues in the order (ts, te, input)."""
 
     def __init__(self, inputs: int, receiver: ElementReceiver) -> None:
-        self.queues: list[deque[Element]] = [deque() for _ in range(inputs)]
+        self.queues: list[deque[StreamElement]] = [deque() for _ in range(inputs)]
         self.open = [True] * inputs
         self.receiver = receiver
         self.heap: list[tuple[int, int, int]] = []
@@ -54,7 +54,7 @@ class Synchroniser:
             self.queues[i] = deque(queue)
             self._head(i)
 
-    def put(self, i: int, x: Element) -> None:
+    def put(self, i: int, x: StreamElement) -> None:
         """Takes the next element of input i."""
         if not self.open[i]:
             raise ValueError(f"input {i} has stopped")
@@ -99,7 +99,7 @@ class Synchroniser:
             self._running = False
 
     @property
-    def waiting(self) -> list[list[Element]]:
+    def waiting(self) -> list[list[StreamElement]]:
         return [list(queue) for queue in self.queues]
 
     def _blocked(self) -> bool:

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from seustream.hdl.boards.deframer import Deframer
 from seustream.hdl.boards.framer import Framer
 from seustream.hdl.boards.identity import Identity
-from seustream.hdl.boards.protocol import RING, Kind
+from seustream.hdl.boards.protocol import RING, FrameKind
 from seustream.hdl.boards.receiver import Receiver
 from seustream.hdl.boards.sender import Sender
 
@@ -63,10 +63,10 @@ class Link(wiring.Component):
         opening = Signal()
         mine, asks, brings = Signal(), Signal(), Signal()
         m.d.comb += [
-            asks.eq(head.kind == Kind.ASK),
+            asks.eq(head.kind == FrameKind.ASK),
             mine.eq(
                 deframer.good
-                & ((head.kind == Kind.DATA) | asks)
+                & ((head.kind == FrameKind.DATA) | asks)
                 & self.open
                 & (head.session == session)
             ),
@@ -96,7 +96,7 @@ class Link(wiring.Component):
         with m.If(mine & (asks | brings)):
             m.d.sync += acknowledge.eq(1)
         with m.If(deframer.good):
-            with m.If(head.kind == Kind.OPEN):
+            with m.If(head.kind == FrameKind.OPEN):
                 with m.If((head.session != session) | ~(self.open | opening)):
                     m.d.sync += [session.eq(head.session), opening.eq(1), self.open.eq(0)]
                     m.d.sync += acknowledge.eq(0)
@@ -113,7 +113,9 @@ class Link(wiring.Component):
             news.eq(self.open & ((sender.length != 0) | acknowledge | receiver.eager)),
             framer.start.eq(say_opened | say_lost | news),
             framer.identity.eq(say_opened),
-            framer.head.kind.eq(Mux(say_opened, Kind.OPENED, Mux(say_lost, Kind.LOST, Kind.DATA))),
+            framer.head.kind.eq(
+                Mux(say_opened, FrameKind.OPENED, Mux(say_lost, FrameKind.LOST, FrameKind.DATA))
+            ),
             # A host that hears LOST looks for the number it used.
             framer.head.session.eq(Mux(say_lost & ~say_opened, lost, session)),
             framer.head.sequence.eq(Mux(streams, sender.sequence, 0)),

@@ -56,7 +56,7 @@ def longer(most: int) -> int:
     return min(most + STEP, MOST)
 
 
-class Kind(enum.IntEnum):
+class FrameKind(enum.IntEnum):
     OPEN = 1
     OPENED = 2
     DATA = 3
@@ -82,7 +82,7 @@ class Reply(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LinkFrame:
     kind: int
     session: int
     sequence: int = 0
@@ -107,7 +107,7 @@ class Frame:
         return bytes([FLAG]) + body + bytes([FLAG])
 
     @classmethod
-    def decode(cls, between: bytes) -> Frame | None:
+    def decode(cls, between: bytes) -> LinkFrame | None:
         """What stands between two flags; None of what is no frame."""
         if not len(between) >= HEADER + TRAILER:
             return None

@@ -35,7 +35,7 @@ from seustream.files import write_all
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FigureTable:
     """More figures of one measurement."""
 
     title: str
@@ -52,7 +52,7 @@ class Measurement:
     rows: list[tuple[object, ...]]
     ratios: dict[str, float]
     conditions: str
-    more: tuple[Table, ...] = ()
+    more: tuple[FigureTable, ...] = ()
     remarks: tuple[str, ...] = ()
     charts: Mapping[str, str] = field(default_factory=dict)
 

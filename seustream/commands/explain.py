@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _every(c: Compilation) -> tuple[ir.Query, ...]:
+def _every(c: Compilation) -> tuple[ir.PatternQuery, ...]:
     """The patterns, those whose results queries read among them."""
     return c.program.patterns
 

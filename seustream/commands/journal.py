@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 from seustream.cosim.bridge.disk import RealDisk
 from seustream.cosim.bridge.journal_errors import JournalDamaged, JournalHeld, JournalRefused
 from seustream.cosim.bridge.log import Record
-from seustream.cosim.bridge.salvage import Export, Saved, at_rest, copy_sound, saved
+from seustream.cosim.bridge.salvage import Export, Salvaged, at_rest, copy_sound, saved
 from seustream.cosim.bridge.survey import FORMAT, Survey
 from seustream.errors import OutputError, UserError
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 # --- check ----------------------------------------------------------------------
 
 
-def _check(found: Survey, keep: Saved) -> int:
+def _check(found: Survey, keep: Salvaged) -> int:
     for line in _described(found):
         print(line)
     for note in found.notes:
@@ -103,7 +103,7 @@ def _described(found: Survey) -> list[str]:
     return lines
 
 
-def _loss(found: Survey, keep: Saved) -> list[str]:
+def _loss(found: Survey, keep: Salvaged) -> list[str]:
     """Returns what can be saved, and what is lost then."""
     if keep.hopeless is not None:
         return [f"can be saved: no state, for {keep.hopeless.path.name} is damaged; rows by export"]
@@ -131,7 +131,7 @@ def _or_none(number: int | None) -> str:
 # --- repair ---------------------------------------------------------------------
 
 
-def _repair(disk: RealDisk, found: Survey, keep: Saved, out: Path, accepted: bool) -> int:
+def _repair(disk: RealDisk, found: Survey, keep: Salvaged, out: Path, accepted: bool) -> int:
     if not found.damages:
         print("sound: a bridge makes good the rest when it opens it; nothing to do")
         return 0

@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"warning: {where}", file=sys.stderr)
     if arguments.trace is not None:
         return _trace(c, inputs, arguments)
-    joined, program = sites.Joined(), c.program
+    joined, program = sites.SitesOutcome(), c.program
     if remote:
         joined = _across(c, remote, dict(inputs), arguments)
         c = planned(c, joined.rest)
@@ -165,7 +165,7 @@ def _across(
     remote: sites.Sites,
     inputs: Mapping[Stream, Path],
     arguments: argparse.Namespace,
-) -> sites.Joined:
+) -> sites.SitesOutcome:
     """Runs across sites what can be joined there."""
     sites.check_streams(c, remote)
     if arguments.late is not None:
@@ -187,7 +187,7 @@ def _run(
     devices: Sequence[Device],
     program: Program,
     inputs: list[tuple[Stream, Path]],
-    joined: sites.Joined,
+    joined: sites.SitesOutcome,
     arguments: argparse.Namespace,
 ) -> int:
     """Runs what has not been joined across sites; `program` is all that was asked for."""
@@ -381,14 +381,14 @@ def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str
 
 
 def _results(
-    c: Compilation, counts: Mapping[str, int], joined: sites.Joined
+    c: Compilation, counts: Mapping[str, int], joined: sites.SitesOutcome
 ) -> list[tuple[str, int]]:
     across = [(name, rows.num_rows) for name, rows in joined.results.items()]
     return [*across, *((name, counts[name]) for name in c.program.names if name in counts)]
 
 
 def _summary(
-    c: Compilation, run: GraphRun, joined: sites.Joined, arguments: argparse.Namespace
+    c: Compilation, run: GraphRun, joined: sites.SitesOutcome, arguments: argparse.Namespace
 ) -> str:
     report = run.report
     lines = [_files(_results(c, report.results, joined), arguments), ""]

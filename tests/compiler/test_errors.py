@@ -13,7 +13,7 @@ from seustream.compiler.errors import (
     CompileError,
     Problem,
     Problems,
-    Source,
+    SourceText,
     Span,
     nearest,
     suggest,
@@ -40,11 +40,11 @@ from tests.compiler.xsql.problems import FIXTURES, mistakes
     ],
 )
 def test_position(text: str, offset: int, place: tuple[int, int]) -> None:
-    assert Source(text).position(offset) == place
+    assert SourceText(text).position(offset) == place
 
 
 def test_lines() -> None:
-    source = Source("one\ntwo\r\n\nfour")
+    source = SourceText("one\ntwo\r\n\nfour")
     assert [source.line(number) for number in range(1, 5)] == ["one", "two", "", "four"]
 
 
@@ -55,7 +55,9 @@ def rendered(marked: str, hint: str | None = None) -> list[str]:
     """The lines shown for a problem at the part in «»."""
     start, end = marked.index("«"), marked.index("»") - 1
     text = marked.replace("«", "").replace("»", "")
-    return Source(text, "f.xsql").render(Problem("k", "bad", Span(start, end), hint)).split("\n")
+    return (
+        SourceText(text, "f.xsql").render(Problem("k", "bad", Span(start, end), hint)).split("\n")
+    )
 
 
 def test_the_caret_stands_under_the_text() -> None:
@@ -97,7 +99,7 @@ def test_nothing_at_all_has_a_caret_too() -> None:
 
 
 def test_problems_are_in_the_order_of_their_places() -> None:
-    source = Source("one\ntwo", "f")
+    source = SourceText("one\ntwo", "f")
     spans = [Span(4, 7), Span(0, 3), Span(0, 1), Span(4, 5)]
     problems = [Problem("k", f"at {span.start}", span) for span in spans]
     error = CompileError(source, problems)
@@ -112,11 +114,13 @@ def test_problems_are_in_the_order_of_their_places() -> None:
 
 def test_problems_of_one_place_are_in_a_fixed_order() -> None:
     problems = [Problem("k", message, Span(0, 1)) for message in ("b", "a")]
-    assert [p.message for p in CompileError(Source("x"), problems).problems] == ["a", "b"]
+    assert [p.message for p in CompileError(SourceText("x"), problems).problems] == ["a", "b"]
 
 
 def test_as_json() -> None:
-    error = CompileError(Source("SELECT\n oops", "f.xsql"), [Problem("k", "bad", Span(8, 12), "h")])
+    error = CompileError(
+        SourceText("SELECT\n oops", "f.xsql"), [Problem("k", "bad", Span(8, 12), "h")]
+    )
     assert error.to_json() == [
         {
             "file": "f.xsql",
@@ -132,10 +136,10 @@ def test_as_json() -> None:
 
 def test_no_problem_is_no_error() -> None:
     problems = Problems()
-    problems.raise_any(Source(""))
+    problems.raise_any(SourceText(""))
     problems.add("k", "bad", Span(0, 0))
     with pytest.raises(CompileError, match="bad"):
-        problems.raise_any(Source(""))
+        problems.raise_any(SourceText(""))
 
 
 # --- hints --------------------------------------------------------------------

@@ -186,9 +186,9 @@ class _AreaBuilder:
             holds = needs[0] if needs else isa.TRUE_REGISTER
             step: list[isa.Instruction] = []
             for register in needs[1:]:
-                step.append(isa.And(holds, register, 16))
+                step.append(isa.AndRegisters(holds, register, 16))
                 holds = 16
-            step.append(isa.Join(holds, row.post_tag))
+            step.append(isa.Emit(holds, row.post_tag))
             code.append(isa.Jmpct(row.pre_tag, len(code) + 1 + len(step)))
             code += step
         code.append(isa.Nop())

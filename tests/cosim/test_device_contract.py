@@ -190,17 +190,18 @@ A_OR_B = {
     "code",
     [
         pytest.param(
-            [CMP_A, CMP_B, isa.Or(0, 1, 31), isa.Nop(), isa.Join(31, 3), isa.Nop()], id="or"
+            [CMP_A, CMP_B, isa.OrRegisters(0, 1, 31), isa.Nop(), isa.Emit(31, 3), isa.Nop()],
+            id="or",
         ),
-        pytest.param([CMP_A, CMP_B, isa.Jmpli(), isa.Join(63, 3), isa.Nop()], id="jmpli"),
+        pytest.param([CMP_A, CMP_B, isa.Jmpli(), isa.Emit(63, 3), isa.Nop()], id="jmpli"),
         pytest.param(
             [
                 CMP_A,
                 CMP_B,
-                isa.Or(0, 1, 16),
+                isa.OrRegisters(0, 1, 16),
                 isa.Jmp(5),
-                isa.Join(63, 3),
-                isa.Join(16, 3),
+                isa.Emit(63, 3),
+                isa.Emit(16, 3),
                 isa.Nop(),
             ],
             id="jmp",
@@ -215,7 +216,7 @@ def test_terms_merged_in_one_area_give_each_pair_once(
 
 
 def test_jmpct_goes_on_for_its_own_tag_only(new_device: NewDevice) -> None:
-    code = [isa.Jmpct(R, 2), isa.Join(63, 3), isa.Jmpct(S, 4), isa.Join(63, 3), isa.Nop()]
+    code = [isa.Jmpct(R, 2), isa.Emit(63, 3), isa.Jmpct(S, 4), isa.Emit(63, 3), isa.Nop()]
     tables = r_probes_s(assemble(*code), factors=(), combinations=(Combination(R, (), (), (), 3),))
     assert len(joined_by(new_device, tables)) == 4
 
@@ -238,7 +239,7 @@ def test_a_comparison_with_a_stream_not_carried_is_false_unless_constant(
 ) -> None:
     """T's attributes are never there, whatever is left in the wires that would carry them."""
     tables = r_probes_s(
-        assemble(isa.Cmp(2, stream, 2, condition, 5), isa.Join(5, 3), isa.Nop()),
+        assemble(isa.Cmp(2, stream, 2, condition, 5), isa.Emit(5, 3), isa.Nop()),
         factors=(Factor(2, stream, 2, condition),),
         combinations=(Combination(R, (0,), (), (), 3),),
     )
@@ -255,9 +256,9 @@ def test_only_a_raw_probe_has_selection_bits(new_device: NewDevice) -> None:
     last = tables.areas[T].program
     code = [isa.decode(word) for word in last]
     at = next(
-        i for i, op in enumerate(code) if isinstance(op, isa.Join) and op.tag == wrong.post_tag
+        i for i, op in enumerate(code) if isinstance(op, isa.Emit) and op.tag == wrong.post_tag
     )
-    code[at] = isa.Join(isa.PROBE_SELECTION_REGISTERS[0], wrong.post_tag)
+    code[at] = isa.Emit(isa.PROBE_SELECTION_REGISTERS[0], wrong.post_tag)
     altered = with_area(
         tables,
         T,

@@ -118,12 +118,12 @@ def test_the_program_of_the_worked_example(
 
 def test_registers_are_zero_at_the_start_of_each_pair_but_for_the_last() -> None:
     tables = one_area(
-        isa.Join(20, 3),
-        isa.Or(63, 63, 20),
-        isa.Join(20, 4),
-        isa.Join(62, 5),
-        isa.Join(0, 6),
-        isa.Join(63, 7),
+        isa.Emit(20, 3),
+        isa.OrRegisters(63, 63, 20),
+        isa.Emit(20, 4),
+        isa.Emit(62, 5),
+        isa.Emit(0, 6),
+        isa.Emit(63, 7),
         isa.Nop(),
     )
     rows = [(S, 0, ()), (S, 0, ()), (R, 1, ()), (T, 2, ())]
@@ -134,10 +134,10 @@ def test_a_register_can_be_written_again() -> None:
     tables = one_area(
         isa.Cmp(0, R, 0, Condition.TRUE, 0),
         isa.Cmp(0, R, 0, Condition.FALSE, 0),
-        isa.Or(0, 63, 16),
-        isa.And(16, 0, 16),
-        isa.Join(16, 3),
-        isa.Join(63, 4),
+        isa.OrRegisters(0, 63, 16),
+        isa.AndRegisters(16, 0, 16),
+        isa.Emit(16, 3),
+        isa.Emit(63, 4),
         isa.Nop(),
     )
     assert tags_joined(tables, [(S, 0, ()), (R, 1, ())]) == {4}
@@ -147,10 +147,10 @@ def test_trace_follows_the_jumps() -> None:
     tables = one_area(
         isa.Cmp(0, R, 0, Condition.EQ, 0),
         isa.Jmpct(T, 4),
-        isa.Join(63, 3),
+        isa.Emit(63, 3),
         isa.Jmp(6),
         isa.Jmpli(),
-        isa.Join(0, 4),
+        isa.Emit(0, 4),
         isa.Nop(),
     )
     assert executed(tables, [(S, 0, ()), (R, 1, ()), (T, 1, ())]) == [
@@ -171,7 +171,7 @@ def test_jmpli_goes_to_the_last_instruction_when_nothing_holds() -> None:
     tables = one_area(
         isa.Cmp(0, R, 0, Condition.EQ, 15),
         isa.Jmpli(),
-        isa.Join(63, 3),
+        isa.Emit(63, 3),
         isa.Nop(),
         isa.Nop(),
     )
@@ -191,7 +191,7 @@ def test_the_columns_move_to_the_front_without_losing_a_tuple() -> None:
     """More tuples than twice the depth, so that the slice slides and starts anew."""
     even = (Selection(True, (Comparison(1, Condition.EQ, 0),)),)
     tables = one_area(
-        isa.Cmp(0, R, 0, Condition.LE, 0), isa.And(0, 32, 16), isa.Join(16, 3), isa.Nop()
+        isa.Cmp(0, R, 0, Condition.LE, 0), isa.AndRegisters(0, 32, 16), isa.Emit(16, 3), isa.Nop()
     )
     tables = dataclasses.replace(tables, selections=((), even, ()))
     for n in range(TINY.capacity, 5 * TINY.capacity):

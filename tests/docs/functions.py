@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Aggregate, Function, Parameter
+from seustream.compiler.language.registry import AggregateFunction, ArgumentKind, ScalarFunction
 
 _HEAD = """\
 # Functions
@@ -37,7 +37,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _takes(parameters: Sequence[Parameter], optional: int, variadic: bool = False) -> str:
+def _takes(parameters: Sequence[ArgumentKind], optional: int, variadic: bool = False) -> str:
     names = [parameter.name for parameter in parameters]
     fewest = len(names) - optional
     shown = ", ".join(names[:fewest])
@@ -46,7 +46,7 @@ def _takes(parameters: Sequence[Parameter], optional: int, variadic: bool = Fals
     return (shown or "nothing") + ", …" * variadic
 
 
-def _names(entry: Function | Aggregate) -> str:
+def _names(entry: ScalarFunction | AggregateFunction) -> str:
     return ", ".join(f"`{name}`" for name in (entry.name, *entry.aliases))
 
 

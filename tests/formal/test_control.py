@@ -8,7 +8,7 @@ import pytest
 from amaranth.hdl import Module, Signal
 
 from seustream.hdl.control import ControlUnit
-from seustream.hdl.control_words import Operation, Verdict
+from seustream.hdl.control_words import ControlOperation, Verdict
 from tests.formal.harness import (
     Case,
     Specification,
@@ -64,9 +64,11 @@ class ControlAnswers(Specification):
         # Tables are written only into the half not in use, and exchanged by a COMMIT, in quiet.
         half = before(m, unit.half)
         exchanged = unit.half != half
-        self.claim(m, ~exchanged | (was_quiet & paused & (command.operation == Operation.COMMIT)))
+        self.claim(
+            m, ~exchanged | (was_quiet & paused & (command.operation == ControlOperation.COMMIT))
+        )
         self.claim(m, ~exchanged | ~unit.write.valid)
-        self.claim(m, ~unit.write.valid | (command.operation == Operation.WRITE))
+        self.claim(m, ~unit.write.valid | (command.operation == ControlOperation.WRITE))
         refused = responses.payload.verdict != Verdict.OK
         # A word that goes out belongs to the command that is dealt with, which is then not refused.
         wrote = Signal()
@@ -76,8 +78,8 @@ class ControlAnswers(Specification):
         self.claim(m, ~(wrote_now & answers) | ~refused)
         emptied = unit.clear | unit.forget
         self.claim(m, ~emptied | (quiet & unit.pause))
-        self.claim(m, ~unit.forget | (command.operation == Operation.RESET))
-        self.claim(m, ~unit.replay | (unit.pause & (command.operation == Operation.COMMIT)))
+        self.claim(m, ~unit.forget | (command.operation == ControlOperation.RESET))
+        self.claim(m, ~unit.replay | (unit.pause & (command.operation == ControlOperation.COMMIT)))
 
         self.reach(m, unit.forget)
         self.reach(m, exchanged)

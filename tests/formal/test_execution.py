@@ -38,16 +38,16 @@ from tests.formal.harness import (
 
 NUMBER = 1
 PROGRAMS = {
-    "two-joins": (isa.Cmp(1, 0, 2, 1, 0), isa.Join(0, 0), isa.Join(63, 1)),
-    "jmpli": (isa.Cmp(0, 2, 1, 0, 1), isa.Jmpli(), isa.Join(32, 1), isa.Join(48, 0)),
-    "late-cmp": (isa.Join(63, 0), isa.Cmp(3, 0, 0, 5, 1), isa.Join(1, 1)),
+    "two-joins": (isa.Cmp(1, 0, 2, 1, 0), isa.Emit(0, 0), isa.Emit(63, 1)),
+    "jmpli": (isa.Cmp(0, 2, 1, 0, 1), isa.Jmpli(), isa.Emit(32, 1), isa.Emit(48, 0)),
+    "late-cmp": (isa.Emit(63, 0), isa.Cmp(3, 0, 0, 5, 1), isa.Emit(1, 1)),
     "jumps": (
         isa.Cmp(0, 0, 0, 1, 0),
         isa.Jmpct(1, 4),
-        isa.Or(0, 33, 16),
+        isa.OrRegisters(0, 33, 16),
         isa.Jmp(5),
-        isa.And(0, 49, 16),
-        isa.Join(16, 0),
+        isa.AndRegisters(0, 49, 16),
+        isa.Emit(16, 0),
     ),
 }
 # 8 instructions and 2 route tags, so that the memories are small.
@@ -78,14 +78,14 @@ class Program:
         self.numbers = []
         for a, word in enumerate(self.words[:-1]):
             legal = [word == 0, word.matches(PATTERNS[isa.Jmpli])]
-            for kind in (isa.And, isa.Or):
+            for kind in (isa.AndRegisters, isa.OrRegisters):
                 legal.append(word.matches(PATTERNS[kind]) & (view(word, kind).r[4:] == 1))
             for kind in (isa.Jmp, isa.Jmpct):
                 to = view(word, kind).address
                 legal.append(word.matches(PATTERNS[kind]) & (to > a) & (to < length))
             is_cmp = word.matches(PATTERNS[isa.Cmp])
             legal.append(is_cmp & (view(word, isa.Cmp).r < config.factors))
-            legal.append(word.matches(PATTERNS[isa.Join]) & (view(word, isa.Join).tag < 2))
+            legal.append(word.matches(PATTERNS[isa.Emit]) & (view(word, isa.Emit).tag < 2))
             spec.assume(m, Cat(legal).any())
             number = Signal(3, name=f"compares{a}")
             m.d.comb += number.eq(compares)
@@ -118,8 +118,10 @@ class Program:
             executed.append(here)
             factors, scratch = ([named(r) for r in group] for group in (factors, scratch))
             registers = Cat(*factors, *scratch, window_bits, probe_bits, Const(1, 1))
-            is_and, is_or = (word.matches(PATTERNS[kind]) for kind in (isa.And, isa.Or))
-            ands = view(word, isa.And)
+            is_and, is_or = (
+                word.matches(PATTERNS[kind]) for kind in (isa.AndRegisters, isa.OrRegisters)
+            )
+            ands = view(word, isa.AndRegisters)
             x, y = registers.bit_select(ands.a, 1), registers.bit_select(ands.b, 1)
             for r in range(16):
                 writes = here & (is_and | is_or) & (ands.r == 16 + r)
@@ -129,8 +131,8 @@ class Program:
                 for r in range(self.config.factors):
                     writes = here & word.matches(PATTERNS[isa.Cmp]) & (view(word, isa.Cmp).r == r)
                     factors[r] = Mux(writes, found, factors[r])
-            join = view(word, isa.Join)
-            joins.append(here & word.matches(PATTERNS[isa.Join]) & registers.bit_select(join.r, 1))
+            join = view(word, isa.Emit)
+            joins.append(here & word.matches(PATTERNS[isa.Emit]) & registers.bit_select(join.r, 1))
             jmpct = view(word, isa.Jmpct)
             leaves = word.matches(PATTERNS[isa.Jmpct]) & (jmpct.tag != tag)
             none = word.matches(PATTERNS[isa.Jmpli]) & ~Cat(factors).any()
@@ -336,7 +338,7 @@ class ExecutionIsTheProgram(Specification):
             m.d.sync += joined.eq(joined | mark)
             self.claim(m, (expected_all & mark) != 0)
             self.claim(m, (joined & mark) == 0)
-            join = view(Array(program.words)[unit._emitting.pc], isa.Join)
+            join = view(Array(program.words)[unit._emitting.pc], isa.Emit)
             emitted = unit.emitted
             self.claim(m, emitted.tag == join.tag)
             self.claim(m, emitted.carries == its.reference.carries | 1 << NUMBER)

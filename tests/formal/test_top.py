@@ -19,7 +19,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from seustream.hdl import isa
 from seustream.hdl.config import DeviceConfig
-from seustream.hdl.control_words import Command, Operation, Verdict, load_commands
+from seustream.hdl.control_words import Command, ControlOperation, Verdict, load_commands
 from seustream.hdl.device import Area, Retention, Route, Tables, Window, WindowKind
 from seustream.hdl.output import Output
 from seustream.hdl.sequencer import Sequencer
@@ -56,7 +56,7 @@ WINDOWS = (
 def tables() -> Tables:
     """Pairs of both streams with the same attribute 0, for both queries."""
     programs = [
-        (isa.Cmp(0, 1 - s, 0, isa.Condition.EQ, 0), isa.Join(0, JOINED), isa.Nop())
+        (isa.Cmp(0, 1 - s, 0, isa.Condition.EQ, 0), isa.Emit(0, JOINED), isa.Nop())
         for s in range(2)
     ]
     return Tables(
@@ -237,9 +237,9 @@ class WholeJoins(Specification):
     def _load(self, m: Module, config: DeviceConfig, top: Wjasip) -> Value:
         """Gives the commands of the tables; gives whether all were answered."""
         commands = [
-            Command(Operation.BEGIN),
+            Command(ControlOperation.BEGIN),
             *load_commands(tables(), config),
-            Command(Operation.COMMIT),
+            Command(ControlOperation.COMMIT),
         ]
         layout = top.commands.payload.shape()
         words = []

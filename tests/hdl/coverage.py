@@ -33,7 +33,7 @@ from seustream.cosim.pairs import Bools, Codes
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import LAST_WORD, Command, Operation, Target, Verdict
+from seustream.hdl.control_words import LAST_WORD, Command, ControlOperation, Target, Verdict
 from seustream.hdl.device import LoadRefused, Results, Tables
 from seustream.hdl.isa import Condition
 from tests.cosim.generate import random_arrivals, random_queries
@@ -188,7 +188,7 @@ def _more(chance: random.Random, program: tuple[int, ...]) -> tuple[int, ...]:
     code = [isa.decode(word) for word in program[:-1]]
     at = len(code)
     first = at  # jumps to what was the last instruction lead here
-    code += [isa.Or(63, 63, 31), isa.Nop(), isa.Jmp(at + 4), isa.Nop()]
+    code += [isa.OrRegisters(63, 63, 31), isa.Nop(), isa.Jmp(at + 4), isa.Nop()]
     if sum(isinstance(i, isa.Cmp) for i in code) + 2 <= CONFIG.factors:
         code += [isa.Cmp(0, 0, 0, condition, 7) for condition in (Condition.TRUE, Condition.FALSE)]
     code += [isa.Jmpli()] * chance.randrange(2) + [isa.Nop()]
@@ -314,28 +314,28 @@ def refusals(device: VerilatedDevice, bins: Bins) -> None:
         bins.meet(f"verdict {wanted.name}")
 
     def write(target: int, unit: int = 0, address: int = 0, data: int = 0) -> Command:
-        return Command(Operation.WRITE, target, unit, address, data)
+        return Command(ControlOperation.WRITE, target, unit, address, data)
 
     def code(address: int, instruction: isa.Instruction, last: bool = False) -> Command:
         return write(Target.INSTRUCTION, 0, address, instruction.encode() | LAST_WORD * last)
 
-    ask(Verdict.NOT_LOADING, Command(Operation.COMMIT))
-    ask(Verdict.OK, Command(Operation.BEGIN))
-    ask(Verdict.LOADING, Command(Operation.BEGIN))
+    ask(Verdict.NOT_LOADING, Command(ControlOperation.COMMIT))
+    ask(Verdict.OK, Command(ControlOperation.BEGIN))
+    ask(Verdict.LOADING, Command(ControlOperation.BEGIN))
     ask(Verdict.BAD_TARGET, write(13))
     ask(Verdict.BAD_ADDRESS, code(7, isa.Nop()))
     ask(Verdict.UNDEFINED_WORD, write(Target.INSTRUCTION, data=1))
     ask(Verdict.BAD_JUMP, code(0, isa.Nop()), code(1, isa.Jmp(1)))
-    ask(Verdict.BAD_REGISTER, code(0, isa.And(0, 0, 0)))
+    ask(Verdict.BAD_REGISTER, code(0, isa.AndRegisters(0, 0, 0)))
     ask(Verdict.BAD_REGISTER, code(0, isa.Cmp(0, 0, 0, 0, CONFIG.factors)))
     ask(
         Verdict.TOO_MANY_COMPARES,
         *(code(a, isa.Cmp(0, 0, 0, 0, 0)) for a in range(CONFIG.factors + 1)),
     )
     ask(Verdict.NO_LAST_NOP, code(0, isa.Jmpli(), last=True))
-    ask(Verdict.INCOMPLETE, Command(Operation.COMMIT))
-    ask(Verdict.OK, Command(Operation.ABORT))
-    ask(Verdict.OK, Command(Operation.PAUSE), Command(Operation.RESUME))
+    ask(Verdict.INCOMPLETE, Command(ControlOperation.COMMIT))
+    ask(Verdict.OK, Command(ControlOperation.ABORT))
+    ask(Verdict.OK, Command(ControlOperation.PAUSE), Command(ControlOperation.RESUME))
 
 
 # --- the report -------------------------------------------------------------------

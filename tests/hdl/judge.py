@@ -92,7 +92,7 @@ def _impossible(chance: random.Random, tables: Tables) -> Tables:
     else:
         row, register = Combination(tag, (factor,), (), (), post), factor
     at = len(area.program) - 1
-    code = isa.Jmpct(tag, at + 2), isa.Join(register, post)
+    code = isa.Jmpct(tag, at + 2), isa.Emit(register, post)
     return with_area(
         tables,
         number,

@@ -106,7 +106,7 @@ FAULTS = [
     Fault("JMPCT takes any tag", "execution.py",
           "(view[isa.Jmpct].tag != probe.reference.tag)", "0"),
     Fault("OR for AND", "execution.py",
-          'next_does.conjunction.eq(is_[isa.And])', 'next_does.conjunction.eq(0)'),
+          'next_does.conjunction.eq(is_[isa.AndRegisters])', 'next_does.conjunction.eq(0)'),
     Fault("JOIN repeated when resumed", "execution.py", "(chosen.does.at < probes.resumed_pc)", "(chosen.does.at < 0)"),
     Fault("JOIN lost when resumed", "execution.py",
           "(chosen.does.at < probes.resumed_pc)", "(chosen.does.at <= probes.resumed_pc)"),

@@ -30,10 +30,10 @@ def random_program(
     while len(code) < length:
         at = len(code)
         kinds = [
-            isa.And,
-            isa.Or,
-            isa.Join,
-            isa.Join,
+            isa.AndRegisters,
+            isa.OrRegisters,
+            isa.Emit,
+            isa.Emit,
             isa.Jmpct,
             isa.Jmpli,
             isa.Jmp,
@@ -41,10 +41,10 @@ def random_program(
             isa.Cmp,
         ]
         kind = chance.choices(kinds, [4, 4, 4, 4, 3, 1, 1, 1, 2])[0]
-        if kind in (isa.And, isa.Or):
+        if kind in (isa.AndRegisters, isa.OrRegisters):
             code.append(kind(register(), register(), chance.choice(written[:3])))
-        elif kind is isa.Join:
-            code.append(isa.Join(register(), chance.randrange(8)))
+        elif kind is isa.Emit:
+            code.append(isa.Emit(register(), chance.randrange(8)))
         elif kind is isa.Jmpct:
             code.append(isa.Jmpct(chance.randrange(3), chance.randrange(at + 1, length + 1)))
         elif kind is isa.Jmp:
@@ -90,9 +90,9 @@ def execute(
         executed.append(at)
         following = at + 1
         match instruction:
-            case isa.And(a, b, r):
+            case isa.AndRegisters(a, b, r):
                 registers[r] = registers[a] and registers[b]
-            case isa.Or(a, b, r):
+            case isa.OrRegisters(a, b, r):
                 registers[r] = registers[a] or registers[b]
             case isa.Cmp(r=r):
                 registers[r] = outcome(number[at], instruction)
@@ -103,7 +103,7 @@ def execute(
             case isa.Jmpli():
                 if not any(registers[register] for register in isa.FACTOR_REGISTERS):
                     following = last
-            case isa.Join(r, post):
+            case isa.Emit(r, post):
                 if registers[r]:
                     joined.append((at, post))
         at = following

@@ -15,8 +15,8 @@ from seustream.hdl.control import COUNTED, ControlUnit
 from seustream.hdl.control_words import (
     LAST_WORD,
     Command,
+    ControlOperation,
     Counter,
-    Operation,
     Target,
     Verdict,
     units,
@@ -59,37 +59,37 @@ class _Rules:
 
     def answer(self, c: Command) -> Verdict:
         match c.operation:
-            case Operation.BEGIN:
+            case ControlOperation.BEGIN:
                 if self.loading:
                     return Verdict.LOADING
                 self.loading = True
                 self.begin()
-            case Operation.WRITE:
+            case ControlOperation.WRITE:
                 if not self.loading:
                     return Verdict.NOT_LOADING
                 verdict = self.write(c)
                 if verdict is Verdict.OK:
                     self.written.append(c)
                 return verdict
-            case Operation.COMMIT:
+            case ControlOperation.COMMIT:
                 if not self.loading:
                     return Verdict.NOT_LOADING
                 if not all(self.programs) or not all(self.selections):
                     return Verdict.INCOMPLETE
                 self.loading, self.loaded = False, True
                 self.half ^= 1
-            case Operation.ABORT:
+            case ControlOperation.ABORT:
                 if not self.loading:
                     return Verdict.NOT_LOADING
                 self.loading = False
-            case Operation.RESET:
+            case ControlOperation.RESET:
                 if self.loading:
                     return Verdict.LOADING
-            case Operation.PAUSE:
+            case ControlOperation.PAUSE:
                 self.paused = True
-            case Operation.RESUME:
+            case ControlOperation.RESUME:
                 self.paused = False
-            case Operation.READ:
+            case ControlOperation.READ:
                 known = [(0, Counter.OCCUPANCY + self.config.streams), (METERS.start, METERS.stop)]
                 if not any(first <= c.address < end for first, end in known):
                     return Verdict.BAD_ADDRESS
@@ -132,7 +132,7 @@ class _Rules:
         except isa.UndefinedWord:
             return Verdict.UNDEFINED_WORD
         match instruction:
-            case isa.And(r=r) | isa.Or(r=r):
+            case isa.AndRegisters(r=r) | isa.OrRegisters(r=r):
                 if not 16 <= r < 16 + config.scratch_registers:
                     return Verdict.BAD_REGISTER
             case isa.Jmpct(address=to) | isa.Jmp(address=to):
@@ -159,13 +159,13 @@ def random_instruction(chance: random.Random, at: int) -> isa.Instruction:
     """Often good."""
     return chance.choice(
         [
-            isa.And(chance.randrange(64), 63, chance.choice([15, 16, 18, 20, 21, 40])),
-            isa.Or(chance.randrange(64), 63, chance.choice([16, 16, 20, 63])),
+            isa.AndRegisters(chance.randrange(64), 63, chance.choice([15, 16, 18, 20, 21, 40])),
+            isa.OrRegisters(chance.randrange(64), 63, chance.choice([16, 16, 20, 63])),
             isa.Cmp(1, 2, 3, chance.randrange(8), chance.choice([0, 1, 2, 3, 15])),
             *[isa.Cmp(0, 1, 2, chance.randrange(8), 1)] * 3,
             isa.Jmpct(chance.randrange(256), min(at + chance.choice([-1, 0, 1, 1, 2, 3]) & 63, 63)),
             isa.Jmp(at + chance.choice([0, 1, 2, 4])),
-            isa.Join(chance.randrange(64), chance.randrange(256)),
+            isa.Emit(chance.randrange(64), chance.randrange(256)),
             isa.Jmpli(),
             isa.Nop(),
             isa.Nop(),
@@ -174,13 +174,13 @@ def random_instruction(chance: random.Random, at: int) -> isa.Instruction:
 
 
 def random_command(chance: random.Random, rules: _Rules, config: DeviceConfig) -> Command:
-    operation = chance.choice([*Operation, *[Operation.WRITE] * 30])
-    if operation is Operation.READ:
+    operation = chance.choice([*ControlOperation, *[ControlOperation.WRITE] * 30])
+    if operation is ControlOperation.READ:
         known = [*Counter, Counter.OCCUPANCY + 1, Counter.OCCUPANCY + 2]
         return Command(
             operation, address=chance.choice([*known, *METERS, METERS.stop, 12, 19, 31, 63, 512])
         )
-    if operation is not Operation.WRITE:
+    if operation is not ControlOperation.WRITE:
         return Command(operation, data=chance.getrandbits(1))
     unit = chance.choice([0, 1, 2, 2, 3])
     target = chance.choice([*range(16), *[Target.INSTRUCTION] * 30, *[Target.SELECTION] * 6])
@@ -226,20 +226,20 @@ async def verdicts_tables_and_halves(dut: object) -> None:
         Monitor(bench, "responses", pressure, answered)
         for _ in range(260):
             if not rules.loading and chance.random() < 0.7:
-                command = Command(Operation.BEGIN)
+                command = Command(ControlOperation.BEGIN)
             elif chance.random() < 0.03:
-                command = Command(Operation.RESET)
+                command = Command(ControlOperation.RESET)
             elif rules.loading and chance.random() < 0.02:
-                command = Command(Operation.COMMIT, data=chance.getrandbits(1))
+                command = Command(ControlOperation.COMMIT, data=chance.getrandbits(1))
             else:
                 command = random_command(chance, rules, CONFIG)
             if rules.loading and chance.random() < 0.04:
                 # Ends what has none, so that a COMMIT is possible.
                 for unit in range(CONFIG.streams):
                     for target, data in ((Target.INSTRUCTION, LAST_WORD), (Target.SELECTION, 1)):
-                        end = Command(Operation.WRITE, target, unit, 0, data)
+                        end = Command(ControlOperation.WRITE, target, unit, 0, data)
                         await _one(bench, rules, end, commands, responses, writes, tally, seen)
-                command = Command(Operation.COMMIT, data=chance.getrandbits(1))
+                command = Command(ControlOperation.COMMIT, data=chance.getrandbits(1))
             await _one(bench, rules, command, commands, responses, writes, tally, seen, occupancy)
         assert responses.empty
         assert writes.empty
@@ -270,8 +270,11 @@ async def _one(
     for written in rules.written[before:]:
         members = (written.target, written.unit, written.address, written.data)
         writes.expect((*map(int, members), old_half))
-    drains = verdict is Verdict.OK and command.operation in (Operation.COMMIT, Operation.RESET)
-    reading = command.operation is Operation.READ
+    drains = verdict is Verdict.OK and command.operation in (
+        ControlOperation.COMMIT,
+        ControlOperation.RESET,
+    )
+    reading = command.operation is ControlOperation.READ
     commands.queue.append(
         {name: int(getattr(command, name)) for name in Command.__dataclass_fields__}
     )
@@ -341,7 +344,7 @@ async def _one(
     assert half == rules.half
     if not drains:
         assert pause == (was_paused or not rules.loaded) or was_paused != rules.paused
-    resets = drains and command.operation is Operation.RESET
+    resets = drains and command.operation is ControlOperation.RESET
     commits = drains and not resets
     assert clears == int(resets or (commits and command.data & 1))
     assert forgets == int(resets)

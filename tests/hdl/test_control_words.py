@@ -14,7 +14,7 @@ from seustream.hdl.control_words import (
     LAST_WORD,
     TERMS,
     Command,
-    Operation,
+    ControlOperation,
     SelectionEntry,
     Target,
     Verdict,
@@ -23,7 +23,7 @@ from seustream.hdl.control_words import (
 from seustream.hdl.hashing import seed_of
 from seustream.hdl.isa import Condition
 from seustream.hdl.layouts import Layouts
-from seustream.hdl.program import Program
+from seustream.hdl.program import AreaProgram
 from seustream.hdl.selection import entry_layout
 from seustream.hdl.window import RangeKind
 from tests.cosim.generate import random_queries
@@ -34,9 +34,9 @@ from tests.hdl.test_top import with_guards
 TINY = CONFIGURATIONS["tiny"]
 
 
-@pytest.mark.parametrize("kind", [Operation, Target, Verdict])
+@pytest.mark.parametrize("kind", [ControlOperation, Target, Verdict])
 def test_every_code_fits_its_field(kind: type) -> None:
-    field = {Operation: "operation", Target: "target"}.get(kind)
+    field = {ControlOperation: "operation", Target: "target"}.get(kind)
     width = COMMAND[field].width if field else RESPONSE["verdict"].width
     assert max(kind) < 1 << width
 
@@ -89,7 +89,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
     tables = decode(encode(tables, config), config)
     layouts = Layouts(config)
     written = list(load_commands(tables, config))
-    assert all(command.operation is Operation.WRITE for command in written)
+    assert all(command.operation is ControlOperation.WRITE for command in written)
     by_target: dict[int, list[Command]] = {}
     for command in written:
         by_target.setdefault(command.target, []).append(command)
@@ -118,7 +118,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
         if c.unit >= tables.streams:
             continue
         area = tables.areas[c.unit]
-        interest = Program(area.program).interest(c.address)
+        interest = AreaProgram(area.program).interest(c.address)
         assert bool(plan["always"]) == (interest is None)
         assert plan["interest"] == sum(1 << factor for factor in interest or ())
         if plan["indexed"]:
@@ -136,7 +136,7 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
     assert {(c.unit, c.address) for c in by_target[Target.TERMS]} == everywhere
     for c in by_target[Target.TERMS]:
         if c.unit < tables.streams:
-            terms = Program(tables.areas[c.unit].program).terms(c.address, TERMS)
+            terms = AreaProgram(tables.areas[c.unit].program).terms(c.address, TERMS)
             masks = {sum(1 << factor for factor in term) for term in terms} or {0}
             assert {*unpack(layouts.terms, c.data)} == masks
 
@@ -144,7 +144,9 @@ def test_tables_come_back_from_their_commands(name: str, seed: int) -> None:
         where = unpack(layouts.destination, c.data)
         route = tables.routes.get(c.address)
         probes = route.probes if route else frozenset()
-        joins = {area for area in probes if Program(tables.areas[area].program).joins(c.address)}
+        joins = {
+            area for area in probes if AreaProgram(tables.areas[area].program).joins(c.address)
+        }
         assert where["areas"] == sum(1 << area for area in joins)
         assert bool(where["output"]) == bool(route and route.queries)
     for c in by_target[Target.QUERIES]:

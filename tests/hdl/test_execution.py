@@ -11,7 +11,7 @@ import pytest
 
 from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.control_words import LAST_WORD, Command, Operation, Target
+from seustream.hdl.control_words import LAST_WORD, Command, ControlOperation, Target
 from seustream.hdl.execution import ExecutionUnit
 from seustream.hdl.layouts import CONTEXTS
 from tests.hdl.bench import Bench, Driver, Load, Scoreboard, simulate
@@ -58,12 +58,16 @@ async def _run(bench: Bench, seen: Counter, crowded: bool, idle: float) -> None:
     await load.words(
         [
             Command(
-                Operation.WRITE, Target.INSTRUCTION, _NUMBER, at, word | LAST_WORD * (at == last)
+                ControlOperation.WRITE,
+                Target.INSTRUCTION,
+                _NUMBER,
+                at,
+                word | LAST_WORD * (at == last),
             )
             for at, word in enumerate(words)
         ]
         + [
-            Command(Operation.WRITE, Target.DESTINATION, 0, tag, each["areas"] | 16)
+            Command(ControlOperation.WRITE, Target.DESTINATION, 0, tag, each["areas"] | 16)
             for tag, each in enumerate(destinations)
         ]
     )

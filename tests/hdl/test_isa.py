@@ -9,16 +9,16 @@ import pytest
 
 from seustream.hdl import isa
 from seustream.hdl.isa import (
-    And,
+    AndRegisters,
     Cmp,
     Condition,
+    Emit,
     Instruction,
     Jmp,
     Jmpct,
     Jmpli,
-    Join,
     Nop,
-    Or,
+    OrRegisters,
     UndefinedWord,
 )
 
@@ -31,37 +31,37 @@ LISTING: list[tuple[Instruction, int]] = [
     (Cmp(1, R, 2, Condition.EQ, 3), 0x34886),
     (Cmp(0, R, 0, Condition.TRUE, 4), 0x30308),
     (Jmpli(), 0x10000),
-    (And(0, 1, 16), 0x80050),
-    (And(0, 3, 17), 0x800D1),
+    (AndRegisters(0, 1, 16), 0x80050),
+    (AndRegisters(0, 3, 17), 0x800D1),
     (Jmpct(0, 13), 0x4000D),
-    (Join(0, 4), 0x20010),
-    (Join(2, 14), 0x20838),
-    (Join(3, 16), 0x20C40),
-    (Join(17, 18), 0x24448),
+    (Emit(0, 4), 0x20010),
+    (Emit(2, 14), 0x20838),
+    (Emit(3, 16), 0x20C40),
+    (Emit(17, 18), 0x24448),
     (Jmpct(2, 20), 0x40814),
-    (Join(1, 7), 0x2041C),
-    (Join(1, 11), 0x2042C),
-    (Join(4, 21), 0x21054),
-    (Join(1, 27), 0x2046C),
-    (Join(4, 33), 0x21084),
-    (Join(1, 39), 0x2049C),
+    (Emit(1, 7), 0x2041C),
+    (Emit(1, 11), 0x2042C),
+    (Emit(4, 21), 0x21054),
+    (Emit(1, 27), 0x2046C),
+    (Emit(4, 33), 0x21084),
+    (Emit(1, 39), 0x2049C),
     (Jmpct(9, 22), 0x42416),
-    (Join(16, 10), 0x24028),
+    (Emit(16, 10), 0x24028),
     (Jmpct(23, 24), 0x45C18),
-    (Join(0, 24), 0x20060),
+    (Emit(0, 24), 0x20060),
     (Jmpct(29, 26), 0x4741A),
-    (Join(1, 30), 0x20478),
+    (Emit(1, 30), 0x20478),
     (Jmpct(35, 28), 0x48C1C),
-    (Join(17, 36), 0x24490),
+    (Emit(17, 36), 0x24490),
     (Jmpct(41, 30), 0x4A41E),
-    (Join(16, 42), 0x240A8),
+    (Emit(16, 42), 0x240A8),
     (Nop(), 0x00000),
 ]
 
 # Not in the listing; every field at its largest, or one bit of each field.
 BY_HAND: list[tuple[Instruction, int]] = [
-    (And(63, 63, 63), 0b10_111111_111111_111111),
-    (Or(1, 2, 4), 0b11_000001_000010_000100),
+    (AndRegisters(63, 63, 63), 0b10_111111_111111_111111),
+    (OrRegisters(1, 2, 4), 0b11_000001_000010_000100),
     (Jmpct(255, 1023), 0b01_11111111_1111111111),
     (Jmp(1), 0b00001_0000000001_00000),
     (Jmp(1023), 0b00001_1111111111_00000),
@@ -70,7 +70,7 @@ BY_HAND: list[tuple[Instruction, int]] = [
     (Cmp(0, 0, 0, Condition.LT, 0), 0b0011_00_00_00_000_000000_0),
     (Cmp(0, 0, 0, Condition.GE, 0), 0b0011_00_00_00_011_000000_0),
     (Cmp(0, 0, 0, Condition.LE, 0), 0b0011_00_00_00_100_000000_0),
-    (Join(63, 255), 0b0010_111111_11111111_00),
+    (Emit(63, 255), 0b0010_111111_11111111_00),
 ]
 
 UNDEFINED = {
@@ -143,13 +143,13 @@ def test_the_operands_of_every_kind_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("kind", "operands", "message"),
     [
-        (And, (64, 0, 16), "AND: a = 64 does not fit 6 bits"),
-        (Or, (0, -1, 16), "OR: b = -1 does not fit 6 bits"),
+        (AndRegisters, (64, 0, 16), "AND: a = 64 does not fit 6 bits"),
+        (OrRegisters, (0, -1, 16), "OR: b = -1 does not fit 6 bits"),
         (Jmpct, (256, 0), "JMPCT: tag = 256 does not fit 8 bits"),
         (Jmp, (1024,), "JMP: address = 1024 does not fit 10 bits"),
         (Cmp, (4, 0, 0, 0, 0), "CMP: window_attribute = 4 does not fit 2 bits"),
         (Cmp, (0, 0, 0, 8, 0), "CMP: condition = 8 does not fit 3 bits"),
-        (Join, (0, 256), "JOIN: tag = 256 does not fit 8 bits"),
+        (Emit, (0, 256), "JOIN: tag = 256 does not fit 8 bits"),
     ],
 )
 def test_operands_that_do_not_fit(
@@ -161,7 +161,7 @@ def test_operands_that_do_not_fit(
 
 @pytest.mark.parametrize(
     ("instruction", "text"),
-    [(And(0, 1, 16), "AND 0,1,16"), (Jmpct(9, 22), "JMPCT 9,22"), (Nop(), "NOP")],
+    [(AndRegisters(0, 1, 16), "AND 0,1,16"), (Jmpct(9, 22), "JMPCT 9,22"), (Nop(), "NOP")],
 )
 def test_text(instruction: Instruction, text: str) -> None:
     assert str(instruction) == text

@@ -9,7 +9,7 @@ import cocotb
 import pytest
 
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.control_words import KIND_SHIFT, Command, Operation, Target
+from seustream.hdl.control_words import KIND_SHIFT, Command, ControlOperation, Target
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.layouts import CONTEXTS
 from seustream.hdl.output import Output
@@ -58,10 +58,12 @@ async def each_query_gets_what_fits_its_windows(dut: object) -> None:
             for tag in range(_TAGS)
         }
         routes[1] = {0, queries - 1}
-        words = [Command(Operation.WRITE, Target.QUERIES, 0, tag, sum(1 << q for q in each))
+        words = [Command(ControlOperation.WRITE, Target.QUERIES, 0, tag, sum(1 << q for q in each))
                  for tag, each in routes.items()]  # fmt: skip
         words += [
-            Command(Operation.WRITE, Target.WINDOW, s, query | each.kind << KIND_SHIFT, each.size)
+            Command(
+                ControlOperation.WRITE, Target.WINDOW, s, query | each.kind << KIND_SHIFT, each.size
+            )
             for query, row in enumerate(windows)
             for s, each in enumerate(row)
         ]

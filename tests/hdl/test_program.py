@@ -8,7 +8,7 @@ import pytest
 
 from seustream.hdl import isa
 from seustream.hdl.isa import Condition
-from seustream.hdl.program import Program
+from seustream.hdl.program import AreaProgram
 from tests.hdl.programs import execute, random_program
 
 
@@ -20,7 +20,7 @@ def test_a_pair_without_a_factor_of_interest_joins_nothing(seed: int) -> None:
     joined = narrow = 0
     for number in range(60):
         code = random_program(chance, chance.choice([4, 10, 20]), 5, plain=number % 2 == 0)
-        program = Program(tuple(instruction.encode() for instruction in code))
+        program = AreaProgram(tuple(instruction.encode() for instruction in code))
         compares = sum(isinstance(instruction, isa.Cmp) for instruction in code)
         for tag in range(4):
             interest, terms = program.interest(tag), program.terms(tag, 1)
@@ -60,14 +60,14 @@ def test_a_path_is_what_a_pair_executes_if_no_jmpli_leaves(seed: int) -> None:
     for _ in range(30):
         code = random_program(chance, 20)
         stays = [isa.Nop() if isinstance(i, isa.Jmpli) else i for i in code]
-        program = Program(tuple(instruction.encode() for instruction in stays))
+        program = AreaProgram(tuple(instruction.encode() for instruction in stays))
         for tag in range(4):
             executed, _ = execute(stays, tag, lambda number, cmp: False)
             assert [at for at, _ in program.path(tag)] == executed
 
 
 def _interest(*code: isa.Instruction, tag: int = 0) -> frozenset[int] | None:
-    return Program(tuple(i.encode() for i in (*code, isa.Nop()))).interest(tag)
+    return AreaProgram(tuple(i.encode() for i in (*code, isa.Nop()))).interest(tag)
 
 
 EQ, NE = isa.Cmp(0, 0, 0, Condition.EQ, 0), isa.Cmp(1, 0, 1, Condition.NE, 1)
@@ -76,18 +76,18 @@ EQ, NE = isa.Cmp(0, 0, 0, Condition.EQ, 0), isa.Cmp(1, 0, 1, Condition.NE, 1)
 @pytest.mark.parametrize(
     ("code", "interest"),
     [
-        ((isa.Join(63, 1),), None),
-        ((EQ, NE, isa.Join(0, 1)), {0}),
-        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1)), {0}),  # the rarer of the two
-        ((EQ, NE, isa.Or(0, 1, 16), isa.Join(16, 1)), {0, 1}),
-        ((EQ, NE, isa.Join(0, 1), isa.Join(1, 1)), {0, 1}),
-        ((EQ, isa.Join(32, 1)), None),  # a selection bit alone
-        ((EQ, isa.And(0, 32, 16), isa.Join(16, 1)), {0}),
-        ((EQ, isa.Jmpli(), isa.Join(63, 1)), {0}),
-        ((EQ, isa.Jmpct(3, 3), isa.Join(63, 1)), set()),  # of another tag
-        ((EQ, isa.Join(17, 1)), set()),  # never written, so 0
-        ((EQ, isa.Cmp(0, 0, 0, Condition.NE, 0), isa.Join(0, 1)), {1}),  # written twice
-        ((isa.Cmp(0, 0, 0, Condition.FALSE, 0), isa.Join(0, 1)), set()),
+        ((isa.Emit(63, 1),), None),
+        ((EQ, NE, isa.Emit(0, 1)), {0}),
+        ((EQ, NE, isa.AndRegisters(0, 1, 16), isa.Emit(16, 1)), {0}),  # the rarer of the two
+        ((EQ, NE, isa.OrRegisters(0, 1, 16), isa.Emit(16, 1)), {0, 1}),
+        ((EQ, NE, isa.Emit(0, 1), isa.Emit(1, 1)), {0, 1}),
+        ((EQ, isa.Emit(32, 1)), None),  # a selection bit alone
+        ((EQ, isa.AndRegisters(0, 32, 16), isa.Emit(16, 1)), {0}),
+        ((EQ, isa.Jmpli(), isa.Emit(63, 1)), {0}),
+        ((EQ, isa.Jmpct(3, 3), isa.Emit(63, 1)), set()),  # of another tag
+        ((EQ, isa.Emit(17, 1)), set()),  # never written, so 0
+        ((EQ, isa.Cmp(0, 0, 0, Condition.NE, 0), isa.Emit(0, 1)), {1}),  # written twice
+        ((isa.Cmp(0, 0, 0, Condition.FALSE, 0), isa.Emit(0, 1)), set()),
     ],
 )
 def test_interest_worked_by_hand(
@@ -104,7 +104,7 @@ def test_a_pair_in_which_a_term_holds_joins_if_its_selections_do(seed: int) -> N
     joined = 0
     for _ in range(60):
         code = random_program(chance, chance.choice([4, 10, 20]), 4)
-        program = Program(tuple(instruction.encode() for instruction in code))
+        program = AreaProgram(tuple(instruction.encode() for instruction in code))
         compares = [i for i in code if isinstance(i, isa.Cmp)]
         for tag in range(4):
             every = program.terms(tag, 1 << 16)
@@ -128,30 +128,30 @@ LT = isa.Cmp(2, 0, 2, Condition.LT, 2)
 @pytest.mark.parametrize(
     ("code", "terms"),
     [
-        ((isa.Join(63, 1),), [[]]),
-        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1)), [[0, 1]]),
-        ((EQ, NE, isa.Or(0, 1, 16), isa.Join(16, 1)), [[0], [1]]),
-        ((EQ, NE, isa.And(0, 1, 16), isa.Join(16, 1), isa.Join(0, 2)), [[0]]),
-        ((EQ, isa.And(0, 32, 16), isa.Join(16, 1)), [[0]]),
-        ((EQ, NE, isa.Jmpli(), isa.Join(63, 1)), [[0], [1]]),
-        ((EQ, isa.Join(17, 1)), []),
+        ((isa.Emit(63, 1),), [[]]),
+        ((EQ, NE, isa.AndRegisters(0, 1, 16), isa.Emit(16, 1)), [[0, 1]]),
+        ((EQ, NE, isa.OrRegisters(0, 1, 16), isa.Emit(16, 1)), [[0], [1]]),
+        ((EQ, NE, isa.AndRegisters(0, 1, 16), isa.Emit(16, 1), isa.Emit(0, 2)), [[0]]),
+        ((EQ, isa.AndRegisters(0, 32, 16), isa.Emit(16, 1)), [[0]]),
+        ((EQ, NE, isa.Jmpli(), isa.Emit(63, 1)), [[0], [1]]),
+        ((EQ, isa.Emit(17, 1)), []),
         # (0 or 1) and (0 or 2): two terms; of one, what they have in common is nothing.
-        ((EQ, NE, LT, isa.Or(0, 1, 16), isa.Or(0, 2, 17), isa.And(16, 17, 18), isa.Join(18, 1)),
+        ((EQ, NE, LT, isa.OrRegisters(0, 1, 16), isa.OrRegisters(0, 2, 17), isa.AndRegisters(16, 17, 18), isa.Emit(18, 1)),
          [[0], [1, 2]]),
     ],
 )  # fmt: skip
 def test_terms_worked_by_hand(code: tuple[isa.Instruction, ...], terms: list[list[int]]) -> None:
-    program = Program(tuple(i.encode() for i in (*code, isa.Nop())))
+    program = AreaProgram(tuple(i.encode() for i in (*code, isa.Nop())))
     assert sorted(map(sorted, program.terms(0, 4))) == terms
 
 
 def test_terms_beyond_the_most_give_way_to_what_they_share() -> None:
     """0 and 1, 0 and 2, 3: the first two have the equality in common."""
     code = (
-        EQ, NE, LT, isa.Cmp(3, 0, 3, Condition.GT, 3), isa.And(0, 1, 16), isa.And(0, 2, 17),
-        isa.Join(16, 1), isa.Join(17, 1), isa.Join(3, 1), isa.Nop(),
+        EQ, NE, LT, isa.Cmp(3, 0, 3, Condition.GT, 3), isa.AndRegisters(0, 1, 16), isa.AndRegisters(0, 2, 17),
+        isa.Emit(16, 1), isa.Emit(17, 1), isa.Emit(3, 1), isa.Nop(),
     )  # fmt: skip
-    program = Program(tuple(i.encode() for i in code))
+    program = AreaProgram(tuple(i.encode() for i in code))
     assert sorted(map(sorted, program.terms(0, 3))) == [[0, 1], [0, 2], [3]]
     assert sorted(map(sorted, program.terms(0, 2))) == [[0], [3]]
     assert program.terms(0, 1) == {frozenset()}
@@ -167,9 +167,9 @@ def test_weakened_terms_let_every_pair_pass_that_joins(seed: int) -> None:
         code: list[isa.Instruction] = [*compares]
         for _ in range(6):
             a, b, c = chance.sample(range(6), 3)
-            code += [isa.And(a, b, 16), isa.And(16, c, 17), isa.Join(17, 1)]
+            code += [isa.AndRegisters(a, b, 16), isa.AndRegisters(16, c, 17), isa.Emit(17, 1)]
         code.append(isa.Nop())
-        program = Program(tuple(instruction.encode() for instruction in code))
+        program = AreaProgram(tuple(instruction.encode() for instruction in code))
         few = {most: program.terms(0, most) for most in (1, 2, 4)}
         for held in range(1 << 6):
             _, joins = execute(code, 0, lambda n, cmp, held=held: bool(held >> n & 1))

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from seustream.hdl import isa
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
-from seustream.hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, Operation, Target
+from seustream.hdl.control_words import ADDRESS_BITS, LAST_WORD, Command, ControlOperation, Target
 from seustream.hdl.factors import FACTOR
 from seustream.hdl.layouts import TAG_BITS, Layouts
 from seustream.hdl.program_store import ProgramStore
@@ -116,11 +116,17 @@ def _commands(program: list[isa.Instruction], leads: list[dict]) -> list[Command
     end = len(program) - 1
     return [
         Command(
-            Operation.WRITE, Target.INSTRUCTION, _NUMBER, at, i.encode() | LAST_WORD * (at == end)
+            ControlOperation.WRITE,
+            Target.INSTRUCTION,
+            _NUMBER,
+            at,
+            i.encode() | LAST_WORD * (at == end),
         )
         for at, i in enumerate(program)
     ] + [
-        Command(Operation.WRITE, Target.DESTINATION, 0, tag, lead["areas"] | lead["output"] << 4)
+        Command(
+            ControlOperation.WRITE, Target.DESTINATION, 0, tag, lead["areas"] | lead["output"] << 4
+        )
         for tag, lead in enumerate(leads)
     ]
 
@@ -138,7 +144,7 @@ async def _check(
         await bench.settle()
         read = bench.get("instruction")
         assert read["word"] == instruction.encode()
-        assert read["join"] == isinstance(instruction, isa.Join)
+        assert read["join"] == isinstance(instruction, isa.Emit)
         assert at not in cmps or read["factor"] == cmps.index(at)
         await bench.clock()
     for tag, lead in enumerate(leads):

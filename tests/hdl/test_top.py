@@ -14,7 +14,7 @@ import pytest
 from seustream.compiler.wjasip.image import decode, encode
 from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.config import CONFIGURATIONS
-from seustream.hdl.control_words import Command, Counter, Operation, load_commands
+from seustream.hdl.control_words import Command, ControlOperation, Counter, load_commands
 from seustream.hdl.device import Results, Tables
 from seustream.hdl.top import Wjasip
 from tests.cosim.generate import random_arrivals, random_queries
@@ -107,9 +107,9 @@ async def results_as_of_the_golden_model(dut: object) -> None:
 
         for number, image in enumerate(images):
             loading = [
-                Command(Operation.BEGIN),
+                Command(ControlOperation.BEGIN),
                 *load_commands(decode(image, CONFIG), CONFIG),
-                Command(Operation.COMMIT, data=int(number == 0)),
+                Command(ControlOperation.COMMIT, data=int(number == 0)),
             ]
             # The second image comes while tuples of the first are under way.
             seen["in flight at a swap"] += number and not bench.bits("idle")
@@ -129,16 +129,16 @@ async def results_as_of_the_golden_model(dut: object) -> None:
         _compare(Results.concatenate(parts), results.got, handed.got)
         status = golden.status()
         for counter in ("taken", "ticks", "dropped", "delivered", "handed_over", "circulated"):
-            read = await ask(Command(Operation.READ, address=Counter[counter.upper()]))
+            read = await ask(Command(ControlOperation.READ, address=Counter[counter.upper()]))
             assert read == getattr(status, counter), counter
         for stream, occupancy in enumerate(status.occupancy):
-            read = await ask(Command(Operation.READ, address=Counter.OCCUPANCY + stream))
+            read = await ask(Command(ControlOperation.READ, address=Counter.OCCUPANCY + stream))
             assert read == occupancy
         seen["results"] += len(results.got)
         seen["handed over"] += len(handed.got)
         seen["handed over for another"] += sum(x["stream"] != x["taker"] for x in handed.got)
         seen["dropped"] += status.dropped
-        seen["stalls"] += await ask(Command(Operation.READ, address=Counter.STALLS))
+        seen["stalls"] += await ask(Command(ControlOperation.READ, address=Counter.STALLS))
     for what in (
         "results",
         "handed over",

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from lark.exceptions import UnexpectedInput
 
-from seustream.compiler.errors import CompileError, Problems, Source, Span
+from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types
 from seustream.compiler.language.aggregates import AGGREGATES
@@ -43,7 +43,7 @@ def bind(
         bound = Problems()
         bound.add("syntax", str(error), Span(at, at + 1))
     if isinstance(bound, Problems):
-        raise CompileError(Source(text), bound.found)
+        raise CompileError(SourceText(text), bound.found)
     return bound
 
 
@@ -68,7 +68,7 @@ def by_rows(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any]:
 
 
 def _cell(e: x.Leaf) -> Callable[[Row], Any]:
-    assert isinstance(e, x.Column)
+    assert isinstance(e, x.ColumnReference)
     name = e.name
     return lambda row: row[name]
 
@@ -77,7 +77,7 @@ def by_columns(e: x.Expression, rows: Sequence[Row], faults: Faults) -> list[Any
     """The value in each row, by the evaluator by columns."""
 
     def column(of: x.Leaf) -> pa.Array:
-        assert isinstance(of, x.Column)
+        assert isinstance(of, x.ColumnReference)
         return pa.array([row[of.name] for row in rows], arrow_type(of.type))
 
     found: list[Any] = evaluate(e, column, len(rows), faults).to_pylist()
@@ -92,10 +92,10 @@ def aggregated(
     values: dict[str, Any] = {}
 
     def replaced(part: x.Expression) -> x.Expression:
-        if isinstance(part, x.Aggregate):
+        if isinstance(part, x.AggregateCall):
             name = f"aggregate {len(values)}"
             values[name] = _aggregate(part, rows, faults, each)
-            return x.Column(0, name, part.type, True, "t")
+            return x.ColumnReference(0, name, part.type, True, "t")
         return x.rebuild(part, replaced)
 
     over = replaced(e)
@@ -103,7 +103,7 @@ def aggregated(
     return value
 
 
-def _aggregate(e: x.Aggregate, rows: Sequence[Row], faults: Faults, each: Evaluate) -> Any:
+def _aggregate(e: x.AggregateCall, rows: Sequence[Row], faults: Faults, each: Evaluate) -> Any:
     if e.where is not None:
         keeps = each(e.where, rows, faults)
         rows = [row for row, keep in zip(rows, keeps, strict=True) if keep]

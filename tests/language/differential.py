@@ -61,7 +61,7 @@ def check(seed: int, connection: duckdb.DuckDBPyConnection) -> Found:
         found.difference = None if _is_checked(error) else str(error)
         return found
     found.bound = True
-    found.entries = {p.function for p in x.walk(e) if isinstance(p, (x.Call, x.Aggregate))}
+    found.entries = {p.function for p in x.walk(e) if isinstance(p, (x.Call, x.AggregateCall))}
     rows = [
         {name: core.read(value, COLUMNS[name]) for name, value in row.items()}
         for row in table(rng, ROWS)
@@ -136,7 +136,7 @@ def _smallest(
         inner = _smallest(child, rows, connection)
         if inner is not None:
             return inner
-    if isinstance(e, x.Aggregate):
+    if isinstance(e, x.AggregateCall):
         return None
     try:
         values = core.by_rows(e, rows, Faults())

@@ -21,7 +21,7 @@ from typing import Any
 from seustream.compiler.language import types as t
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Function, Overload, Parameter, choose
+from seustream.compiler.language.registry import ArgumentKind, ScalarFunction, Signature, choose
 from seustream.compiler.language.types import Kind, Type
 from tests.engine.stream.values import TYPES, column, value
 
@@ -76,8 +76,10 @@ Maker = tuple[str, tuple[Type, ...]]
 """A function and the types of its arguments."""
 
 
-def _signatures(entry: Function) -> list[tuple[tuple[Parameter, ...], Function | Overload]]:
-    lists: list[tuple[tuple[Parameter, ...], Function | Overload]] = []
+def _signatures(
+    entry: ScalarFunction,
+) -> list[tuple[tuple[ArgumentKind, ...], ScalarFunction | Signature]]:
+    lists: list[tuple[tuple[ArgumentKind, ...], ScalarFunction | Signature]] = []
     for count in range(len(entry.parameters) - entry.optional, len(entry.parameters) + 1):
         lists.append((entry.parameters[:count], entry))
     if entry.variadic:  # of one value there is little to say
@@ -101,7 +103,7 @@ def makers() -> dict[Type, dict[str, list[Maker]]]:
     return found
 
 
-def _result(entry: Function, types: Sequence[Type]) -> Type | None:
+def _result(entry: ScalarFunction, types: Sequence[Type]) -> Type | None:
     """The type a function gives for arguments of these types, by the first signature that fits."""
     for parameters, own in _signatures(entry):
         if len(parameters) == len(types):

@@ -51,7 +51,7 @@ def type_name(of: Type) -> str:
 def sql(e: x.Expression) -> str:
     """The expression as DuckDB's SQL."""
     match e:
-        case x.Column():
+        case x.ColumnReference():
             return f'"{e.name}"'
         case x.Literal():
             return constant(e.value, e.type)
@@ -73,7 +73,7 @@ def sql(e: x.Expression) -> str:
             return converted(e.term, e.type)
         case x.Call():
             return _call(e)
-        case x.Aggregate():
+        case x.AggregateCall():
             return _aggregate(e)
     raise NotAsked(str(e))
 
@@ -513,7 +513,7 @@ _AGGREGATES = {
 }  # fmt: skip
 
 
-def _aggregate(e: x.Aggregate) -> str:
+def _aggregate(e: x.AggregateCall) -> str:
     if not e.arguments:
         return f"count(*) FILTER (WHERE {sql(e.where) if e.where is not None else 'TRUE'})"
     spelling = _AGGREGATES.get(e.function)
@@ -560,7 +560,7 @@ def cells(of: Type, values: Sequence[Any]) -> pa.Array:
 
 def load(
     connection: duckdb.DuckDBPyConnection,
-    columns: Iterable[x.Column],
+    columns: Iterable[x.ColumnReference],
     rows: Sequence[Mapping[str, Any]],
 ) -> None:
     """Makes the table `cells` of these columns of the rows."""

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import pytest
 
-from seustream.compiler.errors import CompileError, Source
+from seustream.compiler.errors import CompileError, SourceText
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults
@@ -69,7 +69,7 @@ def _difference(case: Case) -> str | None:
 
 
 def _counted(case: Case, faults: Faults) -> list[tuple[tuple[int, int, int], str]]:
-    source = Source(case.expression)
+    source = SourceText(case.expression)
     return [
         ((*source.position(place.at.start if place.at else 0), count), place.reason)
         for place, count in faults.count.items()
@@ -87,5 +87,5 @@ def test_every_entry_of_the_registry_has_a_case():
     for case in (case for cases in SECTIONS.values() for case in cases if case.error is None):
         columns = {name: core.type_named(type_) for name, type_ in case.columns}
         bound = core.bind(case.expression, columns, dict(case.parameters))
-        reached |= {p.function for p in x.walk(bound) if isinstance(p, (x.Call, x.Aggregate))}
+        reached |= {p.function for p in x.walk(bound) if isinstance(p, (x.Call, x.AggregateCall))}
     assert sorted({*FUNCTIONS, *AGGREGATES} - reached) == []

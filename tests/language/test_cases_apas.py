@@ -20,7 +20,7 @@ from seustream.compiler.language.types import NULL, Type, list_of
 from seustream.compiler.language.types import Kind as Kind_
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar.run import ColumnarRun
-from seustream.engine.temporal.elements import STOP, Element, ElementKind
+from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement
 from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.values import taken
 from tests.compiler.language.plain import type_named
@@ -65,13 +65,13 @@ def columnar(case: Case, c: Compiled, tree: Node, faults: Faults) -> list[Any]:
 
 
 def by_rows(case: Case, c: Compiled, tree: Node) -> tuple[list[Any], Faults]:
-    out: list[Element] = []
+    out: list[StreamElement] = []
     network = ElementNetwork(c.network, c.tree, {"R": tree})
     network.subscribe(out.append)
     network.start()
     for row in case.rows:
         values = tuple(taken(value, of) for value, of in zip((1, *row), tree.types, strict=True))
-        network.feed("R", Element(ElementKind.INSERTION, 1, 2, values))
+        network.feed("R", StreamElement(ElementKind.INSERTION, 1, 2, values))
     network.feed("R", STOP)
     network.stop()
     return [x.values[0] for x in out if x.kind is ElementKind.INSERTION], network.faults

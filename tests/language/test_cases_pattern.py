@@ -47,14 +47,14 @@ def stream_of(case: Case) -> Stream:
     return Stream("K", (Column(KIND, VARCHAR), *columns))
 
 
-def compiled(case: Case, rest: str) -> ir.Query:
+def compiled(case: Case, rest: str) -> ir.PatternQuery:
     sequence = "S s; E+ g" if case.aggregate else "E e"
     text = f"PATTERN {sequence} FROM K TYPE BY {KIND} {rest}"
     parameters = dict(case.parameters)
     return compile_pattern(text, stream_of(case), parameters=parameters, bounded=True)
 
 
-def answer(case: Case, query: ir.Query, engine: str) -> tuple[pa.Table, PatternOperator]:
+def answer(case: Case, query: ir.PatternQuery, engine: str) -> tuple[pa.Table, PatternOperator]:
     """The results, and the operator that counted faults."""
     schema = stream_schema(query.stream)
     nothing = (None,) * len(case.columns)

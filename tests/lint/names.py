@@ -3,7 +3,6 @@
     python -m tests.lint.names
 
 Fails on a second definition of what the project has once, and on a class whose name another class has.
-`KNOWN` has the names that were there twice when this was written, and no new ones.
 """
 
 from __future__ import annotations
@@ -31,60 +30,6 @@ ONCE = {
 }
 """The binder, the evaluator of columns and that of rows, the runner, the codec of snapshots, the registry,
 the catalogue, and what gathers problems: by name, where it is."""
-
-KNOWN: frozenset[str] = frozenset(
-    [
-        "Aggregate",
-        "And",
-        "Call",
-        "Case",
-        "Cast",
-        "Column",
-        "Comparison",
-        "Counts",
-        "Element",
-        "Event",
-        "Faults",
-        "Frame",
-        "Function",
-        "IsNull",
-        "Item",
-        "Join",
-        "Joined",
-        "Kind",
-        "Lifetimes",
-        "Literal",
-        "Node",
-        "Operation",
-        "Options",
-        "Or",
-        "Output",
-        "Over",
-        "OverRows",
-        "Overload",
-        "Parameter",
-        "Part",
-        "PeriodGroups",
-        "Program",
-        "Progress",
-        "Query",
-        "Report",
-        "Request",
-        "Results",
-        "Saved",
-        "Scope",
-        "Select",
-        "Site",
-        "Source",
-        "Stream",
-        "Subquery",
-        "Table",
-        "UnionAll",
-        "Writer",
-        "_Reader",
-    ]
-)
-"""Names of more than one class: each is another thing in its room."""
 
 Definitions = dict[str, list[str]]
 
@@ -116,9 +61,7 @@ def definitions(root: Path = ROOT) -> tuple[Definitions, Definitions]:
     return classes, tops
 
 
-def complaints(
-    root: Path = ROOT, once: Mapping[str, str] = ONCE, known: frozenset[str] = KNOWN
-) -> list[str]:
+def complaints(root: Path = ROOT, once: Mapping[str, str] = ONCE) -> list[str]:
     """Places at which something is defined a second time."""
     classes, tops = definitions(root)
     found = []
@@ -131,7 +74,7 @@ def complaints(
         found += [f"{where}: a second {name}; the project has one, in {home}" for where in others]
     twice = {name: places for name, places in classes.items() if len(places) > 1}
     for name, places in sorted(twice.items()):
-        if name not in known and name not in once:
+        if name not in once:
             found.append(f"{places[-1]}: a class {name} is there already, in {places[0]}")
     return found
 

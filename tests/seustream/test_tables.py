@@ -27,7 +27,7 @@ from seustream.compiler.language.types import (
     Type,
 )
 from seustream.engine.stream.schema import arrow_type
-from seustream.tables import Faults, Field, Wrong, fields, from_cells, from_column, from_text
+from seustream.tables import BadCells, Field, Wrong, fields, from_cells, from_column, from_text
 
 TS = fields(Stream("R", ()))[0]
 
@@ -39,11 +39,11 @@ def column(of: Type, nullable: bool = True) -> Field:
 def cell(text: str, of: Field) -> Any:
     """The value of one cell, or the reason why it has none; both paths must agree."""
     chunk = pa.array([text])
-    faults = Faults()
+    faults = BadCells()
     slow = tables._slow([text], of, 0, faults)
     fast = tables._fast(chunk, of)
     assert fast is None or (fast.equals(slow) and not faults.total)
-    both = Faults()
+    both = BadCells()
     assert from_text(pa.chunked_array([chunk]), of, both).chunk(0).equals(slow)
     assert both == faults
     return faults.listed[0][1] if faults.total else slow[0].as_py()
@@ -196,7 +196,7 @@ def test_a_time(text: str, value: object) -> None:
 
 
 def test_times_of_both_kinds_in_one_column() -> None:
-    faults = Faults()
+    faults = BadCells()
     text = pa.chunked_array([["5", "1970-01-01 00:00:00.006"]])
     assert from_text(text, TS, faults).to_pylist() == [5, 6]
     assert not faults.total
@@ -211,28 +211,28 @@ def test_times_of_both_kinds_in_one_column() -> None:
     ],
 )
 def test_not_null(text: str | None, reason: str) -> None:
-    faults = Faults()
+    faults = BadCells()
     of = column(DOUBLE, nullable=False)
     assert from_text(pa.chunked_array([["1", text]], pa.string()), of, faults).null_count == 1
     assert faults.listed == [(1, reason)]
 
 
 def test_rows_are_counted_across_chunks() -> None:
-    faults = Faults()
+    faults = BadCells()
     text = pa.chunked_array([["1", "2"], ["x"], ["3", "y"]])
     assert from_text(text, column(INT), faults).to_pylist() == [1, 2, None, 3, None]
     assert [row for row, _ in faults.listed] == [2, 4]
 
 
 def test_only_the_first_faults_are_kept() -> None:
-    faults = Faults()
+    faults = BadCells()
     from_text(pa.chunked_array([["x"] * 50]), column(INT), faults)
     assert [row for row, _ in faults.listed] == list(range(20))
     assert faults.total == 50
 
 
 def test_a_cell_that_is_no_text() -> None:
-    faults = Faults()
+    faults = BadCells()
     cells = ["1", Wrong("an odd thing"), None]
     assert from_cells(cells, column(INT, nullable=False), 10, faults).to_pylist() == [1, None, None]
     assert faults.listed == [(11, "an odd thing"), (12, "NULL, the column is NOT NULL")]
@@ -254,7 +254,7 @@ def test_both_paths_agree_on_random_cells() -> None:
 
 
 def typed(values: pa.Array, of: Field) -> Any:
-    faults = Faults()
+    faults = BadCells()
     found = from_column(pa.chunked_array([values]), of, faults)
     if found is None:
         return None

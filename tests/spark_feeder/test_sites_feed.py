@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from seustream.engine.sites.model import BlockRows, Join
+from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.sites_feed import SitesFeed, together
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import found, network
 
 WINDOWS = [40, 25]
-JOIN = Join.on_one_key(WINDOWS)
+JOIN = EquiJoin.on_one_key(WINDOWS)
 SCHEMA = "ts bigint, v int"
 
 

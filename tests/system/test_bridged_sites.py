@@ -9,7 +9,7 @@ from pathlib import Path
 
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.engine.sites.device_store import DeviceStore
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from tests.cosim.bridge.serving import bridge
@@ -20,7 +20,7 @@ from tests.engine.sites.running import costs, feed, found
 def test_three_sites_behind_three_bridges(tmp_path: Path) -> None:
     windows = [2, math.inf, 3]
     blocks = random_blocks(random.Random(1), 3)
-    join = Join.on_one_key(windows)
+    join = EquiJoin.on_one_key(windows)
     with contextlib.ExitStack() as stack:
         devices = []
         for site in range(3):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seustream.cosim.sites.cluster import Cluster
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
@@ -23,7 +23,7 @@ def test_results_are_exact_without_namespaces(
     monkeypatch.setattr(places.os, "geteuid", lambda: 1)
     windows = [math.inf, 3]
     blocks = random_blocks(random.Random(4), 2)
-    layout = SiteLayout(Join.on_one_key(windows), costs(random.Random(4), 3), 2, retry=40.0)
+    layout = SiteLayout(EquiJoin.on_one_key(windows), costs(random.Random(4), 3), 2, retry=40.0)
     with apart(3, loss=0.2, delay=0.01) as where:
         assert where.what == "processes with ports of their own, which send late"
         assert (where.before(0), where.delay) == ((), 0.01)

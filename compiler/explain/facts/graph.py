@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.errors import Span
-from seustream.compiler.explain.facts.names import Scope, window_text
-from seustream.compiler.explain.facts.source import Node
+from seustream.compiler.explain.facts.names import View, window_text
+from seustream.compiler.explain.facts.source import TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.pattern import ir
 from seustream.compiler.plan import logical
@@ -25,7 +25,7 @@ from seustream.compiler.plan.levels import Node as GraphNode
 from seustream.compiler.plan.levels import definitions, nodes
 
 
-def graph(scope: Scope) -> tuple[Node, ...]:
+def graph(scope: View) -> tuple[TreeNode, ...]:
     """The results that are asked for, or the one the scope is about."""
     program = scope.c.program
     asked = {name.lower() for name in ([scope.only] if scope.only else program.names)}
@@ -37,11 +37,11 @@ def graph(scope: Scope) -> tuple[Node, ...]:
     )
 
 
-def _node(scope: Scope, node: GraphNode, role: str, shown: set[str]) -> Node:
+def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> TreeNode:
     """A node with all it reads, unless it has been shown."""
     kind, text = _words(node)
     name = node.name if isinstance(node, Compiled) else node.defines or node.name
-    made = Node(*_place(scope, node), role, f"{name}: {kind}", text, ())
+    made = TreeNode(*_place(scope, node), role, f"{name}: {kind}", text, ())
     if name in shown:
         return replace(made, text="as above")
     shown.add(name)
@@ -49,7 +49,7 @@ def _node(scope: Scope, node: GraphNode, role: str, shown: set[str]) -> Node:
     for stream, over in _inputs(node):
         definition = defined.get(stream)
         if definition is None:
-            children.append(Node(made.line, made.column, over, "stream", stream, ()))
+            children.append(TreeNode(made.line, made.column, over, "stream", stream, ()))
         else:
             children.append(_node(scope, definition, over, shown))
     return replace(made, children=tuple(children))
@@ -67,7 +67,7 @@ def _inputs(node: GraphNode) -> list[tuple[str, str]]:
         ]
     if isinstance(node, logical.Operation):
         return [(stream.name, "") for stream in node.inputs]
-    if isinstance(node, ir.Query):
+    if isinstance(node, ir.PatternQuery):
         return [(node.stream.name, "")]
     return [(name, "") for name in node.network.sources]
 
@@ -84,9 +84,9 @@ def _words(node: GraphNode) -> tuple[str, str]:
     if isinstance(node, logical.Operation):
         kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(node).__name__).lower()
         return kind, node.detail
-    return ("pattern" if isinstance(node, ir.Query) else "APAS"), ""
+    return ("pattern" if isinstance(node, ir.PatternQuery) else "APAS"), ""
 
 
-def _place(scope: Scope, node: GraphNode) -> tuple[int, int]:
+def _place(scope: View, node: GraphNode) -> tuple[int, int]:
     span = Span(0, 0) if isinstance(node, Compiled) else node.span
     return scope.c.source.position(span.start)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from seustream.compiler.explain.facts.names import Scope, bracketed, retention_text
+from seustream.compiler.explain.facts.names import View, bracketed, retention_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
     SelectionFacts,
@@ -103,13 +103,13 @@ class AreaFacts:
     instructions: int
 
 
-def areas(scope: Scope) -> tuple[AreaFacts, ...]:
+def areas(scope: View) -> tuple[AreaFacts, ...]:
     tags = scope.tags
     used = {number for tag in tags for number in scope.c.routes.tags[tag].bound}
     return tuple(_area(scope, slot) for slot in range(len(scope.c.layout.slots)) if slot in used)
 
 
-def _area(scope: Scope, slot: int) -> AreaFacts:
+def _area(scope: View, slot: int) -> AreaFacts:
     c = scope.c
     area = c.tables.areas[slot]
     numbers = factor_numbers(slot, c.routes)
@@ -158,7 +158,7 @@ def _area(scope: Scope, slot: int) -> AreaFacts:
     )
 
 
-def _indexes(scope: Scope, slot: int, numbers: list[int]) -> tuple[IndexFacts, ...]:
+def _indexes(scope: View, slot: int, numbers: list[int]) -> tuple[IndexFacts, ...]:
     area = scope.c.tables.areas[slot]
     lookups: dict[int, list[Lookup]] = {}
     for tag in _probing(scope, slot):
@@ -171,7 +171,7 @@ def _indexes(scope: Scope, slot: int, numbers: list[int]) -> tuple[IndexFacts, .
     return tuple(IndexFacts(columns[a], tuple(found)) for a, found in sorted(lookups.items()))
 
 
-def _scans(scope: Scope, slot: int) -> tuple[ScanFacts, ...]:
+def _scans(scope: View, slot: int) -> tuple[ScanFacts, ...]:
     area, config = scope.c.tables.areas[slot], scope.c.options.config
     reasons: dict[str, list[int]] = {}
     for tag in _probing(scope, slot):
@@ -187,7 +187,7 @@ def _scans(scope: Scope, slot: int) -> tuple[ScanFacts, ...]:
     return tuple(ScanFacts(tuple(tags), why) for why, tags in reasons.items())
 
 
-def _row(scope: Scope, slot: int) -> RowFacts | None:
+def _row(scope: View, slot: int) -> RowFacts | None:
     """Returns how the factor array goes over a row of window tuples; None if there is none."""
     config, columns = scope.c.options.config, scope.c.requests.attributes[slot]
     if not config.lanes:
@@ -203,12 +203,12 @@ def _row(scope: Scope, slot: int) -> RowFacts | None:
     return RowFacts(config.lanes, cycles, len(busiest), names, config.comparators_alike)
 
 
-def _probing(scope: Scope, slot: int) -> list[int]:
+def _probing(scope: View, slot: int) -> list[int]:
     """The tags that probe an area, ascending."""
     return sorted({step.pre for step in scope.steps if step.area == slot})
 
 
-def _as_compared(scope: Scope, factor: JoinFactor, slot: int) -> str:
+def _as_compared(scope: View, factor: JoinFactor, slot: int) -> str:
     """A factor with the probe's side on the left, as CMP has it."""
     window, probe, condition = factor.left, factor.right, factor.condition.mirrored()
     if factor.right.slot == slot:
@@ -218,7 +218,7 @@ def _as_compared(scope: Scope, factor: JoinFactor, slot: int) -> str:
     )
 
 
-def _admits(scope: Scope, slot: int) -> tuple[str, ...]:
+def _admits(scope: View, slot: int) -> tuple[str, ...]:
     """The alternatives that let a raw tuple in; empty if every tuple is of use."""
     terms = scope.c.requests.selections[slot]
     masks = scope.c.tables.admission[slot]
@@ -261,7 +261,7 @@ class Listing:
     limit: int
 
 
-def listings(scope: Scope) -> tuple[Listing, ...]:
+def listings(scope: View) -> tuple[Listing, ...]:
     """Every area's program. It serves all queries at once, so one query's share of it is not cut
     out; another query's result is called `other queries` then."""
     return tuple(
@@ -275,7 +275,7 @@ def listings(scope: Scope) -> tuple[Listing, ...]:
     )
 
 
-def _selection_registers(scope: Scope, slot: int) -> Iterable[SelectionRegister]:
+def _selection_registers(scope: View, slot: int) -> Iterable[SelectionRegister]:
     """Those some combination of the area reads, whatever the query."""
     steps = [step for step in scope.c.routes.steps if step.area == slot]
     window = {(slot, bit) for step in steps for bit in step.window_selections}
@@ -297,7 +297,7 @@ def _selection_registers(scope: Scope, slot: int) -> Iterable[SelectionRegister]
 class _Commentator:
     """Reads a program in order and knows what every register stands for on the way."""
 
-    def __init__(self, scope: Scope, slot: int, program: Sequence[Instruction]) -> None:
+    def __init__(self, scope: View, slot: int, program: Sequence[Instruction]) -> None:
         self.scope, self.slot, self.program = scope, slot, program
         self.factors = factor_numbers(slot, scope.c.routes)
         self.made: dict[int, tuple[int, ...]] = {}  # conjunctions: the registers they are made of
@@ -323,15 +323,15 @@ class _Commentator:
         match instruction:
             case isa.Cmp():
                 return self._compare(instruction)
-            case isa.And(a, b, r):
+            case isa.AndRegisters(a, b, r):
                 self.made[r] = (*self.made.get(a, (a,)), *self.made.get(b, (b,)))
                 return f"r{r} ← {self._register(r)}"
-            case isa.Or(a, b, r):
+            case isa.OrRegisters(a, b, r):
                 return f"r{r} ← {self._register(a)} ∨ {self._register(b)}"
             case isa.Jmpct(tag, address):
                 self._probe_is(tag)
                 return f"probe carries tag {tag} ({self._carried(tag)})? else to {address}"
-            case isa.Join(r, tag):
+            case isa.Emit(r, tag):
                 return (
                     f"{self._register(r)}: emit tag {tag} ({self._carried(tag)}) {self._after(tag)}"
                 )

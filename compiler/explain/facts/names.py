@@ -17,7 +17,7 @@ from seustream.hdl.device import Retention, Window, WindowKind
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
-class Scope:
+class View:
     """A compilation, as a whole or for one query: what to show, and what to call it."""
 
     def __init__(self, c: Compilation, query: str | None = None) -> None:

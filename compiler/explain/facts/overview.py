@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from seustream.compiler.explain.facts.graph import graph
 from seustream.compiler.explain.facts.machine import AreaFacts, areas
-from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
 from seustream.compiler.explain.facts.routes import Routes, routes
-from seustream.compiler.explain.facts.source import Node, Predicate, predicates
+from seustream.compiler.explain.facts.source import Predicate, TreeNode, predicates
 from seustream.compiler.explain.facts.split import QuerySplit, Split, queries, split
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Sizes:
     """Sizes of everything, of the whole set of queries."""
 
     queries: int
@@ -34,8 +34,8 @@ class Overview:
     query: str | None
     plan: str
     configuration: str
-    counts: Counts
-    graph: tuple[Node, ...]
+    counts: Sizes
+    graph: tuple[TreeNode, ...]
     predicates: tuple[Predicate, ...]
     subqueries: tuple[SubqueryFacts, ...]
     requests: RequestTable
@@ -44,14 +44,14 @@ class Overview:
     split: Split
 
 
-def overview(scope: Scope) -> Overview:
+def overview(scope: View) -> Overview:
     c = scope.c
     return Overview(
         c.source.name,
         scope.name,
         c.options.plan,
         c.options.config.name,
-        Counts(
+        Sizes(
             queries=len(c.program.queries),
             streams=len(c.streams),
             subqueries=len(c.subqueries),
@@ -84,6 +84,6 @@ class Machine:
     queries: tuple[QuerySplit, ...]
 
 
-def machine_facts(scope: Scope, with_areas: bool) -> Machine:
+def machine_facts(scope: View, with_areas: bool) -> Machine:
     known = areas(scope) if with_areas else ()
     return Machine(scope.c.source.name, requests(scope), routes(scope), known, queries(scope))

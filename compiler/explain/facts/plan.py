@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seustream.compiler.explain.facts.names import (
-    Scope,
+    View,
     WindowOf,
     bracketed,
     window_of,
@@ -58,11 +58,11 @@ class Dnf:
     encodings: tuple[Coded, ...]
 
 
-def dnf(scope: Scope) -> Dnf:
+def dnf(scope: View) -> Dnf:
     return Dnf(tuple(normal_form(scope, one) for one in scope.normalised), encodings(scope))
 
 
-def normal_form(scope: Scope, one: Normalised) -> NormalForm:
+def normal_form(scope: View, one: Normalised) -> NormalForm:
     why = {part.condition: part.why for part in one.division.parts}
     too_large = f"the normal form has more than {scope.c.options.max_terms} terms"
     return NormalForm(
@@ -80,7 +80,7 @@ def _leaf(leaf: Leaf) -> str:
     return bracketed(leaf) if isinstance(leaf, SelectionTerm) else leaf.text
 
 
-def encodings(scope: Scope) -> tuple[Coded, ...]:
+def encodings(scope: View) -> tuple[Coded, ...]:
     used = {
         (q.sources[column.source].stream.name, column.name)
         for q in scope.queries
@@ -114,7 +114,7 @@ class SubqueryFacts:
         return windows_text(self.windows)
 
 
-def subqueries(scope: Scope) -> tuple[SubqueryFacts, ...]:
+def subqueries(scope: View) -> tuple[SubqueryFacts, ...]:
     wanted = scope.subqueries
     return tuple(
         SubqueryFacts(
@@ -192,7 +192,7 @@ class RequestTable:
     attributes: tuple[AttributeFacts, ...]
 
 
-def requests(scope: Scope) -> RequestTable:
+def requests(scope: View) -> RequestTable:
     table, wanted = scope.c.requests, scope.subqueries
     by_number = {s.number: s for s in subqueries(scope)}
     rows = [row for row in table.rows if row.subquery.number in wanted]
@@ -246,7 +246,7 @@ def _codes(term: SelectionTerm) -> str:
     return joined.join(f"{t.column} {t.condition.symbol} {t.code:#x}" for t in term.tests)
 
 
-def attributes(scope: Scope) -> tuple[AttributeFacts, ...]:
+def attributes(scope: View) -> tuple[AttributeFacts, ...]:
     """Of the streams of the wanted queries; numbered for all queries together."""
     rows = []
     used = {slot for s in scope.c.subqueries if s.number in scope.subqueries for slot in s.slots}

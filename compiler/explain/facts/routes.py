@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seustream.compiler.explain.facts.names import Scope, bracketed
+from seustream.compiler.explain.facts.names import View, bracketed
 from seustream.compiler.plan.requests import Request
 from seustream.compiler.plan.routes import Step
 
@@ -54,7 +54,7 @@ class Routes:
     cross_products: tuple[CrossProduct, ...]
 
 
-def routes(scope: Scope) -> Routes:
+def routes(scope: View) -> Routes:
     wanted, tags, steps = scope.subqueries, scope.tags, scope.steps
     areas: dict[int, set[int]] = {}
     for step in steps:
@@ -78,7 +78,7 @@ def routes(scope: Scope) -> Routes:
     )
 
 
-def _step(scope: Scope, step: Step) -> StepFacts:
+def _step(scope: View, step: Step) -> StepFacts:
     requests, selections = scope.c.requests, scope.step_selections(step)
     return StepFacts(
         step.pre,
@@ -94,7 +94,7 @@ def _step(scope: Scope, step: Step) -> StepFacts:
     )
 
 
-def cross_products(scope: Scope) -> tuple[CrossProduct, ...]:
+def cross_products(scope: View) -> tuple[CrossProduct, ...]:
     found = []
     wanted = scope.numbers
     for row in scope.c.requests.rows:
@@ -124,7 +124,7 @@ def cross_products(scope: Scope) -> tuple[CrossProduct, ...]:
     return tuple(found)
 
 
-def _crossing(scope: Scope, row: Request) -> list[Step]:
+def _crossing(scope: View, row: Request) -> list[Step]:
     """Steps on a subquery's way that check no factor."""
     number, tags = row.subquery.number, scope.c.routes.tags
     return [
@@ -136,7 +136,7 @@ def _crossing(scope: Scope, row: Request) -> list[Step]:
     ]
 
 
-def _connected(scope: Scope, row: Request) -> list[frozenset[int]]:
+def _connected(scope: View, row: Request) -> list[frozenset[int]]:
     """The streams of a subquery in groups that its factors connect."""
     groups = [frozenset((slot,)) for slot in row.slots]
     for number in row.factors:

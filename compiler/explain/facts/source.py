@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 
 from seustream.compiler.errors import Span
-from seustream.compiler.explain.facts.names import Scope
+from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import plural
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
@@ -21,7 +21,7 @@ class Token:
     text: str
 
 
-def tokens(scope: Scope) -> tuple[Token, ...]:
+def tokens(scope: View) -> tuple[Token, ...]:
     found = tuple(Token(line, column, kind, text) for kind, text, line, column in scope.c.tokens)
     if scope.only is None:
         return found
@@ -38,7 +38,7 @@ def tokens(scope: Scope) -> tuple[Token, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """A node of the syntax tree; `role` is what it is to its parent, `text` its own words."""
 
     line: int
@@ -46,7 +46,7 @@ class Node:
     role: str
     kind: str
     text: str
-    children: tuple[Node, ...]
+    children: tuple[TreeNode, ...]
 
 
 _ROLES = {
@@ -60,7 +60,7 @@ _ROLES = {
 _FLAGS = {("negated", True): ["NOT"], ("nullable", False): ["NOT NULL"]}
 
 
-def tree(scope: Scope) -> tuple[Node, ...]:
+def tree(scope: View) -> tuple[TreeNode, ...]:
     wanted = {query.span for query in scope.queries}
     return tuple(
         _node(scope, statement, "")
@@ -69,36 +69,36 @@ def tree(scope: Scope) -> tuple[Node, ...]:
     )
 
 
-def _node(scope: Scope, node: object, role: str) -> Node:
+def _node(scope: View, node: object, role: str) -> TreeNode:
     """Any node: members that are nodes are children, all others are its words."""
     span = getattr(node, "span", Span(0, 0))
     words: list[str] = []
-    children: list[Node] = []
+    children: list[TreeNode] = []
     match node:
         case syntax.Reference():
             words.append(str(node))
         case (
-            syntax.Literal()
+            syntax.Constant()
             | syntax.Typed()
             | syntax.Quantity()
-            | syntax.Parameter()
+            | syntax.Placeholder()
             | syntax.TypeName()
             | WindowClause()
         ):
             words.append(" ".join(scope.c.source.text[span.start : span.end].split()))
-        case syntax.Call():
+        case syntax.FunctionCall():
             words.append(node.name + ("(*)" if node.star else " DISTINCT" * node.distinct))
             children = [_node(scope, part, "argument") for part in node.arguments]
             if node.where is not None:
                 children.append(_node(scope, node.where, "filter"))
-        case syntax.Case():
+        case syntax.CaseWhen():
             if node.operand is not None:
                 children.append(_node(scope, node.operand, "operand"))
             for when, then in node.branches:
                 children += [_node(scope, when, "when"), _node(scope, then, "then")]
             if node.otherwise is not None:
                 children.append(_node(scope, node.otherwise, "else"))
-        case syntax.Comparison():
+        case syntax.ComparisonChain():
             words += node.operators
             children = [_node(scope, part, "operand") for part in node.operands]
         case _ if is_dataclass(node):
@@ -117,7 +117,7 @@ def _node(scope: Scope, node: object, role: str) -> Node:
                 elif member.name not in ("span", "at") and value is not None:
                     children.append(_node(scope, value, name))
     line, column = scope.c.source.position(span.start)
-    return Node(line, column, role, type(node).__name__, " ".join(words), tuple(children))
+    return TreeNode(line, column, role, type(node).__name__, " ".join(words), tuple(children))
 
 
 # --- conditions ---------------------------------------------------------------
@@ -133,7 +133,7 @@ class Predicate:
     changes: tuple[str, ...]
 
 
-def predicates(scope: Scope) -> tuple[Predicate, ...]:
+def predicates(scope: View) -> tuple[Predicate, ...]:
     written = {query.name: query.where for query in scope.c.written.queries}
     return tuple(
         Predicate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from seustream.compiler.explain.facts.names import Scope, WindowOf, window_of, windows_text
+from seustream.compiler.explain.facts.names import View, WindowOf, window_of, windows_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
     ResidualFact,
@@ -84,7 +84,7 @@ class Split:
     keys: Keys
 
 
-def split(scope: Scope) -> Split:
+def split(scope: View) -> Split:
     return Split(
         queries(scope),
         attributes(scope),
@@ -93,14 +93,14 @@ def split(scope: Scope) -> Split:
     )
 
 
-def queries(scope: Scope) -> tuple[QuerySplit, ...]:
+def queries(scope: View) -> tuple[QuerySplit, ...]:
     return tuple(_query(scope, one) for one in scope.normalised)
 
 
 # --- one query ----------------------------------------------------------------
 
 
-def _query(scope: Scope, one: Normalised) -> QuerySplit:
+def _query(scope: View, one: Normalised) -> QuerySplit:
     query, form = one.division.query, normal_form(scope, one)
     slots = one.division.slots or (None,) * len(query.sources)
     device = [" AND ".join(term) or "every combination" for term in form.terms]
@@ -154,7 +154,7 @@ def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[Ho
         for e in (*(item.expression for item in query.items), query.having)
         if e is not None
         for part in x.walk(e)
-        if isinstance(part, x.Aggregate)
+        if isinstance(part, x.AggregateCall)
     )
     if aggregates:
         yield HostWork(f"compute {', '.join(aggregates)}", "aggregates are computed in software")
@@ -162,7 +162,7 @@ def _host_work(one: Normalised, residual: Iterable[ResidualFact]) -> Iterable[Ho
         yield HostWork(f"keep groups with {x.show(query.having)}", "groups are formed in software")
 
 
-def _notes(scope: Scope, one: Normalised) -> Iterable[str]:
+def _notes(scope: View, one: Normalised) -> Iterable[str]:
     """Returns what may surprise: a fallback, windows a buffer may be too small for."""
     config = scope.c.options.config
     if one.fell_back:
@@ -186,7 +186,7 @@ def _notes(scope: Scope, one: Normalised) -> Iterable[str]:
 # --- limits -------------------------------------------------------------------
 
 
-def uses(scope: Scope) -> tuple[Use, ...]:
+def uses(scope: View) -> tuple[Use, ...]:
     """Every limit of the device, called what an error calls it; of the whole set of queries."""
     c, limits = scope.c, scope.c.options.config
     areas = range(len(c.layout.slots))
@@ -198,7 +198,8 @@ def uses(scope: Scope) -> tuple[Use, ...]:
         for program in programs
     ]
     scratch = [
-        len({i.r for i in program if isinstance(i, (isa.And, isa.Or))}) for program in programs
+        len({i.r for i in program if isinstance(i, (isa.AndRegisters, isa.OrRegisters))})
+        for program in programs
     ]
 
     entries = [c.tables.selection_entries(slot) for slot in areas] or [0]

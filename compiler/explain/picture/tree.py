@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seustream.compiler.explain.facts.source import Node
+from seustream.compiler.explain.facts.source import TreeNode
 from seustream.compiler.explain.marks import clip
 from seustream.compiler.explain.picture import draw
 
@@ -14,7 +14,7 @@ _BOX = 26.0
 _GAP = 44.0
 
 
-def tree(statements: Sequence[Node], title: str = "Syntax tree") -> str:
+def tree(statements: Sequence[TreeNode], title: str = "Syntax tree") -> str:
     widths: list[float] = []
     for statement in statements:
         _measure(statement, 0, widths)
@@ -31,7 +31,7 @@ def tree(statements: Sequence[Node], title: str = "Syntax tree") -> str:
     return draw.document(width, below, title, body)
 
 
-def _measure(node: Node, depth: int, widths: list[float]) -> None:
+def _measure(node: TreeNode, depth: int, widths: list[float]) -> None:
     """Every depth is as wide as its widest node."""
     if depth == len(widths):
         widths.append(0.0)
@@ -43,7 +43,12 @@ def _measure(node: Node, depth: int, widths: list[float]) -> None:
 
 
 def _draw(
-    node: Node, depth: int, top: float, lefts: Sequence[float], widths: Sequence[float], key: str
+    node: TreeNode,
+    depth: int,
+    top: float,
+    lefts: Sequence[float],
+    widths: Sequence[float],
+    key: str,
 ) -> tuple[float, list[str], float]:
     """A node with all below it, from a height on: its middle, the parts, the next free height."""
     parts: list[str] = []
@@ -76,5 +81,5 @@ def _draw(
     return y, parts, below
 
 
-def _words(node: Node) -> tuple[str, str]:
+def _words(node: TreeNode) -> tuple[str, str]:
     return node.kind, clip(node.text, 32)

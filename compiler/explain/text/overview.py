@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seustream.compiler.explain.facts.names import marks
-from seustream.compiler.explain.facts.overview import Counts, Overview
+from seustream.compiler.explain.facts.overview import Overview, Sizes
 from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts
 from seustream.compiler.explain.facts.split import QuerySplit, Split, Use
 from seustream.compiler.explain.marks import WIDTH, bar, clip, hanging, plural, section, table
@@ -105,7 +105,7 @@ def _head(found: Overview) -> list[str]:
     ]
 
 
-def _chain(counts: Counts) -> str:
+def _chain(counts: Sizes) -> str:
     """Returns how one thing becomes the next."""
     shared = f" ({counts.shared} shared)" if counts.shared else ""
     return " → ".join(

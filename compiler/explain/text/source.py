@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seustream.compiler.explain.facts.source import Node, Predicate, Token
+from seustream.compiler.explain.facts.source import Predicate, Token, TreeNode
 from seustream.compiler.explain.marks import WIDTH, branches, clip, table
 
 
@@ -17,7 +17,7 @@ def tokens(found: Sequence[Token]) -> list[str]:
     )
 
 
-def tree(found: Sequence[Node]) -> list[str]:
+def tree(found: Sequence[TreeNode]) -> list[str]:
     """One statement after the other; what a node is to its parent stands before its kind."""
     lines = []
     for statement in found:
@@ -33,13 +33,13 @@ def tree(found: Sequence[Node]) -> list[str]:
     return lines[:-1] or ["no statements"]
 
 
-def _rows(node: Node, depth: int) -> Iterator[tuple[int, Node]]:
+def _rows(node: TreeNode, depth: int) -> Iterator[tuple[int, TreeNode]]:
     yield depth, node
     for child in node.children:
         yield from _rows(child, depth + 1)
 
 
-def graph(found: Sequence[Node]) -> list[str]:
+def graph(found: Sequence[TreeNode]) -> list[str]:
     """One result after the other, each above what it is made of; windows in brackets."""
     rows = [row for result in found for row in _rows(result, 0)]
     leads = branches([depth for depth, _ in rows])

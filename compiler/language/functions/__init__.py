@@ -8,9 +8,9 @@ from seustream.compiler.language.functions.choices import CHOICES
 from seustream.compiler.language.functions.numbers import NUMBERS
 from seustream.compiler.language.functions.texts import TEXTS
 from seustream.compiler.language.functions.times import TIMES
-from seustream.compiler.language.registry import Function
+from seustream.compiler.language.registry import ScalarFunction
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, ScalarFunction] = {
     entry.name: entry for entry in (*ARITHMETIC, *CHOICES, *NUMBERS, *TEXTS, *TIMES)
 }
 

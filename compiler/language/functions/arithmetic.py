@@ -42,9 +42,9 @@ from seustream.compiler.language.registry import (
     REAL_NUMBER,
     SPAN,
     TEXT,
-    Function,
-    Overload,
-    Parameter,
+    ArgumentKind,
+    ScalarFunction,
+    Signature,
 )
 from seustream.compiler.language.types import (
     BIGINT,
@@ -61,16 +61,16 @@ from seustream.compiler.language.types import (
 
 Span = datetime.timedelta
 
-DECIMAL = Parameter("a number", lambda of: of.is_decimal, NULL)
-EXACT = Parameter("a number", lambda of: of.is_decimal or of.is_integer, NULL)
-WHOLE = Parameter(
+DECIMAL = ArgumentKind("a number", lambda of: of.is_decimal, NULL)
+EXACT = ArgumentKind("a number", lambda of: of.is_decimal or of.is_integer, NULL)
+WHOLE = ArgumentKind(
     "an integer", lambda of: of.is_integer or of.kind is Kind.INTERVAL, BIGINT
 )  # an interval beside an integer is its milliseconds
-FACTOR = Parameter("a number", lambda of: of.is_numeric, NULL)
-SHOWN = Parameter(
+FACTOR = ArgumentKind("a number", lambda of: of.is_numeric, NULL)
+SHOWN = ArgumentKind(
     "a text", lambda of: of.kind not in (Kind.LIST, Kind.BOOLEAN), VARCHAR
 )  # two conditions are not joined: || was OR in PATTERN
-ANY_SHOWN = Parameter("a text", lambda of: of.kind is not Kind.LIST, VARCHAR)
+ANY_SHOWN = ArgumentKind("a text", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
 OVERFLOW = "integer overflow"
 DECIMAL_OVERFLOW = "decimal overflow"
@@ -326,139 +326,139 @@ def _distinct_columns(pc: Any, a: Any, b: Any) -> Any:
 
 _LIKE = (TEXT, TEXT, TEXT)
 
-ARITHMETIC: tuple[Function, ...] = (
-    Function(
+ARITHMETIC: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
         "+", (INTEGER, INTEGER), BIGINT,
         row=lambda a, b: bounded(a + b), columns=_kernel("add_checked"),
         doc="The sum of numbers; a moment moved by an interval; the sum of intervals.",
         example="7 + 3", hidden=True, fault=OVERFLOW,
         overloads=(
-            Overload(
+            Signature(
                 (EXACT, EXACT), _decimals(_sum_digits), _in_decimals(WIDE.add),
                 _exact_kernel("add"), typed=True, fault=DECIMAL_OVERFLOW,
             ),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, lambda a, b: number(a + b),
+            Signature((REAL_NUMBER, REAL_NUMBER), DOUBLE, lambda a, b: number(a + b),
                      _kernel("add"), fault="no value"),
-            Overload((MOMENT, SPAN), TIMESTAMP, _moved(1), _moments("add_checked"),
+            Signature((MOMENT, SPAN), TIMESTAMP, _moved(1), _moments("add_checked"),
                      fault="timestamp overflow"),
-            Overload((SPAN, MOMENT), TIMESTAMP, lambda a, b: _moved(1)(b, a),
+            Signature((SPAN, MOMENT), TIMESTAMP, lambda a, b: _moved(1)(b, a),
                      _moments("add_checked"), fault="timestamp overflow"),
-            Overload((SPAN, SPAN), INTERVAL, _spans(operator.add), _durations("add_checked"),
+            Signature((SPAN, SPAN), INTERVAL, _spans(operator.add), _durations("add_checked"),
                      fault="interval overflow"),
-            Overload((WHOLE, WHOLE), BIGINT, lambda a, b: bounded(a + b), _kernel("add_checked")),
+            Signature((WHOLE, WHOLE), BIGINT, lambda a, b: bounded(a + b), _kernel("add_checked")),
         ),
     ),
-    Function(
+    ScalarFunction(
         "-", (INTEGER, INTEGER), BIGINT,
         row=lambda a, b: bounded(a - b), columns=_kernel("subtract_checked"),
         doc="The difference of numbers, moments or intervals; a moment moved back by an interval.",
         example="7 - 3", hidden=True, fault=OVERFLOW,
         overloads=(
-            Overload(
+            Signature(
                 (EXACT, EXACT), _decimals(_sum_digits), _in_decimals(WIDE.subtract),
                 _exact_kernel("subtract"), typed=True, fault=DECIMAL_OVERFLOW,
             ),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, lambda a, b: number(a - b),
+            Signature((REAL_NUMBER, REAL_NUMBER), DOUBLE, lambda a, b: number(a - b),
                      _kernel("subtract"), fault="no value"),
-            Overload((MOMENT, MOMENT), INTERVAL, _between, _kernel("subtract_checked")),
-            Overload((MOMENT, SPAN), TIMESTAMP, _moved(-1), _moments("subtract_checked"),
+            Signature((MOMENT, MOMENT), INTERVAL, _between, _kernel("subtract_checked")),
+            Signature((MOMENT, SPAN), TIMESTAMP, _moved(-1), _moments("subtract_checked"),
                      fault="timestamp overflow"),
-            Overload((SPAN, SPAN), INTERVAL, _spans(operator.sub),
+            Signature((SPAN, SPAN), INTERVAL, _spans(operator.sub),
                      _durations("subtract_checked"), fault="interval overflow"),
-            Overload((WHOLE, WHOLE), BIGINT, lambda a, b: bounded(a - b),
+            Signature((WHOLE, WHOLE), BIGINT, lambda a, b: bounded(a - b),
                      _kernel("subtract_checked")),
         ),
     ),
-    Function(
+    ScalarFunction(
         "*", (INTEGER, INTEGER), BIGINT,
         row=lambda a, b: bounded(a * b), columns=_kernel("multiply_checked"),
         doc="The product of numbers, or of an interval and an integer.",
         example="7 * 3", hidden=True, fault=OVERFLOW,
         overloads=(
-            Overload(
+            Signature(
                 (EXACT, EXACT), _decimals(_product_digits), _in_decimals(WIDE.multiply),
                 _exact_kernel("multiply"), typed=True, fault=DECIMAL_OVERFLOW,
             ),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_product, _kernel("multiply"),
+            Signature((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_product, _kernel("multiply"),
                      fault="no value"),
-            Overload((SPAN, INTEGER), INTERVAL, _times, _durations("multiply_checked"),
+            Signature((SPAN, INTEGER), INTERVAL, _times, _durations("multiply_checked"),
                      fault="interval overflow"),
-            Overload((INTEGER, SPAN), INTERVAL, lambda a, b: _times(b, a),
+            Signature((INTEGER, SPAN), INTERVAL, lambda a, b: _times(b, a),
                      _durations("multiply_checked"), fault="interval overflow"),
-            Overload((SPAN, FACTOR), INTERVAL, _times, fault="interval overflow"),
-            Overload((FACTOR, SPAN), INTERVAL, lambda a, b: _times(b, a),
+            Signature((SPAN, FACTOR), INTERVAL, _times, fault="interval overflow"),
+            Signature((FACTOR, SPAN), INTERVAL, lambda a, b: _times(b, a),
                      fault="interval overflow"),
         ),
     ),
-    Function(
+    ScalarFunction(
         "/", (DECIMAL, DECIMAL), _decimals(_quotient_digits),
         row=_quotient, typed=True,
         doc="Real division, of integers too; of decimals it is exact to six digits after the "
         "point, or to those of the dividend if it has more.",
         example="7 / 2", hidden=True, fault="division by zero or overflow",
         overloads=(
-            Overload((DECIMAL, EXACT), _decimals(_quotient_digits), _quotient, typed=True),
-            Overload((EXACT, DECIMAL), _decimals(_quotient_digits), _quotient, typed=True),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _divide, _divided, fault=ZERO),
-            Overload((SPAN, FACTOR), INTERVAL, _shared),
+            Signature((DECIMAL, EXACT), _decimals(_quotient_digits), _quotient, typed=True),
+            Signature((EXACT, DECIMAL), _decimals(_quotient_digits), _quotient, typed=True),
+            Signature((REAL_NUMBER, REAL_NUMBER), DOUBLE, _divide, _divided, fault=ZERO),
+            Signature((SPAN, FACTOR), INTERVAL, _shared),
         ),
     ),
-    Function(
+    ScalarFunction(
         "DIV", (WHOLE, WHOLE), BIGINT,
         row=_integer_quotient, columns=_divided,
         doc="The quotient towards zero, as an integer.",
         example="-7 DIV 2", fault="division by zero or overflow", aliases=("div",),
         overloads=(
-            Overload((EXACT, EXACT), BIGINT, _whole_quotient),
-            Overload((REAL_NUMBER, REAL_NUMBER), BIGINT, _whole_quotient),
+            Signature((EXACT, EXACT), BIGINT, _whole_quotient),
+            Signature((REAL_NUMBER, REAL_NUMBER), BIGINT, _whole_quotient),
         ),
     ),
-    Function(
+    ScalarFunction(
         "mod", (WHOLE, WHOLE), BIGINT,
         row=_remainder, columns=_integers_left,
         doc="The remainder of a division towards zero; it has the sign of the dividend.",
         example="mod(-7, 3)", fault=ZERO,
         overloads=(
-            Overload((EXACT, EXACT), _decimals(_remainder_digits), _exact_remainder, typed=True),
-            Overload((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder,
+            Signature((EXACT, EXACT), _decimals(_remainder_digits), _exact_remainder, typed=True),
+            Signature((REAL_NUMBER, REAL_NUMBER), DOUBLE, _real_remainder,
                      fault="division by zero, no value"),
         ),
     ),
-    Function(
+    ScalarFunction(
         "negate", (INTEGER,), BIGINT,
         row=lambda a: bounded(-a), columns=_kernel("negate_checked"),
         doc="The opposite of a number or an interval.",
         example="-(3)", hidden=True, fault=OVERFLOW,
         overloads=(
-            Overload((DECIMAL,), lambda of: of[0], lambda a: WIDE.minus(a), _kernel("negate")),
-            Overload((REAL_NUMBER,), DOUBLE, operator.neg, _kernel("negate")),
-            Overload((SPAN,), INTERVAL, lambda a: interval(-milliseconds(a)),
+            Signature((DECIMAL,), lambda of: of[0], lambda a: WIDE.minus(a), _kernel("negate")),
+            Signature((REAL_NUMBER,), DOUBLE, operator.neg, _kernel("negate")),
+            Signature((SPAN,), INTERVAL, lambda a: interval(-milliseconds(a)),
                      _durations("negate_checked"), fault="interval overflow"),
         ),
     ),
-    Function(
+    ScalarFunction(
         "||", (TEXT, TEXT), VARCHAR,
         row=operator.add,
         columns=lambda pc, a, b: pc.binary_join_element_wise(a, b, ""),
         doc="Two values as one text.", example="'ab' || 'cd'", hidden=True,
         overloads=tuple(
-            Overload(sides, VARCHAR, operator.add,
+            Signature(sides, VARCHAR, operator.add,
                      lambda pc, a, b: pc.binary_join_element_wise(a, b, ""))
             for sides in ((SHOWN, SHOWN), (TEXT, ANY_SHOWN), (ANY_SHOWN, TEXT))
         ),
     ),
-    Function(
+    ScalarFunction(
         "xor", (CONDITION, CONDITION), BOOLEAN,
         row=operator.ne, columns=_kernel("xor"),
         doc="Whether exactly one of two conditions holds.", example="TRUE XOR FALSE", hidden=True,
     ),
-    Function(
+    ScalarFunction(
         "is_distinct", (ANY, ANY), BOOLEAN,
         row=_distinct, columns=_distinct_columns, strict=False,
         doc="Whether two values differ, where NULL is a value like any other.",
         example="1 IS DISTINCT FROM NULL", hidden=True,
     ),
-    Function(
+    ScalarFunction(
         "like", _LIKE, BOOLEAN,
         row=_like, columns=_like_columns, optional=1,
         doc="Whether a text has the form of a pattern: % is any text, _ any character. There is "
@@ -466,7 +466,7 @@ ARITHMETIC: tuple[Function, ...] = (
         example="'abc' LIKE 'a%'", hidden=True, fault="bad pattern",
         check=_check_pattern,
     ),
-    Function(
+    ScalarFunction(
         "ilike", _LIKE, BOOLEAN,
         row=_ilike, columns=_ilike_columns, optional=1,
         doc="LIKE on the texts in lower case.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from seustream.compiler.language.registry import ANY, Function
+from seustream.compiler.language.registry import ANY, ScalarFunction
 from seustream.compiler.language.types import Type
 
 
@@ -47,23 +47,23 @@ def _extreme_columns(name: str) -> Callable[..., Any]:
     return columns
 
 
-CHOICES: tuple[Function, ...] = (
-    Function(
+CHOICES: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
         "coalesce", (ANY,), _met, row=_coalesce, variadic=True, strict=False, quiet=True,
         columns=lambda pc, *values: pc.coalesce(*values),
         doc="The first value that is not NULL.", example="coalesce(NULL, 2, 3)",
     ),
-    Function(
+    ScalarFunction(
         "nullif", (ANY, ANY), _met, row=_null_if, strict=False, quiet=True,
         columns=_null_if_columns,
         doc="The first value, or NULL where both are equal.", example="nullif(3, 0)",
     ),
-    Function(
+    ScalarFunction(
         "greatest", (ANY,), _met, row=_extreme(max), variadic=True, strict=False, quiet=True,
         columns=_extreme_columns("max_element_wise"),
         doc="The greatest of the values that are not NULL.", example="greatest(1, NULL, 3)",
     ),
-    Function(
+    ScalarFunction(
         "least", (ANY,), _met, row=_extreme(min), variadic=True, strict=False, quiet=True,
         columns=_extreme_columns("min_element_wise"),
         doc="The least of the values that are not NULL.", example="least(1, NULL, 3)",

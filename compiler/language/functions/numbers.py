@@ -26,8 +26,8 @@ from seustream.compiler.language.registry import (
     INTEGER,
     REAL_NUMBER,
     SPAN,
-    Function,
-    Overload,
+    ScalarFunction,
+    Signature,
 )
 from seustream.compiler.language.types import (
     BIGINT,
@@ -313,67 +313,67 @@ def _of_one(
     doc: str,
     example: str,
     columns: Callable[..., Any] | None = None,
-) -> Function:
+) -> ScalarFunction:
     """A real function of one real."""
-    return Function(
+    return ScalarFunction(
         name, (REAL_NUMBER,), DOUBLE, _real(row), doc, example, columns, fault=DOMAIN,
     )  # fmt: skip
 
 
-NUMBERS: tuple[Function, ...] = (
-    Function(
+NUMBERS: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
         "abs", (INTEGER,), BIGINT, row=lambda a: bounded(abs(a)), columns=_kernel("abs_checked"),
         doc="The number or interval without its sign.", example="abs(-3)", fault=OVERFLOW,
         overloads=(
-            Overload((DECIMAL,), _same, lambda a: a.copy_abs(), _kernel("abs")),
-            Overload((REAL_NUMBER,), DOUBLE, abs, _kernel("abs")),
-            Overload((SPAN,), INTERVAL, lambda a: interval(milliseconds(abs(a))),
+            Signature((DECIMAL,), _same, lambda a: a.copy_abs(), _kernel("abs")),
+            Signature((REAL_NUMBER,), DOUBLE, abs, _kernel("abs")),
+            Signature((SPAN,), INTERVAL, lambda a: interval(milliseconds(abs(a))),
                      fault="interval overflow"),
         ),
     ),
-    Function(
+    ScalarFunction(
         "ceil", (INTEGER,), BIGINT, row=lambda a: a, columns=lambda pc, a: a,
         doc="The least whole number that is not less.", example="ceil(2.1)", aliases=("ceiling",),
         overloads=(
-            Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_CEILING),
+            Signature((DECIMAL,), _whole, _decimal_to_whole(ROUND_CEILING),
                      lambda pc, to, a: pc.ceil(_widened(pc, a)), typed=True),
-            Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(math.ceil), _kernel("ceil")),
+            Signature((REAL_NUMBER,), DOUBLE, _real_to_whole(math.ceil), _kernel("ceil")),
         ),
     ),
-    Function(
+    ScalarFunction(
         "floor", (INTEGER,), BIGINT, row=lambda a: a, columns=lambda pc, a: a,
         doc="The greatest whole number that is not greater.", example="floor(2.9)",
         overloads=(
-            Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_FLOOR),
+            Signature((DECIMAL,), _whole, _decimal_to_whole(ROUND_FLOOR),
                      lambda pc, to, a: pc.floor(_widened(pc, a)), typed=True),
-            Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(math.floor), _kernel("floor")),
+            Signature((REAL_NUMBER,), DOUBLE, _real_to_whole(math.floor), _kernel("floor")),
         ),
     ),
-    Function(
+    ScalarFunction(
         "trunc", (INTEGER,), BIGINT, row=lambda a: a, columns=lambda pc, a: a,
         doc="The number without what stands after the point.", example="trunc(-2.9)",
         overloads=(
-            Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_DOWN),
+            Signature((DECIMAL,), _whole, _decimal_to_whole(ROUND_DOWN),
                      lambda pc, to, a: pc.trunc(a), typed=True),
-            Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(math.trunc), _kernel("trunc")),
+            Signature((REAL_NUMBER,), DOUBLE, _real_to_whole(math.trunc), _kernel("trunc")),
         ),
     ),
-    Function(
+    ScalarFunction(
         "round", (INTEGER,), BIGINT, row=lambda a: a, columns=lambda pc, a: a,
         doc="The nearest number with so many digits after the point, none if not said; of two, "
         "the one further from zero. A negative number of digits rounds before the point.",
         example="round(2.675, 2)", fault=OVERFLOW,
         overloads=(
-            Overload((INTEGER, INTEGER), BIGINT, _round_integer),
-            Overload((DECIMAL,), _whole, _decimal_to_whole(ROUND_HALF_UP),
+            Signature((INTEGER, INTEGER), BIGINT, _round_integer),
+            Signature((DECIMAL,), _whole, _decimal_to_whole(ROUND_HALF_UP),
                      lambda pc, to, a: _rounded(pc, _widened(pc, a)), typed=True, fault="decimal overflow"),
-            Overload((DECIMAL, INTEGER), _carried, _round_decimal, typed=True,
+            Signature((DECIMAL, INTEGER), _carried, _round_decimal, typed=True,
                      fault="decimal overflow"),
-            Overload((REAL_NUMBER,), DOUBLE, _real_to_whole(_half_up), _rounded),
-            Overload((REAL_NUMBER, INTEGER), DOUBLE, _round_real, _rounded_to_places),
+            Signature((REAL_NUMBER,), DOUBLE, _real_to_whole(_half_up), _rounded),
+            Signature((REAL_NUMBER, INTEGER), DOUBLE, _round_real, _rounded_to_places),
         ),
     ),
-    Function(
+    ScalarFunction(
         "sign", (REAL_NUMBER,), DOUBLE, row=_sign, columns=_kernel("sign"),
         doc="-1, 0 or 1, as the number is below, at or above 0.", example="sign(-3)",
         aliases=("signum",),
@@ -384,12 +384,12 @@ NUMBERS: tuple[Function, ...] = (
     _of_one("ln", math.log, "The natural logarithm.", "ln(10)", _positive("ln")),
     _of_one("log10", math.log10, "The logarithm to base 10.", "log10(1000)", _positive("log10")),
     _of_one("log2", math.log2, "The logarithm to base 2.", "log2(8)", _positive("log2")),
-    Function(
+    ScalarFunction(
         "power", (REAL_NUMBER, REAL_NUMBER), DOUBLE, row=_power, columns=_kernel("power"),
         doc="The first number to the power of the second.", example="power(2, 10)",
         aliases=("pow",), fault=DOMAIN,
     ),
-    Function(
+    ScalarFunction(
         "pi", (), DOUBLE, row=lambda: math.pi, doc="The number pi.", example="pi()",
     ),
     _of_one("sin", math.sin, "The sine of an angle in radians.", "sin(1)", _kernel("sin")),
@@ -398,7 +398,7 @@ NUMBERS: tuple[Function, ...] = (
     _of_one("asin", math.asin, "The angle with this sine.", "asin(1)", _kernel("asin")),
     _of_one("acos", math.acos, "The angle with this cosine.", "acos(1)", _kernel("acos")),
     _of_one("atan", math.atan, "The angle with this tangent.", "atan(1)", _kernel("atan")),
-    Function(
+    ScalarFunction(
         "atan2", (REAL_NUMBER, REAL_NUMBER), DOUBLE, row=math.atan2, columns=_kernel("atan2"),
         doc="The angle of the point (x, y), given y and x.", example="atan2(1, 1)",
     ),
@@ -406,13 +406,13 @@ NUMBERS: tuple[Function, ...] = (
             _in_product(180 / math.pi)),
     _of_one("radians", math.radians, "The angle in radians.", "radians(180)",
             _in_product(math.pi / 180)),
-    Function(
+    ScalarFunction(
         "width_bucket", (REAL_NUMBER, REAL_NUMBER, REAL_NUMBER, INTEGER), BIGINT, row=_bucket,
         doc="The bucket of a number, from 1, when the range from a low to a high bound is cut "
         "into so many of one width; 0 below the range, one more than the buckets above it.",
         example="width_bucket(5.3, 0, 10, 5)", fault=DOMAIN,
     ),
-    Function(
+    ScalarFunction(
         "hash", (ANYTHING,), INT, row=_hash, variadic=True, strict=False, quiet=True,
         doc="A hash of the values, spread over all 32-bit integers.", example="hash('a', 1)",
     ),

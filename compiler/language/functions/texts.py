@@ -9,13 +9,13 @@ import re
 from typing import Any
 
 from seustream.compiler.language.functions.columns import all_ascii, constant
-from seustream.compiler.language.registry import INTEGER, TEXT, Function, Parameter
+from seustream.compiler.language.registry import INTEGER, TEXT, ArgumentKind, ScalarFunction
 from seustream.compiler.language.types import BIGINT, BOOLEAN, VARCHAR, Kind
 
 MAX_TEXT = 1 << 24
 """Characters of a text that `repeat`, `lpad` and `rpad` make; one more is a fault."""
 
-SHOWN = Parameter("a value", lambda of: of.kind is not Kind.LIST, VARCHAR)
+SHOWN = ArgumentKind("a value", lambda of: of.kind is not Kind.LIST, VARCHAR)
 
 # --- rows ---------------------------------------------------------------------
 
@@ -222,142 +222,142 @@ _TRIMS = (TEXT, TEXT)
 _LONG = "text too long"
 _BAD = "bad regular expression"
 
-TEXTS: tuple[Function, ...] = (
-    Function(
+TEXTS: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
         "lower", (TEXT,), VARCHAR, row=str.lower,
         columns=lambda pc, text: pc.ascii_lower(all_ascii(pc, text)),
         doc="The text in lower case.", example="lower('AbC')", aliases=("lcase",),
     ),
-    Function(
+    ScalarFunction(
         "upper", (TEXT,), VARCHAR, row=str.upper,
         columns=lambda pc, text: pc.ascii_upper(all_ascii(pc, text)),
         doc="The text in upper case.", example="upper('AbC')", aliases=("ucase",),
     ),
-    Function(
+    ScalarFunction(
         "length", (TEXT,), BIGINT, row=len,
         columns=lambda pc, text: pc.cast(pc.utf8_length(text), "int64"),
         doc="The number of characters.", example="length('abc')",
         aliases=("char_length", "character_length", "len"),
     ),
-    Function(
+    ScalarFunction(
         "substr", (TEXT, INTEGER, INTEGER), VARCHAR, row=_substring, columns=_sliced, optional=1,
         doc="The part of a text from a position on, up to a length. A negative position counts "
         "from the end.",
         example="substr('abcdef', 2, 3)", aliases=("substring",),
     ),
-    Function(
+    ScalarFunction(
         "trim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.strip(letters),
         columns=_trimmed("utf8_trim"), optional=1,
         doc="The text without spaces, or without the given characters, at both ends.",
         example="trim('  ab ')", aliases=("btrim",),
     ),
-    Function(
+    ScalarFunction(
         "ltrim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.lstrip(letters),
         columns=_trimmed("utf8_ltrim"), optional=1,
         doc="The text without spaces, or without the given characters, at its beginning.",
         example="ltrim('  ab ')",
     ),
-    Function(
+    ScalarFunction(
         "rtrim", _TRIMS, VARCHAR, row=lambda text, letters=" ": text.rstrip(letters),
         columns=_trimmed("utf8_rtrim"), optional=1,
         doc="The text without spaces, or without the given characters, at its end.",
         example="rtrim('  ab ')",
     ),
-    Function(
+    ScalarFunction(
         "lpad", (TEXT, INTEGER, TEXT), VARCHAR, row=_left_pad, optional=1,
         doc="The text filled on the left to a length, or cut to it.",
         example="lpad('7', 3, '0')", fault=_LONG,
     ),
-    Function(
+    ScalarFunction(
         "rpad", (TEXT, INTEGER, TEXT), VARCHAR, row=_right_pad, optional=1,
         doc="The text filled on the right to a length, or cut to it.",
         example="rpad('7', 3, '0')", fault=_LONG,
     ),
-    Function(
+    ScalarFunction(
         "replace", (TEXT, TEXT, TEXT), VARCHAR, row=_replace, columns=_replaced, optional=1,
         doc="The text with every occurrence of a part replaced.",
         example="replace('aXbX', 'X', '-')", fault=_LONG,
     ),
-    Function(
+    ScalarFunction(
         "translate", (TEXT, TEXT, TEXT), VARCHAR, row=_translated,
         doc="The text with each character of the second one replaced by the character at the same "
         "place of the third, and left out where the third has none.",
         example="translate('2.5', '.', ',')",
     ),
-    Function(
+    ScalarFunction(
         "position", (TEXT, TEXT), BIGINT, row=lambda part, text: text.find(part) + 1,
         columns=_found_at,
         doc="The position of a part, given first, in a text; 0 where it is not in it.",
         example="position('c', 'abc')",
     ),
-    Function(
+    ScalarFunction(
         "concat", (SHOWN,), VARCHAR, row=lambda *texts: "".join(texts), variadic=True,
         columns=lambda pc, *texts: pc.binary_join_element_wise(*texts, ""),
         doc="The values as one text; NULL if one of them is.", example="concat('a', 1)",
     ),
-    Function(
+    ScalarFunction(
         "concat_ws", (TEXT, SHOWN), VARCHAR, row=_joined, variadic=True, optional=1,
         strict=False, quiet=True,  # Arrow's own loses rows that are all NULL
         doc="The values that are not NULL as one text, with the first argument between them.",
         example="concat_ws('-', 'a', NULL, 'b')",
     ),
-    Function(
+    ScalarFunction(
         "left", (TEXT, INTEGER), VARCHAR, row=_left, columns=_left_columns,
         doc="So many characters of the beginning.", example="left('abc', 2)",
     ),
-    Function(
+    ScalarFunction(
         "right", (TEXT, INTEGER), VARCHAR, row=_right,
         doc="So many characters of the end.", example="right('abc', 2)",
     ),
-    Function(
+    ScalarFunction(
         "starts_with", (TEXT, TEXT), BOOLEAN, row=str.startswith,
         columns=_searched("starts_with"),
         doc="Whether the text starts with another.", example="starts_with('abc', 'ab')",
         aliases=("startswith",),
     ),
-    Function(
+    ScalarFunction(
         "ends_with", (TEXT, TEXT), BOOLEAN, row=str.endswith, columns=_searched("ends_with"),
         doc="Whether the text ends with another.", example="ends_with('abc', 'bc')",
         aliases=("endswith",),
     ),
-    Function(
+    ScalarFunction(
         "contains", (TEXT, TEXT), BOOLEAN, row=operator.contains,
         columns=_searched("match_substring"),
         doc="Whether the text contains another.", example="contains('abc', 'b')",
     ),
-    Function(
+    ScalarFunction(
         "split_part", (TEXT, TEXT, INTEGER), VARCHAR, row=_part,
         doc="The part with this number of a text cut at a delimiter; a negative number counts "
         "from the end, and where there is no such part the text is empty.",
         example="split_part('a,b,c', ',', 2)", fault="part 0",
     ),
-    Function(
+    ScalarFunction(
         "reverse", (TEXT,), VARCHAR, row=lambda text: text[::-1],
         columns=lambda pc, text: pc.utf8_reverse(text),
         doc="The text from its end to its beginning.", example="reverse('abc')",
     ),
-    Function(
+    ScalarFunction(
         "repeat", (TEXT, INTEGER), VARCHAR, row=_repeat,
         doc="The text so many times.", example="repeat('ab', 3)", fault=_LONG,
     ),
-    Function(
+    ScalarFunction(
         "regexp_matches", (TEXT, TEXT), BOOLEAN, row=_matches,
         doc="Whether a regular expression matches a part of the text.",
         example="regexp_matches('abc', 'b.')", aliases=("regexp_like", "rlike"), fault=_BAD, check=_check_regex,
     ),
-    Function(
+    ScalarFunction(
         "regexp_extract", (TEXT, TEXT, INTEGER), VARCHAR, row=_extracted, optional=1,
         doc="What a group of a regular expression matches first, group 1 if not said, 0 for the "
         "whole; the empty text where nothing matches.",
         example="regexp_extract('a-12', '([a-z])-([0-9]+)', 2)", fault=_BAD, check=_check_regex,
     ),
-    Function(
+    ScalarFunction(
         "glob", (TEXT, TEXT), BOOLEAN, row=_globs, columns=_globs_columns,
         doc="Whether a text has the form of a pattern of file names: * is any text, ? any "
         "character, [a-c] and [!a-c] one of some characters or another, \\ takes the next as it is.",
         example="'abc' GLOB 'a[a-c]*'", hidden=True, fault="bad pattern", check=_check_glob,
     ),
-    Function(
+    ScalarFunction(
         "md5", (TEXT,), VARCHAR, row=_md5,
         doc="The MD5 sum of the text in UTF-8, as 32 hexadecimal digits.", example="md5('abc')",
     ),

@@ -10,12 +10,19 @@ from typing import Any
 
 from seustream.compiler.language.exact import EPOCH, MICROSECOND, truncated
 from seustream.compiler.language.functions.columns import constant
-from seustream.compiler.language.registry import MOMENT, SPAN, TEXT, Function, Overload, Parameter
+from seustream.compiler.language.registry import (
+    MOMENT,
+    SPAN,
+    TEXT,
+    ArgumentKind,
+    ScalarFunction,
+    Signature,
+)
 from seustream.compiler.language.types import BIGINT, TIME, TIMESTAMP, Kind, read_time
 
 Moment = datetime.datetime
 
-CLOCK = Parameter("a time", lambda of: of.kind is Kind.TIME, TIME)
+CLOCK = ArgumentKind("a time", lambda of: of.kind is Kind.TIME, TIME)
 
 # --- fields -------------------------------------------------------------------
 
@@ -256,31 +263,31 @@ def _epoch_ms(t: Moment) -> int:
 
 _NO_FIELD = "no such field"
 
-TIMES: tuple[Function, ...] = (
-    Function(
+TIMES: tuple[ScalarFunction, ...] = (
+    ScalarFunction(
         "extract", (TEXT, MOMENT), BIGINT, row=_field, columns=_field_columns,
         doc=f"A field of a moment as an integer: {', '.join(FIELDS)}. dow counts from Sunday, "
         "which is 1, isodow from Monday; milliseconds and microseconds are those of the minute.",
         example="extract(year FROM TIMESTAMP '2024-02-29 12:30:00')",
         aliases=("date_part", "datepart"), fault=_NO_FIELD, check=_check(FIELDS),
         overloads=(
-            Overload((TEXT, CLOCK), BIGINT, _field_of_time, check=_check(_OF_TIME)),
-            Overload((TEXT, SPAN), BIGINT, _field_of_span, check=_check(_WITHIN_SPAN)),
+            Signature((TEXT, CLOCK), BIGINT, _field_of_time, check=_check(_OF_TIME)),
+            Signature((TEXT, SPAN), BIGINT, _field_of_span, check=_check(_WITHIN_SPAN)),
         ),
     ),
-    Function(
+    ScalarFunction(
         "date_trunc", (TEXT, MOMENT), TIMESTAMP, row=_start, columns=_start_columns,
         doc="The start of the year, quarter, month, week, day, hour, minute, second, millisecond "
         "or microsecond of a moment; a week starts on Monday.",
         example="date_trunc('hour', TIMESTAMP '2024-02-29 12:30:00')", fault="no such unit", check=_check((*_UNITS, "microsecond")),
     ),
-    Function(
+    ScalarFunction(
         "to_timestamp", (TEXT, TEXT), TIMESTAMP, row=_timestamp, optional=1,
         doc="A timestamp from its text; the format is of pattern letters, yyyy MM dd HH mm ss SSS, "
         "and of texts in quotes.",
         example="to_timestamp('29.02.2024 12:30', 'dd.MM.yyyy HH:mm')", fault="no timestamp",
     ),
-    Function(
+    ScalarFunction(
         "epoch_ms", (MOMENT,), BIGINT, row=_epoch_ms,
         columns=lambda pc, t: _since_epoch(pc, t, "millisecond", 1000),
         doc="Milliseconds since the first of January 1970.",

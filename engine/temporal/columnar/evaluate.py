@@ -29,7 +29,7 @@ Array = Sequence[Any]
 class Evaluator:
     """Evaluates over the incoming columns; writes go to `out` by place."""
 
-    def __init__(self, frame: n.Frame, columns: Array, count: int, faults: Faults) -> None:
+    def __init__(self, frame: n.Places, columns: Array, count: int, faults: Faults) -> None:
         self.frame, self.columns, self.count, self.faults = frame, columns, count, faults
         self.out: dict[int, pa.Array] = {}
 

@@ -22,7 +22,7 @@ class ColumnarLifetimes:
     """Tuples wait until the window knows their lifetimes, then until nothing that begins earlier
     can come; they leave in the order of their new (ts, te)."""
 
-    def __init__(self, node: n.Lifetimes, faults: Faults) -> None:
+    def __init__(self, node: n.LifetimesNode, faults: Faults) -> None:
         self.node, self.faults = node, faults
         with library.calling(node.shown):
             self.window = node.function.open(**dict(node.constants))

@@ -61,7 +61,7 @@ class Stateless:
 class ColumnarSetEnd(Stateless):
     """te := ts + size, as far as there is time."""
 
-    def __init__(self, node: n.SetEnd) -> None:
+    def __init__(self, node: n.SetEndNode) -> None:
         self.size = node.size
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
@@ -83,7 +83,7 @@ class ColumnarMerge(Stateless):
 
 
 class ColumnarSelect(Stateless):
-    def __init__(self, node: n.Select, faults: Faults) -> None:
+    def __init__(self, node: n.SelectNode, faults: Faults) -> None:
         self.filter, self.map, self.faults = node.filter, node.map, faults
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:
@@ -100,7 +100,7 @@ class ColumnarJoin:
     """New rows of each side meet all rows of the other that are stored or new; a pair is one
     wherever lifetimes overlap. What comes of it is put in the order of the order buffer."""
 
-    def __init__(self, node: n.Join, faults: Faults) -> None:
+    def __init__(self, node: n.JoinNode, faults: Faults) -> None:
         self.node, self.faults = node, faults
         self.guards = (node.left.guard, node.right.guard)
         self.terms = ([a for a, _ in node.terms], [b for _, b in node.terms])
@@ -294,14 +294,14 @@ class ColumnarAggregate:
     """All segments between two changes at once: each tuple counts for the span of segments it
     lives in. Segments are cut where a tuple starts, and touching equal ones of one cut are one."""
 
-    def __init__(self, node: n.Aggregate, faults: Faults) -> None:
+    def __init__(self, node: n.AggregateNode, faults: Faults) -> None:
         self.node, self.faults = node, faults
         self.start = EARLIEST  # of what has not been told
         self.ts = self.te = np.empty(0, np.int64)
         self.values: list[list[pa.Array]] | None = None  # what each partial takes, by leaf
 
     @classmethod
-    def can(cls, node: n.Aggregate) -> bool:
+    def can(cls, node: n.AggregateNode) -> bool:
         return node.side.key is None and all(map(_has_columns, node.partials))
 
     def process(self, inputs: Sequence[IntervalBatch], bound: int, last: bool) -> Output:

@@ -77,7 +77,7 @@ class ColumnarRun:
         """Rows of a stream in the order they come."""
         rows = self._gate(stream, rows)
         node = self.plan.nodes[self.plan.sources[stream]]
-        assert isinstance(node, n.Source)
+        assert isinstance(node, n.StreamNode)
         columns = tuple(
             _column(rows.column(".".join(path)), type)
             for path, (_, type) in zip(node.paths, node.leaves, strict=True)
@@ -157,7 +157,7 @@ class ColumnarRun:
         for number, (node, operator) in enumerate(
             zip(self.plan.nodes, self.operators, strict=True)
         ):
-            if isinstance(node, n.Source):
+            if isinstance(node, n.StreamNode):
                 outputs.append(sources.get(node.stream, empty(node.leaves)))
                 promises.append(bound)
                 continue
@@ -233,19 +233,19 @@ def _below_an_earlier(keys: Ints) -> npt.NDArray[np.bool_]:
 
 def _operator(node: n.Node, faults: Faults) -> o.ColumnarOperator | None:
     match node:
-        case n.Source():
+        case n.StreamNode():
             return None
-        case n.SetEnd():
+        case n.SetEndNode():
             return o.ColumnarSetEnd(node)
-        case n.Lifetimes():
+        case n.LifetimesNode():
             return ColumnarLifetimes(node, faults)
-        case n.Merge():
+        case n.MergeNode():
             return o.ColumnarMerge()
-        case n.Select():
+        case n.SelectNode():
             return o.ColumnarSelect(node, faults)
-        case n.Join() if node.left.key is None and node.right.key is None:
+        case n.JoinNode() if node.left.key is None and node.right.key is None:
             return o.ColumnarJoin(node, faults)
-        case n.Aggregate() if o.ColumnarAggregate.can(node):
+        case n.AggregateNode() if o.ColumnarAggregate.can(node):
             return o.ColumnarAggregate(node, faults)
         case _:
             return TupleOperator(node, faults)

@@ -13,7 +13,7 @@ from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.columnar.batch import IntervalBatch, empty
-from seustream.engine.temporal.elements import STOP, Element, ElementKind, boundary
+from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement, boundary
 from seustream.engine.temporal.library import LibraryFailed
 from seustream.engine.temporal.operators import (
     ElementAggregate,
@@ -30,15 +30,15 @@ class TupleOperator:
         self.leaves = node.leaves
         profile = Profile(derived_boundaries=False, faults=faults)
         self.operator: ElementOperator
-        if isinstance(node, n.Join):
+        if isinstance(node, n.JoinNode):
             self.operator = ElementJoin(node, 0, profile, _failed)
         else:
-            assert isinstance(node, n.Aggregate)
+            assert isinstance(node, n.AggregateNode)
             functions = [partial.aggregate for partial in node.partials]
             leaves = [len(group) for group in node.results]
             index = choose(functions, node.side.key is not None, False, leaves=leaves)
             self.operator = ElementAggregate(node, 0, profile, _failed, index)
-        self.out: list[Element] = []
+        self.out: list[StreamElement] = []
         self.operator.emit = self.out.append
         self.reached: int | None = None
 
@@ -61,7 +61,7 @@ class TupleOperator:
             for ts, te, *values in batch.elements():
                 assert isinstance(ts, int)
                 assert isinstance(te, int)
-                sync.put(source, Element(ElementKind.INSERTION, ts, te, tuple(values)))
+                sync.put(source, StreamElement(ElementKind.INSERTION, ts, te, tuple(values)))
         aggregates = isinstance(self.operator, ElementAggregate)
         for source in range(len(inputs)):
             if last:
@@ -88,5 +88,5 @@ class TupleOperator:
         return IntervalBatch(ts, te, typed), bound
 
 
-def _failed(number: int, x: Element, text: str) -> None:
+def _failed(number: int, x: StreamElement, text: str) -> None:
     raise LibraryFailed(f"{text.strip().splitlines()[-1]} in {x!r}")

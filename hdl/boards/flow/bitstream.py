@@ -15,7 +15,7 @@ from pathlib import Path
 from seustream.hdl.boards.board import Board
 from seustream.hdl.boards.flow import floorplan, names, picture, placement, synthesis
 from seustream.hdl.boards.flow.placement import Placed, pack, place
-from seustream.hdl.boards.flow.report import Report
+from seustream.hdl.boards.flow.report import BuildReport
 from seustream.hdl.boards.flow.synthesis import Size, size, synthesise
 from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, check, versions
 from seustream.hdl.boards.identity import code, version
@@ -39,7 +39,7 @@ class DoesNotFit(BitstreamFailed):
 class TimingFailed(BitstreamFailed):
     """No seed reached the clock. The report is there, a bitstream is not."""
 
-    def __init__(self, report: Report, folder: Path) -> None:
+    def __init__(self, report: BuildReport, folder: Path) -> None:
         self.report, self.folder = report, folder
         reached = int(report.best.clock)
         super().__init__(
@@ -74,7 +74,7 @@ class Build:
                 (folder / "done").touch()
         return folder, size(folder)
 
-    def run(self, seeds: int, note: Note, every: bool = False) -> tuple[Path, Report]:
+    def run(self, seeds: int, note: Note, every: bool = False) -> tuple[Path, BuildReport]:
         """The folder with the files, made of the first seed that reaches the clock, or of the best
         when `every` seed is to be tried."""
         folder, needs = self.netlist(note)
@@ -88,7 +88,7 @@ class Build:
             if tried[-1].meets and not every:
                 break
         best = max(tried, key=lambda placed: placed.clock)
-        report = Report(board, config, version(), self.setting.baud, best, tried)
+        report = BuildReport(board, config, version(), self.setting.baud, best, tried)
         with _alone(folder, note):
             _write(report, folder)
             if best.meets:
@@ -125,7 +125,7 @@ class Build:
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
 
 
-def _write(report: Report, folder: Path) -> None:
+def _write(report: BuildReport, folder: Path) -> None:
     (folder / FILES[1]).write_text(report.to_text())
     (folder / FILES[2]).write_text(json.dumps(report.to_json(), indent=2) + "\n")
     placed = picture.tiles(folder / f"{report.best.seed}.json")

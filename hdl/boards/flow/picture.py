@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from seustream.hdl.boards.flow.report import NAMES, Report, component
+from seustream.hdl.boards.flow.report import NAMES, BuildReport, component
 
 _BEL = re.compile(r"X(\d+)/Y(\d+)/")
 _TILE = 8
@@ -33,7 +33,7 @@ def tiles(placed: Path) -> Tiles:
     return found
 
 
-def svg(report: Report, placed: Tiles) -> str:
+def svg(report: BuildReport, placed: Tiles) -> str:
     """Each tile in the colour of the component that has most cells in it."""
     whole = Counter[str]()
     for inside in placed.values():

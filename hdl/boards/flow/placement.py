@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seustream.hdl.boards.board import Board
-from seustream.hdl.boards.flow.progress import Progress
+from seustream.hdl.boards.flow.progress import FlowProgress
 from seustream.hdl.boards.flow.tools import BitstreamFailed, Note, run
 
 _TOO_MANY = re.compile(r"ERROR: (.*(?:no BELs remaining|Unable to place|ran out of).*)", re.I)
@@ -58,7 +58,7 @@ def place(
         # Beside the netlist, for the tool sees little else of the file system.
         shutil.copy(pins, folder)
         arguments += ["--lpf", pins.name]
-    progress = Progress(f"seed {seed}", note)
+    progress = FlowProgress(f"seed {seed}", note)
     log = folder / f"{seed}.log"
     with log.open("w") as file:
 

@@ -20,7 +20,7 @@ STEP = 5
 """Percent of the overlap, or of the arcs, between two notes."""
 
 
-class Progress:
+class FlowProgress:
     """Tells, of each line it is given, what is new in it."""
 
     def __init__(self, what: str, note: Note) -> None:

@@ -49,7 +49,7 @@ def segments(path: list[dict[str, Any]]) -> list[Segment]:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BuildReport:
     """
     version  of the gateware
     best     what the bitstream is made of

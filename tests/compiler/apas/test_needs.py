@@ -114,9 +114,9 @@ def compiled(plan: n.Network, definitions: list[Definition]) -> dict[str, list[s
     joins = [d.name for d in _used(definitions) if len(d.inputs) == 2]
     for title, node in zip(plan.titles, plan.nodes, strict=True):
         inputs = [{_leaf(plan, edge.node, c) for c in edge.columns} for edge in node.edges]
-        if isinstance(node, n.Source):
+        if isinstance(node, n.StreamNode):
             inputs = [{".".join(path) for path in node.paths}]
-        if isinstance(node, n.Join):
+        if isinstance(node, n.JoinNode):
             title = f"{title} of {joins.pop(0)}"
         assert title not in found
         assert all(len(e.columns) == len(set(e.columns)) for e in node.edges)

@@ -8,7 +8,7 @@ import pytest
 
 from seustream.compiler.apas.compile import compile_query
 from seustream.compiler.apas.parse import parse
-from seustream.compiler.errors import CompileError, Source
+from seustream.compiler.errors import CompileError, SourceText
 from tests.compiler.apas.schemas import SECTION_5, VALUES, catalogue, compiled, places
 
 ROAD = """
@@ -80,7 +80,7 @@ def test_hints() -> None:
         "select [a == 1]": "an attribute is assigned with =",
     }.items():
         with pytest.raises(CompileError, match=hint):
-            parse(Source(text))
+            parse(SourceText(text))
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_the_tree_knows_positions() -> None:
     (statement,) = facts("eight", "tree", query="q0")
     assert (statement["kind"], statement["line"], statement["column"]) == ("Select", 6, 1)
     where = next(child for child in statement["children"] if child["role"] == "where")
-    assert (where["kind"], where["text"], where["column"]) == ("Comparison", "=", 29)
+    assert (where["kind"], where["text"], where["column"]) == ("ComparisonChain", "=", 29)
     assert [child["text"] for child in where["children"]] == ["R.a", "S.d"]
 
 

@@ -63,7 +63,7 @@ def test_tree_as_text() -> None:
         " 6:1  Select",
         "6:15  ├─ from: FromItem R",
         "6:18  ├─ from: FromItem S",
-        "6:29  ├─ where: Comparison =",
+        "6:29  ├─ where: ComparisonChain =",
         "6:29  │  ├─ operand: Reference R.a",
         "6:35  │  └─ operand: Reference S.d",
         "6:79  └─ window: WindowClause RANGE 100",

@@ -46,9 +46,9 @@ class PlainScope:
         name = e.parts[0].text
         if name not in self.columns:
             return binder.fail("unknown-column", f"there is no column {name}", e.span, None)
-        return x.Column(0, name, self.columns[name], True, "R")
+        return x.ColumnReference(0, name, self.columns[name], True, "R")
 
-    def call(self, e: s.Call, binder: Binder) -> x.Expression | None:
+    def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
         return None
 
     def special(self, e: s.Expression, binder: Binder) -> x.Expression:

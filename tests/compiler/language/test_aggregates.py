@@ -18,7 +18,7 @@ import pytest
 
 from seustream.compiler.language import types as t
 from seustream.compiler.language.aggregates import AGGREGATES
-from seustream.compiler.language.registry import FAULT, Aggregate, choose
+from seustream.compiler.language.registry import FAULT, AggregateFunction, choose
 from seustream.compiler.language.types import Type
 
 Row = tuple[Any, ...]
@@ -51,20 +51,22 @@ def forms() -> list[tuple[str, tuple[Type, ...]]]:
     return found
 
 
-def result(entry: Aggregate, types: Sequence[Type], state: Any) -> Any:
+def result(entry: AggregateFunction, types: Sequence[Type], state: Any) -> Any:
     chosen = choose(entry.parameters[: len(types)], entry.result_type, types)
     assert chosen is not None
     return entry.result(chosen.type, state) if entry.typed else entry.result(state)
 
 
-def inserted(entry: Aggregate, rows: Sequence[Row]) -> Any:
+def inserted(entry: AggregateFunction, rows: Sequence[Row]) -> Any:
     state = entry.init()
     for row in rows:
         state = entry.insert(state, *row)
     return state
 
 
-def rows_of(rng: random.Random, entry: Aggregate, types: Sequence[Type], count: int) -> list[Row]:
+def rows_of(
+    rng: random.Random, entry: AggregateFunction, types: Sequence[Type], count: int
+) -> list[Row]:
     chosen = choose(entry.parameters[: len(types)], entry.result_type, types)
     assert chosen is not None
 
@@ -162,7 +164,7 @@ KEYED: dict[str, Callable[[list[Row]], Any]] = {
 }
 
 
-def naive(entry: Aggregate, rows: list[Row]) -> Any:
+def naive(entry: AggregateFunction, rows: list[Row]) -> Any:
     """The result by its definition."""
     if entry.name == "count":
         return len(rows)

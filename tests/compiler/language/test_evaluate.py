@@ -27,7 +27,7 @@ COLUMNS = {
 
 
 def leaf(of: Leaf) -> Any:
-    assert isinstance(of, x.Column)
+    assert isinstance(of, x.ColumnReference)
     name = of.name
     return lambda row: row.get(name)
 

@@ -87,7 +87,7 @@ def test_connectives_of_none_and_one() -> None:
 
 def test_walk_is_from_the_left_and_without_recursion() -> None:
     e = bound("abs(R.a) + R.b = R.c AND NOT R.s LIKE 'x'")
-    assert [c.name for c in x.walk(e) if isinstance(c, x.Column)] == ["a", "b", "c", "s"]
+    assert [c.name for c in x.walk(e) if isinstance(c, x.ColumnReference)] == ["a", "b", "c", "s"]
     deep = A
     for _ in range(50_000):
         deep = x.Not(deep)

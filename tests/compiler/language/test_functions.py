@@ -24,7 +24,7 @@ from seustream.compiler.language.expressions import Leaf
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.functions import FUNCTIONS
 from seustream.compiler.language.functions.texts import MAX_TEXT
-from seustream.compiler.language.registry import Aggregate, Function
+from seustream.compiler.language.registry import AggregateFunction, ScalarFunction
 from seustream.compiler.language.types import Type
 from tests.compiler.language.plain import bind
 
@@ -69,7 +69,7 @@ ENTRIES = [*FUNCTIONS.values(), *AGGREGATES.values()]
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_an_entry_has_a_line_of_documentation(entry: Function | Aggregate) -> None:
+def test_an_entry_has_a_line_of_documentation(entry: ScalarFunction | AggregateFunction) -> None:
     assert re.fullmatch(r"\S[^\n]*\.", entry.doc)
 
 
@@ -80,7 +80,7 @@ def test_a_name_means_one_thing() -> None:
 
 
 @pytest.mark.parametrize("entry", FUNCTIONS.values(), ids=lambda entry: entry.name)
-def test_an_example_has_a_value(entry: Function) -> None:
+def test_an_example_has_a_value(entry: ScalarFunction) -> None:
     bound = bind(entry.example)
     assert not isinstance(bound, Problems), [problem.message for problem in bound.found]
     calls = {part.function for part in x.walk(bound) if isinstance(part, x.Call)}
@@ -93,14 +93,14 @@ COLUMNS = {"x": t.DOUBLE, "y": t.INT, "name": t.VARCHAR}
 
 
 @pytest.mark.parametrize("entry", AGGREGATES.values(), ids=lambda entry: entry.name)
-def test_an_example_is_an_aggregate(entry: Aggregate) -> None:
+def test_an_example_is_an_aggregate(entry: AggregateFunction) -> None:
     bound = bind(entry.example, COLUMNS, aggregates=True)
-    assert isinstance(bound, x.Aggregate)
+    assert isinstance(bound, x.AggregateCall)
     assert bound.function == entry.name
 
 
 @pytest.mark.parametrize("entry", FUNCTIONS.values(), ids=lambda entry: entry.name)
-def test_hidden_entries_cannot_be_called(entry: Function) -> None:
+def test_hidden_entries_cannot_be_called(entry: ScalarFunction) -> None:
     if entry.hidden and entry.name.isidentifier():
         assert f"no function {entry.name}" in refused(f"{entry.name}(1, 2)")
 

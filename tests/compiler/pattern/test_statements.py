@@ -20,7 +20,7 @@ STOCK = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE), Colum
 NUMBERS = Stream("s", (Column("type", VARCHAR), Column("x", INT), Column("y", DOUBLE)))
 
 
-def query(text: str, bounded: bool = False, **parameters: float | str) -> ir.Query:
+def query(text: str, bounded: bool = False, **parameters: float | str) -> ir.PatternQuery:
     return compile_pattern(text, STOCK, parameters=parameters, bounded=bounded)
 
 

@@ -9,8 +9,8 @@ from seustream.compiler.language.types import BOOLEAN, INT, VARCHAR
 from seustream.hdl.isa import Condition
 
 
-def column(name: str, nullable: bool = True) -> x.Column:
-    return x.Column(0, name, INT, nullable, "R")
+def column(name: str, nullable: bool = True) -> x.ColumnReference:
+    return x.ColumnReference(0, name, INT, nullable, "R")
 
 
 def equals(left: x.Expression, value: int) -> x.Compare:
@@ -23,9 +23,9 @@ def like(text: x.Expression, pattern: str, negated: bool) -> x.Compare:
 
 
 A, B, N = column("a"), column("b"), column("n", nullable=False)
-S = x.Column(0, "s", VARCHAR, True, "R")
-K = x.Column(1, "k", INT, False, "S")
-D = x.Column(1, "d", INT, True, "S")
+S = x.ColumnReference(0, "s", VARCHAR, True, "R")
+K = x.ColumnReference(1, "k", INT, False, "S")
+D = x.ColumnReference(1, "d", INT, True, "S")
 OPERANDS: tuple[x.Expression, ...] = (A, B, N, K, D, x.Literal(1, INT), x.Literal(2, INT))
 
 

@@ -13,11 +13,11 @@ from seustream.compiler.language.types import INT
 from seustream.compiler.plan.divide import (
     ALWAYS,
     Any,
+    DividedConjunct,
     Division,
     Every,
     Formula,
     JoinFactor,
-    Part,
     SelectionTerm,
 )
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
@@ -74,7 +74,7 @@ def formula(chance: random.Random, depth: int) -> Formula:
 def division(formulas: list[Formula], exact: list[bool]) -> Division:
     """A division whose conjuncts are these; the n-th condition is the constant n."""
     parts = tuple(
-        Part(x.Literal(number, INT), device, None if is_exact else "not exact")
+        DividedConjunct(x.Literal(number, INT), device, None if is_exact else "not exact")
         for number, (device, is_exact) in enumerate(zip(formulas, exact, strict=True))
     )
     return dataclasses.replace(TEMPLATE.divisions[0], parts=parts)

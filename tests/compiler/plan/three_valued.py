@@ -28,7 +28,7 @@ def truth(e: x.Expression, row: Row) -> object:
     match e:
         case x.Literal():
             return e.value
-        case x.Column():
+        case x.ColumnReference():
             return row[e.source, e.name]
         case x.And():
             outcomes = [truth(term, row) for term in e.terms]

@@ -23,7 +23,17 @@ from seustream.hdl.device import (
     Window,
     WindowKind,
 )
-from seustream.hdl.isa import And, Cmp, Condition, Jmp, Jmpct, Jmpli, Join, Nop, Or
+from seustream.hdl.isa import (
+    AndRegisters,
+    Cmp,
+    Condition,
+    Emit,
+    Jmp,
+    Jmpct,
+    Jmpli,
+    Nop,
+    OrRegisters,
+)
 from tests.cosim.queries import (
     RANGE,
     ROWS,
@@ -95,8 +105,8 @@ def words(*code: isa.Instruction | int) -> tuple[int, ...]:
         ([Jmpct(9, 2), Nop()], 0, "JMPCT 9,2 must go forward, to 1 to 1"),
         ([Nop(), Cmp(0, 0, 0, EQ, 16), Nop()], 1, "must write a register of 0 to 15"),
         ([Cmp(0, 0, 0, EQ, 63), Nop()], 0, "must write a register of 0 to 15"),
-        ([And(0, 1, 15), Nop()], 0, "AND 0,1,15 must write a register of 16 to 31"),
-        ([Or(0, 1, 32), Nop()], 0, "OR 0,1,32 must write a register of 16 to 31"),
+        ([AndRegisters(0, 1, 15), Nop()], 0, "AND 0,1,15 must write a register of 16 to 31"),
+        ([OrRegisters(0, 1, 32), Nop()], 0, "OR 0,1,32 must write a register of 16 to 31"),
         (
             [
                 *[Cmp(0, 0, 0, EQ, r % 3) for r in range(9)],
@@ -108,7 +118,7 @@ def words(*code: isa.Instruction | int) -> tuple[int, ...]:
             "CMP 1,0,0,1,4 is comparison 17, at most 16: the factor array has one comparator a CMP",
         ),
         ([Nop(), Jmpli()], 1, "the last instruction is JMPLI, it must be NOP"),
-        ([Join(0, 3)], 0, "the last instruction is JOIN 0,3, it must be NOP"),
+        ([Emit(0, 3)], 0, "the last instruction is JOIN 0,3, it must be NOP"),
     ],
 )
 def test_programs_refused(
@@ -129,8 +139,16 @@ def test_programs_refused(
             [Cmp(0, 0, 0, EQ, 0), Nop(), Cmp(0, 0, 0, Condition.TRUE, 0), Nop()],
             "CMP 0,0,0,6,0 is comparison 2, at most 1",
         ),
-        ({"scratch_registers": 2}, [And(0, 1, 18), Nop()], "must write a register of 16 to 17"),
-        ({"scratch_registers": 0}, [And(0, 1, 16), Nop()], "must write a register of a kind"),
+        (
+            {"scratch_registers": 2},
+            [AndRegisters(0, 1, 18), Nop()],
+            "must write a register of 16 to 17",
+        ),
+        (
+            {"scratch_registers": 0},
+            [AndRegisters(0, 1, 16), Nop()],
+            "must write a register of a kind",
+        ),
         ({"attributes": 2}, [Cmp(2, 0, 0, EQ, 0), Nop()], "names an attribute over 1"),
         ({"attributes": 2}, [Cmp(0, 0, 3, EQ, 0), Nop()], "names an attribute over 1"),
     ],
@@ -149,10 +167,10 @@ def test_a_program_of_all_instructions_passes() -> None:
     code = [
         Cmp(3, 3, 3, Condition.FALSE, 15),
         Jmpli(),
-        And(63, 47, 31),
-        Or(62, 0, 16),
+        AndRegisters(63, 47, 31),
+        OrRegisters(62, 0, 16),
         Jmpct(255, 6),
-        Join(63, 3),
+        Emit(63, 3),
         Jmp(8),
         Nop(),
         Nop(),
@@ -163,7 +181,7 @@ def test_a_program_of_all_instructions_passes() -> None:
 
 
 def test_a_join_to_a_tag_without_a_route() -> None:
-    refusal = refused(with_area(GOOD, T, program=assemble(Nop(), Join(0, 200), Nop())))
+    refusal = refused(with_area(GOOD, T, program=assemble(Nop(), Emit(0, 200), Nop())))
     assert refusal.reason == "JOIN 0,200: the tag has no route"
     assert (refusal.area, refusal.address) == (T, 1)
 
@@ -328,7 +346,7 @@ def test_a_tag_may_not_probe_what_it_carries() -> None:
         R,
         program=assemble(Nop()),
     )
-    executed = with_area(back, R, combinations=(), program=assemble(Join(63, FINAL), Nop()))
+    executed = with_area(back, R, combinations=(), program=assemble(Emit(63, FINAL), Nop()))
     for tables in (stated, executed):
         refusal = refused(tables)
         assert refusal.reason == f"route tag {first} probes a stream it already carries"
@@ -337,13 +355,13 @@ def test_a_tag_may_not_probe_what_it_carries() -> None:
 
 def test_a_raw_tuple_may_not_join_with_its_own_window() -> None:
     own = routed(t0=Route(True, frozenset({R})))
-    refusal = refused(with_area(own, R, program=assemble(Join(63, FINAL), Nop())))
+    refusal = refused(with_area(own, R, program=assemble(Emit(63, FINAL), Nop())))
     assert refusal.reason == "route tag 0 probes a stream it already carries"
 
 
 def test_nothing_joins_to_a_raw_tag() -> None:
     refusal = refused(
-        with_area(GOOD, S, program=assemble(Jmpct(R, 2), Join(63, T), Nop()), combinations=())
+        with_area(GOOD, S, program=assemble(Jmpct(R, 2), Emit(63, T), Nop()), combinations=())
     )
     assert refusal.reason == "tag 0 joins to tag 2, a raw tuple's"
     assert refusal.area == S
@@ -352,7 +370,7 @@ def test_nothing_joins_to_a_raw_tag() -> None:
 def test_a_ring_of_tags_is_refused() -> None:
     """Tag 3 joins to itself: without the check, a raw tuple would circulate for ever."""
     ring = routed(t3=Route(probes=frozenset({S})))
-    code = assemble(Jmpct(R, 2), Join(63, 3), Jmpct(3, 4), Join(63, 3), Nop())
+    code = assemble(Jmpct(R, 2), Emit(63, 3), Jmpct(3, 4), Emit(63, 3), Nop())
     refusal = refused(with_area(ring, S, program=code, combinations=()))
     assert refusal.reason == "route tag 3 probes a stream it already carries"
 
@@ -360,12 +378,12 @@ def test_a_ring_of_tags_is_refused() -> None:
 def test_what_no_raw_tuple_gets_to_may_be_a_ring() -> None:
     """Tags 200 and 201 lead to each other, and nothing leads to them."""
     idle = routed(t200=Route(probes=frozenset({S})), t201=Route(probes=frozenset({S})))
-    code = assemble(Jmpct(200, 2), Join(63, 201), Jmpct(201, 4), Join(63, 200), Nop())
+    code = assemble(Jmpct(200, 2), Emit(63, 201), Jmpct(201, 4), Emit(63, 200), Nop())
     check(with_area(idle, S, program=code, combinations=()), TINY)
 
 
 def test_a_join_jumped_over_is_not_reached() -> None:
-    code = assemble(Jmp(2), Join(63, T), Jmpct(T, 4), Join(63, R), Nop())
+    code = assemble(Jmp(2), Emit(63, T), Jmpct(T, 4), Emit(63, R), Nop())
     never = routed(t2=Route(), t1=Route(True), t0=Route(True, frozenset({S})))
     check(with_area(never, S, program=code, combinations=()), TINY)
 
@@ -380,7 +398,7 @@ def test_a_full_table_of_tags_passes() -> None:
     before = [R]
     for area, (tags, probes) in enumerate(zip(thirds, ({T}, {3}, set()), strict=True), start=1):
         routes |= {tag: Route(probes=frozenset(probes)) for tag in tags}
-        joins = [Join(63, tags[n % len(tags)]) for n in range(1023)]
+        joins = [Emit(63, tags[n % len(tags)]) for n in range(1023)]
         rows = tuple(Combination(pre, (), (), (), post) for pre in before for post in tags)
         program = assemble(*joins, Nop())
         tables = with_area(tables, area, program=program, factors=(), combinations=rows)

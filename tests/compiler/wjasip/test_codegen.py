@@ -63,9 +63,9 @@ def run(
                     registers[r] = condition == Condition.TRUE
                 else:
                     registers[r] = outcome[w, s, p, Condition(condition)]
-            case isa.And(a, b, r):
+            case isa.AndRegisters(a, b, r):
                 registers[r] = registers[a] and registers[b]
-            case isa.Or(a, b, r):
+            case isa.OrRegisters(a, b, r):
                 registers[r] = registers[a] or registers[b]
             case isa.Jmpct(wanted, target):
                 address = address if tag == wanted else target
@@ -73,7 +73,7 @@ def run(
                 address = target
             case isa.Jmpli():
                 address = address if any(registers[:16]) else last
-            case isa.Join(r, post):
+            case isa.Emit(r, post):
                 if registers[r]:
                     emitted.append(post)
     raise AssertionError("the program does not end")

@@ -63,14 +63,14 @@ ADDED = 4
 
 # What errata put right, in the thesis's addresses.
 RIGHT: dict[int, Instruction] = {
-    5: isa.And(0, 1, 16),
-    6: isa.And(0, 3, 17),
+    5: isa.AndRegisters(0, 1, 16),
+    6: isa.AndRegisters(0, 3, 17),
     12: isa.Jmpct(2, 19),
-    16: isa.Join(1, 27),
+    16: isa.Emit(1, 27),
     19: isa.Jmpct(9, 21),
-    24: isa.Join(1, 30),
+    24: isa.Emit(1, 30),
     25: isa.Jmpct(35, 27),
-    26: isa.Join(17, 36),
+    26: isa.Emit(17, 36),
 }
 
 
@@ -113,29 +113,29 @@ def test_row_0_codes_another_probe_attribute_than_it_names() -> None:
 
 def test_rows_5_and_6_are_printed_or_where_and_is_asked_for() -> None:
     for row in (5, 6):
-        assert isinstance(meant(row), isa.Or)
+        assert isinstance(meant(row), isa.OrRegisters)
         assert PRINTED[row].code.startswith("11")
-        assert isinstance(ours(row), isa.And)
+        assert isinstance(ours(row), isa.AndRegisters)
         assert f"{ours(row).encode():020b}".startswith("10")
 
 
 def test_row_6_codes_register_16_and_names_17() -> None:
-    assert coded(6) == isa.Or(0, 3, 16)
-    assert meant(6) == isa.Or(0, 3, 17)
-    assert ours(6) == isa.And(0, 3, 17)
+    assert coded(6) == isa.OrRegisters(0, 3, 16)
+    assert meant(6) == isa.OrRegisters(0, 3, 17)
+    assert ours(6) == isa.AndRegisters(0, 3, 17)
 
 
 def test_row_12_jumps_into_its_own_group() -> None:
     """To 18, which still belongs to tag 2; 19 is past it."""
     assert coded(12) == isa.Jmpct(2, 18)
-    assert isinstance(coded(18), isa.Join)
+    assert isinstance(coded(18), isa.Emit)
     assert ours(12) == isa.Jmpct(2, 20)
     assert isinstance(OURS[20], isa.Jmpct)
 
 
 def test_row_16_takes_the_register_of_factor_1_for_factor_2() -> None:
-    assert coded(16) == isa.Join(0, 27)
-    assert ours(16) == isa.Join(1, 27)
+    assert coded(16) == isa.Emit(0, 27)
+    assert ours(16) == isa.Emit(1, 27)
     assert OURS[1] == isa.Cmp(1, 2, 0, isa.Condition.EQ, 1)  # factor 2, S.e = T.f
 
 
@@ -145,8 +145,8 @@ def test_row_19_jumps_backwards() -> None:
 
 
 def test_row_24_takes_the_register_of_factor_1_for_factor_2() -> None:
-    assert coded(24) == isa.Join(0, 30)
-    assert ours(24) == isa.Join(1, 30)
+    assert coded(24) == isa.Emit(0, 30)
+    assert ours(24) == isa.Emit(1, 30)
 
 
 def test_row_25_repeats_row_19() -> None:
@@ -157,17 +157,17 @@ def test_row_25_repeats_row_19() -> None:
 
 def test_row_26_takes_another_conjunction_and_another_tag() -> None:
     """Factors 1 and 2 to tag 20, where tag 35 wants 1 and 4 to 36."""
-    assert coded(26) == isa.Join(16, 20)
-    assert ours(26) == isa.Join(17, 36)
-    assert (ours(5), ours(6)) == (isa.And(0, 1, 16), isa.And(0, 3, 17))
+    assert coded(26) == isa.Emit(16, 20)
+    assert ours(26) == isa.Emit(17, 36)
+    assert (ours(5), ours(6)) == (isa.AndRegisters(0, 1, 16), isa.AndRegisters(0, 3, 17))
 
 
 def test_no_instruction_sets_register_4() -> None:
     """Rows 15 and 17 read it as true; ours sets it, and so keeps JMPLI from skipping them."""
     written = {getattr(coded(row), "r", None) for row in range(8)}
     assert 4 not in written
-    assert coded(15) == ours(15) == isa.Join(4, 21)
-    assert coded(17) == ours(17) == isa.Join(4, 33)
+    assert coded(15) == ours(15) == isa.Emit(4, 21)
+    assert coded(17) == ours(17) == isa.Emit(4, 33)
     assert OURS[ADDED] == isa.Cmp(0, 0, 0, isa.Condition.TRUE, 4)
     assert OURS[ADDED + 1] == isa.Jmpli()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.catalogue import Column, Stream
-from seustream.compiler.errors import Problems, Source
+from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
 from seustream.compiler.plan import logical
@@ -17,7 +17,7 @@ from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
 
 
 def analysed(text: str) -> logical.Program:
-    source, problems = Source(text), Problems()
+    source, problems = SourceText(text), Problems()
     program = Analysis(source, problems).run(parse(source, problems))
     assert problems.found == []
     return program
@@ -308,7 +308,7 @@ def test_which_queries_aggregate(text: str, aggregated: bool) -> None:
 def test_what_is_grouped_may_stand_alone(text: str) -> None:
     q = query(text)
     assert q.aggregated
-    assert all(not isinstance(e, x.Aggregate) for e in q.group_by)
+    assert all(not isinstance(e, x.AggregateCall) for e in q.group_by)
 
 
 def test_grouping_is_typed() -> None:

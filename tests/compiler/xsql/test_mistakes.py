@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seustream.compiler.errors import Problems, Source
+from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
 from seustream.compiler.xsql.parse import parse
 
@@ -13,7 +13,7 @@ EXAMPLES = [(example, hint) for hint, examples in MISTAKES.items() for example i
 
 def hint_of(text: str) -> str | None:
     problems = Problems()
-    assert parse(Source(text), problems) == []
+    assert parse(SourceText(text), problems) == []
     (problem,) = problems.found
     assert problem.kind == "syntax"
     return problem.hint

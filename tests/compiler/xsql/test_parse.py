@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seustream.compiler.errors import Problems, Source
+from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.language import syntax
 from seustream.compiler.language.parse import MAX_NESTING
 from seustream.compiler.xsql import tree
@@ -379,7 +379,7 @@ def test_positions_are_those_of_the_file() -> None:
     text = "DROP QUERY a;\n\n  DROP\tQUERY second;"
     second = parsed(text)[1]
     assert isinstance(second, tree.DropQuery)
-    assert Source(text).position(second.name.span.start) == (3, 14)
+    assert SourceText(text).position(second.name.span.start) == (3, 14)
 
 
 # --- tokens -------------------------------------------------------------------
@@ -388,7 +388,7 @@ def test_positions_are_those_of_the_file() -> None:
 def test_tokens_are_listed_with_their_places() -> None:
     text = 'SELECT a -- why\nFROM R\n  WINDOW 1.5 s;\nDROP QUERY "x"'
     assert [
-        (kind, written, line, column) for kind, written, line, column in tokens(Source(text))
+        (kind, written, line, column) for kind, written, line, column in tokens(SourceText(text))
     ] == [
         ("SELECT", "SELECT", 1, 1),
         ("NAME", "a", 1, 8),
@@ -404,7 +404,7 @@ def test_tokens_are_listed_with_their_places() -> None:
 
 
 def test_tokens_end_at_what_is_none() -> None:
-    assert [token[1] for token in tokens(Source("a ? b; c"))] == ["a", "c"]
+    assert [token[1] for token in tokens(SourceText("a ? b; c"))] == ["a", "c"]
 
 
 # --- mistakes -----------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_half_of_a_character_is_reported() -> None:
 
 
 def problems_of(text: str) -> list[tuple[str, int, int]]:
-    source, problems = Source(text), Problems()
+    source, problems = SourceText(text), Problems()
     parse(source, problems)
     return [(p.kind, *source.position(p.span.start)) for p in problems.found]
 
@@ -440,7 +440,7 @@ def test_a_mistake_in_one_statement_does_not_hide_the_next() -> None:
 
 def test_statements_before_an_unterminated_string_are_read() -> None:
     problems = Problems()
-    statements = parse(Source("SHOW STREAMS; SELECT 'x; SHOW QUERIES"), problems)
+    statements = parse(SourceText("SHOW STREAMS; SELECT 'x; SHOW QUERIES"), problems)
     assert [type(statement) for statement in statements] == [tree.Show]
     assert [problem.kind for problem in problems.found] == ["unterminated"]
 
@@ -478,5 +478,5 @@ def test_many_conditions_are_one_conjunction() -> None:
 def test_long_chains_are_read_or_reported(repeated: str) -> None:
     """The tree builder does not recurse."""
     problems = Problems()
-    parse(Source(f"SELECT * FROM R WHERE {repeated * 3_000}a WINDOW 1"), problems)
+    parse(SourceText(f"SELECT * FROM R WHERE {repeated * 3_000}a WINDOW 1"), problems)
     assert {p.kind for p in problems.found} <= {"syntax", "too-deep"}

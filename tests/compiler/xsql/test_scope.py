@@ -226,17 +226,17 @@ def test_a_refused_cast_says_what_would_do() -> None:
 def test_a_column_knows_its_stream() -> None:
     text = STREAMS + "SELECT y.b FROM S AS x, R AS y WINDOW 1"
     (item,) = compile_text(text, stop_after="tree").written.queries[0].items
-    assert item.expression == x.Column(1, "b", t.INT, True, "y")
+    assert item.expression == x.ColumnReference(1, "b", t.INT, True, "y")
 
 
 def test_a_column_that_is_never_null_is_known_as_such() -> None:
-    assert value("b") == x.Column(0, "b", t.BOOLEAN, False, "K")
-    assert value("i") == x.Column(0, "i", t.INT, True, "K")
+    assert value("b") == x.ColumnReference(0, "b", t.BOOLEAN, False, "K")
+    assert value("i") == x.ColumnReference(0, "i", t.INT, True, "K")
 
 
 @pytest.mark.parametrize("name", ["ts", "TS", "timestamp", "K.TimeStamp"])
 def test_the_implicit_time(name: str) -> None:
-    assert value(name) == x.Column(0, TIME_COLUMN.name, t.BIGINT, False, "K")
+    assert value(name) == x.ColumnReference(0, TIME_COLUMN.name, t.BIGINT, False, "K")
 
 
 # --- what conditions become ---------------------------------------------------

@@ -33,7 +33,7 @@ def message(chance: random.Random) -> object:
             p.Commit(
                 "w",
                 epoch,
-                (p.Part("s", chance.randint(-1, 5)),),
+                (p.StagedPart("s", chance.randint(-1, 5)),),
                 {"R": chance.choice((1, -(1 << 62)))},
             ),
             p.Abort("w", epoch),

@@ -20,7 +20,7 @@ from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.limits import USUAL, Limits
-from seustream.cosim.bridge.protocol import Commit, Part, Stage, StageEnd, write
+from seustream.cosim.bridge.protocol import Commit, Stage, StagedPart, StageEnd, write
 from seustream.cosim.bridge.service import IDLE, Bridge, Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
@@ -169,7 +169,7 @@ def feed_epoch(
     writer: str = "w",
     attempt: str = "",
     commit: bool = True,
-) -> list[Part]:
+) -> list[StagedPart]:
     """Stages an epoch, a part for each stream, and commits it."""
     parts = []
     for number, (stream, table) in enumerate(rows.items()):
@@ -213,7 +213,7 @@ def stage_epoch(
     for number, (stream, table) in enumerate(rows.items()):
         stage = Stage("w", stream, epoch, number, f"w-{epoch}-{stream}{attempt}")
         staged = bridge.stage(stage, Chunks(table))
-        parts.append(Part(staged.staging, staged.rows))
+        parts.append(StagedPart(staged.staging, staged.rows))
     message = Commit("w", epoch, tuple(parts))
     if commit:
         bridge.act("commit", write(message))

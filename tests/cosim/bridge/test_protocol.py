@@ -13,7 +13,7 @@ MESSAGES = [
     p.Load("{}", "", p.Run(slack=5, lag=7, keep=("q0",), late=True)),
     p.Load("{}", ""),
     p.Stage("w", "R", 3, 1, "s"),
-    p.Commit("w", 3, (p.Part("s", 10), p.Part("t", 0)), {"R": 99}),
+    p.Commit("w", 3, (p.StagedPart("s", 10), p.StagedPart("t", 0)), {"R": 99}),
     p.Commit("w", 0),
     p.End(("R",)),
     p.End(),

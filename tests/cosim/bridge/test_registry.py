@@ -17,7 +17,7 @@ import pytest
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.streams import LiveWindow
-from seustream.compiler.errors import CompileError, Problem, Source, Span
+from seustream.compiler.errors import CompileError, Problem, SourceText, Span
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
@@ -396,7 +396,7 @@ def test_errors_of_any_size_come_through(tmp_path: Path, text: str) -> None:
 
 
 def test_more_problems_than_there_is_room_for() -> None:
-    source = Source("x" * 100, "q")
+    source = SourceText("x" * 100, "q")
     problems = [Problem("k", "bad" * 100, Span(i, i + 1)) for i in range(50)]
     text = shown(CompileError(source, problems))
     assert text.endswith(" more")

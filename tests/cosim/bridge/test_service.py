@@ -208,7 +208,7 @@ def test_a_stage_without_its_end_is_none(
         kind = from_flight(caught.value).kind
         assert kind == ("conflict" if end == "wrong count" else "malformed")
     connection.close()
-    error = refused(lambda: client.commit(p.Commit("w", 0, (p.Part("s", 10),))))
+    error = refused(lambda: client.commit(p.Commit("w", 0, (p.StagedPart("s", 10),))))
     assert error.kind == "unknown"
     goes_on(client)
     while made.exchanges:

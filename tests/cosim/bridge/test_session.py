@@ -130,16 +130,16 @@ def test_epochs_follow_each_other(tmp_path: Path) -> None:
         feed_epoch(client, 1, {})  # an empty epoch is one
         assert client.commit(p.Commit("w", 1))["already"]
         with pytest.raises(BridgeError, match="committed with 0 rows, now has 5") as caught:
-            client.commit(p.Commit("w", 1, (p.Part("x", 5),)))
+            client.commit(p.Commit("w", 1, (p.StagedPart("x", 5),)))
         assert kind_of(caught) == "conflict"
         with pytest.raises(BridgeError, match="nothing is staged as x") as caught:
-            client.commit(p.Commit("w", 2, (p.Part("x", 5),)))
+            client.commit(p.Commit("w", 2, (p.StagedPart("x", 5),)))
         assert kind_of(caught) == "unknown"
         parts = feed_epoch(client, 2, epochs[2], attempt="new", commit=False)
         with pytest.raises(BridgeError, match="names a part twice"):
             client.commit(p.Commit("w", 2, (parts[0], parts[0])))
         with pytest.raises(BridgeError, match="has 10 rows, not 9"):
-            client.commit(p.Commit("w", 2, (p.Part(parts[0].staging, 9),)))
+            client.commit(p.Commit("w", 2, (p.StagedPart(parts[0].staging, 9),)))
         client.abort("w", 2)
         with pytest.raises(BridgeError, match="nothing is staged"):
             client.commit(p.Commit("w", 2, tuple(parts)))
@@ -211,7 +211,7 @@ def test_what_was_staged_again_is_compared_after_a_restart(tmp_path: Path) -> No
         assert client.commit(p.Commit("w", 0, tuple(parts)))["already"]
         assert not made.session.epochs.staged
         with pytest.raises(BridgeError, match="nothing is staged as none") as caught:
-            client.commit(p.Commit("w", 0, (p.Part("none", 40),)))
+            client.commit(p.Commit("w", 0, (p.StagedPart("none", 40),)))
         assert kind_of(caught) == "unknown"
 
 

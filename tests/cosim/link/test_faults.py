@@ -129,12 +129,12 @@ def test_a_host_that_was_replaced_notices() -> None:
 
 def test_a_paused_board_opens_again() -> None:
     """A raw tuple waits before the paused processor when the host goes."""
-    from seustream.hdl.control_words import Command, Operation
+    from seustream.hdl.control_words import Command, ControlOperation
 
     simulated = board(TINY)
     device, _ = connect(simulated, TINY)
     device.load(encode(build([PAIRS]), TINY))
-    device.send(Command(Operation.PAUSE))
+    device.send(Command(ControlOperation.PAUSE))
     device.session.put(bytes([2]) + bytes(40))
     for _ in range(20):
         device.session.step(0.01)

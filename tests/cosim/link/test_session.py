@@ -10,7 +10,16 @@ import pytest
 
 from seustream.cosim.link.errors import NoAnswer, SessionLost
 from seustream.cosim.link.session import LinkSession
-from seustream.hdl.boards.protocol import FLAG, LEAST, MOST, RING, Frame, Kind, longer, shorter
+from seustream.hdl.boards.protocol import (
+    FLAG,
+    LEAST,
+    MOST,
+    RING,
+    FrameKind,
+    LinkFrame,
+    longer,
+    shorter,
+)
 
 
 class Told:
@@ -19,7 +28,7 @@ class Told:
 
     def __init__(self) -> None:
         self.time, self.coming = 0.0, b""
-        self.frames: list[Frame] = []
+        self.frames: list[LinkFrame] = []
         self.number = 0
         self.answers_open = True
 
@@ -34,21 +43,21 @@ class Told:
 
     def write(self, data: bytes) -> None:
         for piece in filter(None, data.split(bytes([FLAG]))):
-            frame = Frame.decode(piece)
+            frame = LinkFrame.decode(piece)
             assert frame is not None
             self.frames.append(frame)
             self.number = frame.session
-            if frame.kind == Kind.OPEN and self.answers_open:
-                self.say(Kind.OPENED, credit=RING, payload=b"it")
+            if frame.kind == FrameKind.OPEN and self.answers_open:
+                self.say(FrameKind.OPENED, credit=RING, payload=b"it")
 
-    def say(self, kind: Kind, **fields: object) -> None:
-        frame = Frame(kind, self.number, **fields)  # type: ignore[arg-type]
+    def say(self, kind: FrameKind, **fields: object) -> None:
+        frame = LinkFrame(kind, self.number, **fields)  # type: ignore[arg-type]
         self.coming += frame.encode()
 
     def close(self) -> None:
         pass
 
-    def sent(self) -> list[Frame]:
+    def sent(self) -> list[LinkFrame]:
         """Since it was last asked."""
         frames, self.frames = self.frames, []
         return frames
@@ -73,7 +82,11 @@ def session(line: Told) -> LinkSession:
 def test_a_session_is_opened_twice(line: Told) -> None:
     LinkSession(line, now=line.now, chance=random.Random(1)).open()
     first, second, credit = line.frames
-    assert (first.kind, second.kind, credit.kind) == (Kind.OPEN, Kind.OPEN, Kind.DATA)
+    assert (first.kind, second.kind, credit.kind) == (
+        FrameKind.OPEN,
+        FrameKind.OPEN,
+        FrameKind.DATA,
+    )
     assert first.session != second.session == credit.session
 
 
@@ -85,9 +98,9 @@ def test_a_board_that_does_not_answer(line: Told) -> None:
 
 
 def test_what_comes_in_order_is_given_once(session: LinkSession, line: Told) -> None:
-    line.say(Kind.DATA, sequence=0, payload=b"abc")
-    line.say(Kind.DATA, sequence=0, payload=b"abc")
-    line.say(Kind.DATA, sequence=3, payload=b"de")
+    line.say(FrameKind.DATA, sequence=0, payload=b"abc")
+    line.say(FrameKind.DATA, sequence=0, payload=b"abc")
+    line.say(FrameKind.DATA, sequence=3, payload=b"de")
     assert session.step(1.0)
     assert session.take() == b"abcde"
     assert line.frames[-1].ack == 5
@@ -96,28 +109,28 @@ def test_what_comes_in_order_is_given_once(session: LinkSession, line: Told) -> 
 def test_a_gap_is_asked_for_at_once_and_once(session: LinkSession, line: Told) -> None:
     """Not only when the time to wait is over: then a board that says much at once would have said
     the rest in vain."""
-    line.say(Kind.DATA, sequence=10, payload=b"later")
+    line.say(FrameKind.DATA, sequence=10, payload=b"later")
     session.step(0.01)
-    assert line.kinds().count(Kind.ASK) == 1
+    assert line.kinds().count(FrameKind.ASK) == 1
     assert line.time < 0.1
-    line.say(Kind.DATA, sequence=15, payload=b"later still")
+    line.say(FrameKind.DATA, sequence=15, payload=b"later still")
     session.step(0.01)
-    assert Kind.ASK not in line.kinds()
+    assert FrameKind.ASK not in line.kinds()
     # What was missing comes, and then another gap.
-    line.say(Kind.DATA, sequence=0, payload=b"0123456789")
-    line.say(Kind.DATA, sequence=20, payload=b"later")
+    line.say(FrameKind.DATA, sequence=0, payload=b"0123456789")
+    line.say(FrameKind.DATA, sequence=20, payload=b"later")
     session.step(0.01)
-    assert line.kinds().count(Kind.ASK) == 1
+    assert line.kinds().count(FrameKind.ASK) == 1
     assert session.take() == b"0123456789"
 
 
 def test_what_was_had_already_is_no_gap(session: LinkSession, line: Told) -> None:
-    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    line.say(FrameKind.DATA, sequence=0, payload=b"abc")
     session.step(0.01)
     line.sent()
-    line.say(Kind.DATA, sequence=0, payload=b"abc")
+    line.say(FrameKind.DATA, sequence=0, payload=b"abc")
     session.step(0.01)
-    assert Kind.ASK not in line.kinds()
+    assert FrameKind.ASK not in line.kinds()
 
 
 def test_frames_get_shorter_when_lost_and_longer_again(session: LinkSession, line: Told) -> None:
@@ -129,13 +142,13 @@ def test_frames_get_shorter_when_lost_and_longer_again(session: LinkSession, lin
     assert payloads() == [MOST] * 4 + [1000 - 4 * MOST]
     most = MOST
     for _ in range(5):
-        while Kind.ASK not in [frame.kind for frame in line.frames]:
+        while FrameKind.ASK not in [frame.kind for frame in line.frames]:
             session.step(1.0)
         most = shorter(most)
         # Not all of it again: no more than a few short ones before something was heard.
         assert payloads() == [min(most, 1000 - i * most) for i in range(8)]
     assert most == LEAST
-    line.say(Kind.DATA, ack=8 * LEAST, credit=RING)
+    line.say(FrameKind.DATA, ack=8 * LEAST, credit=RING)
     session.step(0.01)
     assert payloads()[0] == longer(LEAST)
 
@@ -149,7 +162,7 @@ def test_it_asks_less_and_less_often_when_nothing_is_heard(
     def wait() -> None:
         while True:
             session.step(1.0)
-            if Kind.ASK in line.kinds():
+            if FrameKind.ASK in line.kinds():
                 times.append(line.time)
 
     with pytest.raises(NoAnswer, match="it fell silent"):
@@ -164,13 +177,13 @@ def test_it_goes_on_asking_a_board_that_answers(session: LinkSession, line: Told
     asked = 0
     while line.time < 20.0:
         session.step(1.0)
-        if Kind.ASK in line.kinds():
+        if FrameKind.ASK in line.kinds():
             asked += 1
-            line.say(Kind.DATA, credit=RING)
+            line.say(FrameKind.DATA, credit=RING)
     assert asked > 150
 
 
 def test_a_lost_session_is_told(session: LinkSession, line: Told) -> None:
-    line.say(Kind.LOST)
+    line.say(FrameKind.LOST)
     with pytest.raises(SessionLost):
         session.step(0.1)

@@ -20,7 +20,7 @@ from seustream.cosim.sites.cluster import Cluster, ClusterError
 from seustream.cosim.sites.process import Process, Setup
 from seustream.engine.sites.codec import Malformed, encode
 from seustream.engine.sites.messages import Delta, Done
-from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
 from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs
@@ -36,7 +36,7 @@ def layout(windows: list[float], **options: object) -> SiteLayout:
         [0 if a == b else 1 if CENTRE in (a, b) else c for b, c in enumerate(row)]
         for a, row in enumerate(of.w)
     ]
-    return SiteLayout(Join.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
+    return SiteLayout(EquiJoin.on_one_key(windows), type(of).of(w), QUERY_NODE, **values)  # type: ignore[arg-type]
 
 
 def numbered(blocks: list[BlockRows]) -> list[BlockRows]:
@@ -151,8 +151,8 @@ class Anything:
 
 
 def test_code_is_not_sent() -> None:
-    join = Join.on_one_key([1, 1, 1])
-    withed = Join(join.streams, join.equal, residuals=(Anything(),))
+    join = EquiJoin.on_one_key([1, 1, 1])
+    withed = EquiJoin(join.streams, join.equal, residuals=(Anything(),))
     setup = Setup(SiteLayout(withed, layout([1, 1, 1]).costs, QUERY_NODE), {}, (None,))
     with pytest.raises(Malformed, match="Anything does not cross"):
         encode(setup.plain())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seustream.cosim.verilated import build
-from seustream.cosim.verilated.build import BuildFailed, Options, simpler
+from seustream.cosim.verilated.build import BuildFailed, BuildOptions, simpler
 from seustream.hdl.config import CONFIGURATIONS
 
 TINY = CONFIGURATIONS["tiny"]
@@ -45,7 +45,7 @@ def test_a_library_is_built_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_each_configuration_and_option_has_its_own(cache: Path) -> None:
-    options = [Options(), Options(waves=True), Options(trace=True)]
+    options = [BuildOptions(), BuildOptions(waves=True), BuildOptions(trace=True)]
     paths = {build.library(c, o) for c in CONFIGURATIONS.values() for o in options}
     assert len(paths) == len(CONFIGURATIONS) * len(options)
 
@@ -142,7 +142,7 @@ MEMORY = """  reg [7:0] \\newest$27  [2:0];
 def test_the_whole_processor_is_clocked_by_both_edges(monkeypatch: pytest.MonkeyPatch) -> None:
     """A register that is not would take every second cycle only."""
     monkeypatch.undo()
-    verilog = build._verilog(TINY, Options())
+    verilog = build._verilog(TINY, BuildOptions())
     assert verilog.count("posedge clk") > 1000
     both = build.every_edge(verilog)
     assert both.count("@(edge clk)") == verilog.count("posedge")

@@ -21,8 +21,8 @@ from seustream.hdl.control_words import (
     KIND_SHIFT,
     LAST_WORD,
     Command,
+    ControlOperation,
     Counter,
-    Operation,
     SelectionEntry,
     Target,
     Verdict,
@@ -55,13 +55,14 @@ OTHERS = [Query({R: ROWS(2), S: RANGE(9)}, ((On(R, 0, ">", S, 0),),)), QUERIES[0
 RAWS = arrivals([(t % 2, t, (t % 5, t % 3)) for t in range(20)])
 
 BEGIN, COMMIT, ABORT = (
-    Command(operation) for operation in (Operation.BEGIN, Operation.COMMIT, Operation.ABORT)
+    Command(operation)
+    for operation in (ControlOperation.BEGIN, ControlOperation.COMMIT, ControlOperation.ABORT)
 )
 NOP = isa.Nop().encode()
 
 
 def write(target: Target, unit: int, address: int, data: int) -> Command:
-    return Command(Operation.WRITE, target, unit, address, data)
+    return Command(ControlOperation.WRITE, target, unit, address, data)
 
 
 def tables_of(queries: Sequence[Query], config: DeviceConfig = TINY) -> list[Command]:
@@ -83,12 +84,12 @@ def entry(address: int, **members: int) -> Command:
 
 
 def state(device: VerilatedDevice) -> int:
-    return device.send(Command(Operation.READ, address=Counter.STATE))[2]
+    return device.send(Command(ControlOperation.READ, address=Counter.STATE))[2]
 
 
 CMP = isa.Cmp(0, R, 0, Condition.EQ, 0)
 UNDEFINED = 0x00001
-AND_TRUE = isa.And(63, 63, 16)
+AND_TRUE = isa.AndRegisters(63, 63, 16)
 
 # The last command is the one that is refused; those before are good.
 REFUSED: dict[str, tuple[list[Command], Verdict]] = {
@@ -97,7 +98,7 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
     "abort before begin": ([ABORT], Verdict.NOT_LOADING),
     "write after abort": ([BEGIN, ABORT, tables_of(OTHERS)[0]], Verdict.NOT_LOADING),
     "begin twice": ([BEGIN, BEGIN], Verdict.LOADING),
-    "reset while loading": ([BEGIN, Command(Operation.RESET)], Verdict.LOADING),
+    "reset while loading": ([BEGIN, Command(ControlOperation.RESET)], Verdict.LOADING),
     "commit of nothing": ([BEGIN, COMMIT], Verdict.INCOMPLETE),
     "commit of a part": ([BEGIN, *tables_of(OTHERS)[:200], COMMIT], Verdict.INCOMPLETE),
     "commit with a program begun anew": (
@@ -124,9 +125,9 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
         [BEGIN, *program(isa.Cmp(0, R, 0, Condition.EQ, 16))],
         Verdict.BAD_REGISTER,
     ),
-    "and into a factor": ([BEGIN, *program(isa.And(63, 63, 15))], Verdict.BAD_REGISTER),
-    "or into a selection": ([BEGIN, *program(isa.Or(63, 63, 32))], Verdict.BAD_REGISTER),
-    "and into true": ([BEGIN, *program(isa.And(63, 63, 63))], Verdict.BAD_REGISTER),
+    "and into a factor": ([BEGIN, *program(isa.AndRegisters(63, 63, 15))], Verdict.BAD_REGISTER),
+    "or into a selection": ([BEGIN, *program(isa.OrRegisters(63, 63, 32))], Verdict.BAD_REGISTER),
+    "and into true": ([BEGIN, *program(isa.AndRegisters(63, 63, 63))], Verdict.BAD_REGISTER),
     "too many compares": (
         [BEGIN, *program(*[CMP] * TINY.factors, CMP)],
         Verdict.TOO_MANY_COMPARES,
@@ -182,15 +183,15 @@ REFUSED: dict[str, tuple[list[Command], Verdict]] = {
         Verdict.BAD_ADDRESS,
     ),
     "target that is not there": (
-        [BEGIN, Command(Operation.WRITE, max(Target) + 1, R, 0, 0)],
+        [BEGIN, Command(ControlOperation.WRITE, max(Target) + 1, R, 0, 0)],
         Verdict.BAD_TARGET,
     ),
     "last target there could be": (
-        [BEGIN, Command(Operation.WRITE, 15, R, 0, 0)],
+        [BEGIN, Command(ControlOperation.WRITE, 15, R, 0, 0)],
         Verdict.BAD_TARGET,
     ),
     "counter that is not there": (
-        [Command(Operation.READ, address=Counter.OCCUPANCY + TINY.streams)],
+        [Command(ControlOperation.READ, address=Counter.OCCUPANCY + TINY.streams)],
         Verdict.BAD_ADDRESS,
     ),
 }
@@ -272,7 +273,12 @@ def test_state_says_what_goes_on() -> None:
         assert device.send(command)[1] is Verdict.OK
         if state(device) != seen[-1]:
             seen.append(state(device))
-    for operation in (Operation.PAUSE, Operation.RESUME, Operation.BEGIN, Operation.ABORT):
+    for operation in (
+        ControlOperation.PAUSE,
+        ControlOperation.RESUME,
+        ControlOperation.BEGIN,
+        ControlOperation.ABORT,
+    ):
         assert device.send(Command(operation))[1] is Verdict.OK
         seen.append(state(device))
     assert seen == [0, 2, 1, 5, 1, 3, 1]
@@ -310,11 +316,11 @@ def nearly_good(chance: random.Random) -> tuple[int, ...]:
             chance.choice(
                 [
                     isa.Cmp(0, chance.randrange(4), 1, chance.randrange(8), chance.randrange(16)),
-                    isa.And(chance.randrange(64), chance.randrange(64), scratch),
-                    isa.Or(chance.randrange(64), chance.randrange(64), scratch),
+                    isa.AndRegisters(chance.randrange(64), chance.randrange(64), scratch),
+                    isa.OrRegisters(chance.randrange(64), chance.randrange(64), scratch),
                     isa.Jmpct(chance.randrange(256), forward),
                     isa.Jmp(forward),
-                    isa.Join(chance.randrange(64), chance.randrange(256)),
+                    isa.Emit(chance.randrange(64), chance.randrange(256)),
                     isa.Jmpli(),
                 ]
             ).encode()

@@ -44,15 +44,15 @@ def random_program(chance: random.Random, joins: dict[int, list[int]]) -> tuple[
             compares = sum(isinstance(one, isa.Cmp) for one in code)
             match chance.randrange(9):
                 case 0 | 1:
-                    code.append(isa.And(register(), register(), chance.randrange(16, 20)))
+                    code.append(isa.AndRegisters(register(), register(), chance.randrange(16, 20)))
                 case 2:
-                    code.append(isa.Or(register(), register(), chance.randrange(16, 20)))
+                    code.append(isa.OrRegisters(register(), register(), chance.randrange(16, 20)))
                 case 3:
                     code.append(isa.Jmpct(chance.choice([*joins, 0]), forward))
                 case 4:
                     code.append(chance.choice([isa.Jmp(forward), isa.Nop(), isa.Jmpli()]))
                 case 5 | 6 | 7 if posts:
-                    code.append(isa.Join(register(), chance.choice(posts)))
+                    code.append(isa.Emit(register(), chance.choice(posts)))
                 case 8 if compares < 16:
                     code.append(compare())
 

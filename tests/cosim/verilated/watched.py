@@ -51,9 +51,9 @@ def pair(
         instruction = program[address]
         address += 1
         match instruction:
-            case isa.And(a, b, r):
+            case isa.AndRegisters(a, b, r):
                 registers[r] = registers[a] and registers[b]
-            case isa.Or(a, b, r):
+            case isa.OrRegisters(a, b, r):
                 registers[r] = registers[a] or registers[b]
             case isa.Cmp(w, stream, p, condition, r):
                 if stream in parts:
@@ -66,7 +66,7 @@ def pair(
                 address = target
             case isa.Jmpli() if not any(registers[r] for r in isa.FACTOR_REGISTERS):
                 address = last
-            case isa.Join(r, post) if registers[r]:
+            case isa.Emit(r, post) if registers[r]:
                 joined.append(post)
     return executed, joined
 

@@ -42,7 +42,7 @@ def check(seed: int) -> int:
 def agree(
     seed: int,
     name: str,
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: list[Event],
     cuts: list[int],
     got: list[Ids],
@@ -55,12 +55,12 @@ def agree(
     assert len(got) == len(want), f"{about}\na match twice"
 
 
-def case(seed: int, name: str, query: ir.Query, events: list[Event], cuts: list[int]) -> str:
+def case(seed: int, name: str, query: ir.PatternQuery, events: list[Event], cuts: list[int]) -> str:
     rows = "\n".join(f"  {e!r} {dict(e.attrs)}" for e in events)
     return f"seed {seed}, {name}, epochs {sorted(set(cuts))}\n{query.text}\n{rows}"
 
 
-def laws(seed: int, query: ir.Query, events: list[Event], want: dict[Ids, int]) -> None:
+def laws(seed: int, query: ir.PatternQuery, events: list[Event], want: dict[Ids, int]) -> None:
     """What holds between strategies and modes, whatever the query."""
     if query.strategy is not Strategy.ANY:
         # 24: NEXT and STRICT choose among the matches of ANY SUBSETS.
@@ -83,7 +83,7 @@ def laws(seed: int, query: ir.Query, events: list[Event], want: dict[Ids, int]) 
         assert united == set(want), f"seed {seed}: {query.text}"
 
 
-def _plain(query: ir.Query) -> bool:
+def _plain(query: ir.PatternQuery) -> bool:
     """No absences, no maximum, and conditions on single events and members only."""
     kinds = {c.cls for c in query.conjuncts}
     return (

@@ -20,7 +20,7 @@ TYPES = "ABCD"
 
 def query_of(
     text: str, bounded: bool = False, stream: Stream = STREAM, **parameters: ParameterValue
-) -> ir.Query:
+) -> ir.PatternQuery:
     return compile_pattern(text, stream, parameters=parameters, bounded=bounded)
 
 
@@ -47,7 +47,7 @@ class Generator:
 
     def query(
         self, strategy: str | None = None, kleene: bool = True, keys: bool = False
-    ) -> ir.Query:
+    ) -> ir.PatternQuery:
         """A query the binder accepts."""
         chance = self.chance
         while True:

@@ -23,7 +23,7 @@ FOREVER = 1 << 62
 
 
 class Oracle:
-    def __init__(self, query: ir.Query) -> None:
+    def __init__(self, query: ir.PatternQuery) -> None:
         self.query = query
         self.window = FOREVER if query.window is None else query.window
         self.positives = [i for i, e in enumerate(query.elements) if not e.negated]
@@ -268,7 +268,7 @@ def _goes_through(e: x.Expression, element: int) -> bool:
     return False
 
 
-def _without_partition(query: ir.Query) -> ir.Query:
+def _without_partition(query: ir.PatternQuery) -> ir.PatternQuery:
     from dataclasses import replace
 
     return replace(query, partition=())

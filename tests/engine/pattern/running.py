@@ -42,7 +42,7 @@ def epochs(cuts: Sequence[int]) -> list[int]:
 
 
 def with_nfa(
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: Sequence[Event],
     cuts: Sequence[int] = (),
     numbering: Numbering = Numbering.PER_TAKE,
@@ -58,7 +58,7 @@ def with_nfa(
 
 
 def with_optiseq(
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: Sequence[Event],
     cuts: Sequence[int] = (),
     order: str | Order = "cost",
@@ -74,7 +74,7 @@ def with_optiseq(
 
 
 def with_columns(
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: Sequence[Event],
     cuts: Sequence[int] = (),
     order: str | Order = "cost",
@@ -92,7 +92,9 @@ def with_columns(
     return found
 
 
-def with_compact(query: ir.Query, events: Sequence[Event], cuts: Sequence[int] = ()) -> list[Match]:
+def with_compact(
+    query: ir.PatternQuery, events: Sequence[Event], cuts: Sequence[int] = ()
+) -> list[Match]:
     matcher = Compact(Meaning(query))
     found, old = [], BEGIN_OF_TIME
     for cut in epochs(cuts):
@@ -108,7 +110,7 @@ def between(events: Sequence[Event], old: int, new: int) -> list[Event]:
 
 
 def by_every_matcher(
-    query: ir.Query, events: Sequence[Event], cuts: Sequence[int] = ()
+    query: ir.PatternQuery, events: Sequence[Event], cuts: Sequence[int] = ()
 ) -> dict[str, list[Match]]:
     """What each matcher that supports the query finds; without PARTITION BY."""
     can = {name for name, reason in supports(query).items() if reason is None}
@@ -129,7 +131,7 @@ def by_every_matcher(
 
 
 def operate(
-    query: ir.Query,
+    query: ir.PatternQuery,
     events: Iterable[Event],
     engine: str = "auto",
     cuts: Sequence[int] = (),
@@ -146,7 +148,7 @@ def operate(
 class Turns(EngineChooser):
     """Any matcher that can, another one in each epoch."""
 
-    def __init__(self, query: ir.Query, chance: random.Random) -> None:
+    def __init__(self, query: ir.PatternQuery, chance: random.Random) -> None:
         super().__init__(query, "auto")
         self.chance = chance
 
@@ -160,7 +162,7 @@ class Turns(EngineChooser):
 
 
 def in_turns(
-    query: ir.Query, events: Iterable[Event], chance: random.Random, cuts: Sequence[int]
+    query: ir.PatternQuery, events: Iterable[Event], chance: random.Random, cuts: Sequence[int]
 ) -> list[Match]:
     """An operator whose matchers take turns."""
     operator = PatternOperator(query)

@@ -22,7 +22,7 @@ from tests.engine.pattern.running import by_every_matcher, events_of, named, ope
 STOCK = Stream("stock", (Column("type", VARCHAR), Column("price", DOUBLE), Column("volume", INT)))
 
 
-def query(text: str, bounded: bool = False) -> ir.Query:
+def query(text: str, bounded: bool = False) -> ir.PatternQuery:
     return compile_pattern(text, STOCK, bounded=bounded)
 
 

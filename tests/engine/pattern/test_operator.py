@@ -26,7 +26,7 @@ from tests.engine.pattern.running import operate
 ENGINES = ("columns", "optiseq", "nfa", "compact")
 
 
-def engines_for(query: ir.Query) -> list[str]:
+def engines_for(query: ir.PatternQuery) -> list[str]:
     return [name for name in ENGINES if supports(query)[name] is None]
 
 

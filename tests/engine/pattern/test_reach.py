@@ -25,7 +25,7 @@ from tests.engine.pattern.test_differential import orders
 class Watched(ColumnSearch):
     """Keeps the partial matches of every step."""
 
-    def __init__(self, query: ir.Query, order: Sequence[int], tighten: bool) -> None:
+    def __init__(self, query: ir.PatternQuery, order: Sequence[int], tighten: bool) -> None:
         super().__init__(Meaning(query), tuple(order), tighten)
         self.seen: list[set[tuple[tuple[int, int], ...]]] = []
 

@@ -58,7 +58,7 @@ COUNTS = [
 ]
 
 
-def query(sequence: str, where: str, minutes: int = 2) -> ir.Query:
+def query(sequence: str, where: str, minutes: int = 2) -> ir.PatternQuery:
     text = f"PATTERN {sequence} WHERE {where} WITHIN {minutes} min RETURN *"
     return compile_pattern(text, STREAM)
 

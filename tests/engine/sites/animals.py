@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.model import BlockRows, Join, SiteRow, counts
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow, counts
 from seustream.engine.sites.synopsis import Synopses
 
 COSTS = UnitCosts.of([[0, 18, 25], [18, 0, 20], [25, 20, 0]])
@@ -25,8 +25,8 @@ def block(keys: tuple[int, ...]) -> dict[tuple[int | float | str | bytes, ...], 
     return counts((key,) for key in keys)
 
 
-def join(window: float = math.inf) -> Join:
-    return Join.on_one_key([math.inf, window, math.inf])
+def join(window: float = math.inf) -> EquiJoin:
+    return EquiJoin.on_one_key([math.inf, window, math.inf])
 
 
 def synopses() -> Synopses:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from seustream.engine.sites.centre import Centre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.keys import Key
-from seustream.engine.sites.model import BlockRows, Entry, Join, SiteRow
+from seustream.engine.sites.model import BlockRows, Entry, EquiJoin, SiteRow
 from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
@@ -25,7 +25,7 @@ def costs(chance: random.Random, nodes: int) -> UnitCosts:
 
 
 def network(
-    join: Join,
+    join: EquiJoin,
     seed: int = 0,
     faults: LineFaults = NO_FAULTS,
     planner: str = "auto",
@@ -88,7 +88,7 @@ def stormy(
     )
     options: dict[str, object] = {"strategy": strategy}
     options |= {} if kind is None else {"kind": kind}
-    net = network(Join.on_one_key(windows), seed, faults, **options)
+    net = network(EquiJoin.on_one_key(windows), seed, faults, **options)
     for one in blocks:
         net.submit(one)
         for _ in range(net.mail.chance.randint(0, 12)):

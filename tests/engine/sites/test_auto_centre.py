@@ -12,7 +12,7 @@ from seustream.engine.sites.auto import AutoCentre
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting
 from seustream.engine.sites.messages import Joined, SiteMessage
-from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
 from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import auto
@@ -64,7 +64,7 @@ def lockstep(
 ) -> SiteNetwork:
     """The nodes of a setting; in clear faults each block done before the next comes, and sites
     deleting what each unit of time ends."""
-    join = Join.on_one_key([terms.window] * of.n)
+    join = EquiJoin.on_one_key([terms.window] * of.n)
     layout = SiteLayout(join, of.costs, of.query_node, deliver=terms.deliver, strategy="auto")
     net = SiteNetwork(layout, faults, seed)
     spent = _Hubs(of, terms)
@@ -171,7 +171,7 @@ def test_with_a_window_planned_joins_stay() -> None:
 
 def test_the_account_outlives_its_centre() -> None:
     blocks = [block(k, t, 1, 2) for t in range(5) for k in range(3)]
-    net = network(Join.on_one_key([INF] * 3), 2, strategy="auto")
+    net = network(EquiJoin.on_one_key([INF] * 3), 2, strategy="auto")
     feed(net, blocks, lockstep=True)
     before = leader(net)
     assert isinstance(before, AutoCentre)
@@ -198,12 +198,12 @@ def test_several_classes() -> None:
     """Orders and sizes are estimates, results are not."""
     for seed in range(30):
         chance = random.Random(seed)
-        streams = Join.on_one_key([3, 5, INF]).streams
+        streams = EquiJoin.on_one_key([3, 5, INF]).streams
         chained = tuple(
             type(s)(s.name, columns, s.window)
             for s, columns in zip(streams, (("a",), ("a", "b"), ("b",)), strict=True)
         )
-        join = Join(chained, (((0, "a"), (1, "a")), ((1, "b"), (2, "b"))))
+        join = EquiJoin(chained, (((0, "a"), (1, "a")), ((1, "b"), (2, "b"))))
         net = network(join, seed, LineFaults(20, 0.1, 0.1), strategy="auto")
         blocks = [
             BlockRows(
@@ -226,7 +226,7 @@ def test_costs_that_change_change_no_results() -> None:
     for seed in range(20):
         chance = random.Random(seed)
         windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-        net = network(Join.on_one_key(windows), seed, strategy="auto")
+        net = network(EquiJoin.on_one_key(windows), seed, strategy="auto")
         for one in blocks:
             net.submit(one)
             if chance.random() < 0.3:
@@ -255,7 +255,9 @@ def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
     asked = 0
     for seed in range(40):
         of = small(seed)
-        layout = SiteLayout(Join.on_one_key([INF] * of.n), of.costs, of.query_node, strategy="auto")
+        layout = SiteLayout(
+            EquiJoin.on_one_key([INF] * of.n), of.costs, of.query_node, strategy="auto"
+        )
         net = SiteNetwork(layout)
         lost: list[SiteMessage] = []
 
@@ -282,7 +284,9 @@ def test_a_hub_that_waits_hears_of_the_next_centre() -> None:
 
 def test_statement_37_a_block_without_a_way_waits_for_one() -> None:
     w = [[0, 1, INF], [1, 0, INF], [INF, INF, 0]]
-    net = SiteNetwork(SiteLayout(Join.on_one_key([INF] * 2), UnitCosts.of(w), 2, strategy="auto"))
+    net = SiteNetwork(
+        SiteLayout(EquiJoin.on_one_key([INF] * 2), UnitCosts.of(w), 2, strategy="auto")
+    )
     feed(net, [block(0, 0, 1)], lockstep=True)
     net.submit(block(1, 0, 1))
     for _ in range(60):

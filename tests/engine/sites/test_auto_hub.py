@@ -18,7 +18,7 @@ from seustream.engine.sites.messages import (
     Ship,
     SiteMessage,
 )
-from seustream.engine.sites.model import Join, Stored
+from seustream.engine.sites.model import EquiJoin, Stored
 from seustream.engine.sites.outbox import Outbox
 
 HUB, QUERY_NODE = 2, 3
@@ -26,7 +26,7 @@ COSTS = UnitCosts.of([[0 if a == b else a + b for b in range(4)] for a in range(
 
 
 def hub(window: float = math.inf) -> Hub:
-    made = Hub(Join.on_one_key([window] * 3), HUB, Outbox(10), QUERY_NODE, COSTS)
+    made = Hub(EquiJoin.on_one_key([window] * 3), HUB, Outbox(10), QUERY_NODE, COSTS)
     made.follow((1, 0))
     return made
 

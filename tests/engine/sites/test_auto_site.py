@@ -21,7 +21,7 @@ from seustream.engine.sites.messages import (
     Standing,
     ToHub,
 )
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.outbox import Outbox
 from tests.engine.sites.running import block
 
@@ -31,7 +31,7 @@ EPOCH = (1, 1)
 
 def site(window: float = math.inf) -> AutoSite:
     return AutoSite(
-        Join.on_one_key([window, window]),
+        EquiJoin.on_one_key([window, window]),
         0,
         Outbox(10),
         epoch=EPOCH,

@@ -21,7 +21,7 @@ from seustream.engine.sites.messages import (
     Takeover,
     Wait,
 )
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.outbox import Outbox
 from seustream.engine.sites.planner import auto, smje
 from tests.engine.sites.running import block, centres, feed, found, leader, network
@@ -30,7 +30,7 @@ FLAT = UnitCosts.of([[0 if a == b else 1 for b in range(3)] for a in range(3)])
 
 
 def centre(node: int = 0, attempt: int = 0) -> Centre:
-    join = Join.on_one_key([math.inf, math.inf])
+    join = EquiJoin.on_one_key([math.inf, math.inf])
     return Centre(
         join,
         node,
@@ -133,7 +133,7 @@ def test_takeovers() -> None:
 
 
 def test_the_enumerating_planner_is_refused_at_once() -> None:
-    join = Join.on_one_key([1] * 10)
+    join = EquiJoin.on_one_key([1] * 10)
     with pytest.raises(PlannerLimit):
         Centre(
             join,
@@ -148,7 +148,7 @@ def test_the_enumerating_planner_is_refused_at_once() -> None:
 
 
 def test_the_centre_moves_where_it_costs_less() -> None:
-    net = network(Join.on_one_key([math.inf] * 3))
+    net = network(EquiJoin.on_one_key([math.inf] * 3))
     first = leader(net).node
     feed(net, [block(k, 0, 1) for k in range(3)], lockstep=True)
     to = (first + 1) % 3

@@ -9,7 +9,7 @@ import pytest
 
 from seustream.engine.sites.codec import Malformed, decode, encode
 from seustream.engine.sites.messages import SiteMessage
-from seustream.engine.sites.model import Join, SiteRow, Stored
+from seustream.engine.sites.model import EquiJoin, SiteRow, Stored
 from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.synopsis import CountMin
 from tests.engine.sites.oracle import random_blocks
@@ -25,7 +25,7 @@ from tests.engine.sites.running import feed, network
 )
 def test_every_message_of_a_stormy_run_survives(strategy: str, wanted: set[str]) -> None:
     faults = LineFaults(30, 0.1, 0.1)
-    net = network(Join.on_one_key([2, 3, math.inf]), 5, faults, strategy=strategy)
+    net = network(EquiJoin.on_one_key([2, 3, math.inf]), 5, faults, strategy=strategy)
     kinds: set[str] = set()
 
     def check(sender: int, to: int, message: SiteMessage) -> bool:

@@ -13,7 +13,7 @@ from seustream.cosim.iss import IssDevice
 from seustream.engine.sites import device_store
 from seustream.engine.sites.device_store import DeviceStore
 from seustream.engine.sites.errors import BadQuery
-from seustream.engine.sites.model import Join, Stored, Stream, start
+from seustream.engine.sites.model import EquiJoin, SiteStream, Stored, start
 from seustream.engine.sites.network import LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.store import BlockStore
@@ -21,8 +21,8 @@ from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.sites.oracle import answer, random_blocks
 from tests.engine.sites.running import costs, feed, found
 
-JOIN = Join(
-    (Stream("a", ("x",)), Stream("b", ("y",)), Stream("c", ("x", "y"))),
+JOIN = EquiJoin(
+    (SiteStream("a", ("x",)), SiteStream("b", ("y",)), SiteStream("c", ("x", "y"))),
     (((0, "x"), (2, "x")), ((1, "y"), (2, "y"))),
 )
 KEYS = (1, 2, "one", b"two", 2.5, -(10**30))
@@ -68,7 +68,7 @@ def test_as_in_memory(
 def test_sites_that_are_devices(seed: int) -> None:
     windows = [2, math.inf, 3]
     blocks = random_blocks(random.Random(seed), 3)
-    join = Join.on_one_key(windows)
+    join = EquiJoin.on_one_key(windows)
     layout = SiteLayout(join, costs(random.Random(seed), 4), 3)
     net = SiteNetwork(
         layout,
@@ -85,8 +85,8 @@ def test_sites_that_are_devices(seed: int) -> None:
 
 def test_more_columns_than_a_device_compares() -> None:
     columns = tuple("abcde")
-    wide = Join(
-        (Stream("r", columns), Stream("s", columns)),
+    wide = EquiJoin(
+        (SiteStream("r", columns), SiteStream("s", columns)),
         tuple(((0, c), (1, c)) for c in columns),
     )
     with pytest.raises(BadQuery, match="joined by 5 columns"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seustream.engine.sites.explain import BadRecord, facts, load, save, text, watch
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites import animals
@@ -42,7 +42,7 @@ def test_the_two_blocks_of_the_specification() -> None:
 
 def test_every_block_of_a_stormy_run_is_told_of() -> None:
     blocks = random_blocks(random.Random(8), 3)
-    net = network(Join.on_one_key([3, 3, 3]), 8, LineFaults(20, 0.1, 0.1))
+    net = network(EquiJoin.on_one_key([3, 3, 3]), 8, LineFaults(20, 0.1, 0.1))
     record = watch(net)
     feed(net, blocks[:6])
     net.crash_centre(net.layout.first_epoch[1], net.now)
@@ -53,7 +53,7 @@ def test_every_block_of_a_stormy_run_is_told_of() -> None:
 
 
 def test_blocks_at_a_hub_say_so(tmp_path: Path) -> None:
-    net = network(Join.on_one_key([INF] * 3), 2, strategy="auto")
+    net = network(EquiJoin.on_one_key([INF] * 3), 2, strategy="auto")
     record = watch(net)
     feed(net, [block(k, t, 1, 2) for t in range(4) for k in range(3)], lockstep=True)
     found = record.blocks()

@@ -23,13 +23,13 @@ from seustream.engine.sites.messages import (
     SiteMessage,
     Standing,
 )
-from seustream.engine.sites.model import Join, Partial, Result, Stored, start
+from seustream.engine.sites.model import EquiJoin, Partial, Result, Stored, start
 from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from tests.engine.sites.running import block
 
 ROW = Stored((0, 0, 0), (1,), 0, 0, (math.inf,))
-PART: Partial = start(Join.on_one_key([math.inf] * 9), ROW)
+PART: Partial = start(EquiJoin.on_one_key([math.inf] * 9), ROW)
 COUNTS = {(1,): 5, (2,): 1, (3,): 1}
 N = 9
 MESSAGES: dict[str, tuple[SiteMessage, float, float]] = {
@@ -85,7 +85,7 @@ def test_what_is_counted_of_a_hub() -> None:
 def test_rows_from_a_feeder_elsewhere_are_counted_apart() -> None:
     """As the specification says: reported separately."""
     costs = UnitCosts.of([[0, 4, 2], [4, 0, 3], [2, 3, 0]])
-    net = SiteNetwork(SiteLayout(Join.on_one_key([math.inf] * 2), costs, 2))
+    net = SiteNetwork(SiteLayout(EquiJoin.on_one_key([math.inf] * 2), costs, 2))
     net.submit(block(0, 0, 1, 2, None), feeder=2)
     net.submit(block(1, 0, 9), feeder=1)
     net.submit(block(1, 1, 8), feeder=2)

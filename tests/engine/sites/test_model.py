@@ -9,41 +9,41 @@ from dataclasses import dataclass
 import pytest
 
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from seustream.engine.sites.model import Join, Stored, Stream, admitted, extend, start
+from seustream.engine.sites.model import EquiJoin, SiteStream, Stored, admitted, extend, start
 from seustream.hdl.device import Window, WindowKind
 
-AB = Stream("b", ("x", "y"))
+AB = SiteStream("b", ("x", "y"))
 
 
 def test_statement_38_cross_products_and_row_windows_are_refused() -> None:
     with pytest.raises(DisconnectedJoinGraph, match="no equality connects c with a"):
-        Join((Stream("a", ("x",)), AB, Stream("c", ("z",))), (((0, "x"), (1, "x")),))
+        EquiJoin((SiteStream("a", ("x",)), AB, SiteStream("c", ("z",))), (((0, "x"), (1, "x")),))
     with pytest.raises(RowWindowRefused, match="ROWS 5"):
-        Join.on_one_key([math.inf, Window(WindowKind.ROWS, 5)])
-    Join.on_one_key([Window(WindowKind.RANGE, 5), Window(WindowKind.UNBOUNDED)])
+        EquiJoin.on_one_key([math.inf, Window(WindowKind.ROWS, 5)])
+    EquiJoin.on_one_key([Window(WindowKind.RANGE, 5), Window(WindowKind.UNBOUNDED)])
 
 
 @pytest.mark.parametrize("window", [-1, math.nan])
 def test_no_window(window: float) -> None:
     with pytest.raises(BadQuery):
-        Join.on_one_key([1, window])
+        EquiJoin.on_one_key([1, window])
 
 
 def test_unknown_columns_name_those_there_are() -> None:
     with pytest.raises(BadQuery) as raised:
-        Join((AB, AB), (((0, "x"), (1, "q")),))
+        EquiJoin((AB, AB), (((0, "x"), (1, "q")),))
     assert raised.value.hint == "its columns: x, y"
     with pytest.raises(BadQuery, match="no stream 2"):
-        Join((AB, AB), (((0, "x"), (2, "x")),))
+        EquiJoin((AB, AB), (((0, "x"), (2, "x")),))
     with pytest.raises(BadQuery, match="no streams"):
-        Join((), ())
+        EquiJoin((), ())
     with pytest.raises(BadQuery, match="one window for each"):
-        Join((AB, AB), (((0, "x"), (1, "x")),), windows=((1,),))
+        EquiJoin((AB, AB), (((0, "x"), (1, "x")),), windows=((1,),))
 
 
 def test_equalities_make_classes() -> None:
-    a, c = Stream("a", ("p",)), Stream("c", ("q",))
-    join = Join((a, AB, c), (((0, "p"), (1, "x")), ((1, "y"), (2, "q"))))
+    a, c = SiteStream("a", ("p",)), SiteStream("c", ("q",))
+    join = EquiJoin((a, AB, c), (((0, "p"), (1, "x")), ((1, "y"), (2, "q"))))
     assert [join.classes_of(k) for k in range(3)] == [(0,), (0, 1), (1,)]
     assert join.values(1, (1.0, "b")) == (1, "b")
     assert join.values(1, (1, None)) is None
@@ -52,13 +52,13 @@ def test_equalities_make_classes() -> None:
 
 
 def test_two_columns_of_a_stream_in_one_class_must_agree() -> None:
-    join = Join((AB, Stream("c", ("z",))), (((0, "x"), (1, "z")), ((0, "y"), (1, "z"))))
+    join = EquiJoin((AB, SiteStream("c", ("z",))), (((0, "x"), (1, "z")), ((0, "y"), (1, "z"))))
     assert join.values(0, (2, 2.0)) == (2,)
     assert join.values(0, (2, 3)) is None
 
 
 def test_partials_end_with_the_shortest_window() -> None:
-    join = Join.on_one_key([5, 2])
+    join = EquiJoin.on_one_key([5, 2])
     old = Stored((0, 0, 0), (7,), 10, 10, (15,))
     new = Stored((1, 0, 0), (7,), 15, 15, (17,))
     late = Stored((1, 0, 1), (7,), 16, 16, (18,))
@@ -77,9 +77,9 @@ class Less:
 
 
 def test_residuals_where_their_rows_meet() -> None:
-    join = Join(
-        Join.on_one_key([math.inf] * 3).streams,
-        Join.on_one_key([math.inf] * 3).equal,
+    join = EquiJoin(
+        EquiJoin.on_one_key([math.inf] * 3).streams,
+        EquiJoin.on_one_key([math.inf] * 3).equal,
         residuals=(Less((0, 2)),),
     )
     rows = [Stored((k, 0, 0), (1,), 0, 0, (math.inf,), payload=5 - k) for k in range(3)]

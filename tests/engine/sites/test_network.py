@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from seustream.engine.sites.messages import Delta, Expire, Plan, Rebuild, SiteMessage
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.site import Site
@@ -56,7 +56,7 @@ def test_a_centre_that_stays_dead(first: int) -> None:
     for seed in range(first, first + 10):
         chance = random.Random(seed)
         windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-        net = network(Join.on_one_key(windows), seed, LineFaults(60, 0.2, 0.1), retry_limit=2)
+        net = network(EquiJoin.on_one_key(windows), seed, LineFaults(60, 0.2, 0.1), retry_limit=2)
         third = len(blocks) // 3
         feed(net, blocks[:third])
         net.crash_centre(max(site.epoch for site in sites(net))[1], INF)
@@ -76,7 +76,7 @@ def test_statement_27_29_at_length(first: int) -> None:
 def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> None:
     chance = random.Random(seed)
     windows, blocks = random_windows(chance, 3), random_blocks(chance, 3)
-    net = network(Join.on_one_key(windows), seed, LineFaults(10, 0.05, 0.05))
+    net = network(EquiJoin.on_one_key(windows), seed, LineFaults(10, 0.05, 0.05))
     crashes = 0
 
     def watch(sender: int, to: int, message: SiteMessage) -> bool:
@@ -104,7 +104,7 @@ def test_statement_29_crashes_at_the_named_moments(moment: str, seed: int) -> No
 
 
 def test_statement_30_the_higher_epoch_wins() -> None:
-    net = network(Join.on_one_key([INF, INF, INF]), 3)
+    net = network(EquiJoin.on_one_key([INF, INF, INF]), 3)
     feed(net, [block(k, 0, 1) for k in range(3)], lockstep=True)
     old = leader(net)
     stale: list[Plan] = []
@@ -137,7 +137,7 @@ def test_statement_31_late_deletions_only_widen_the_filter(seed: int) -> None:
     blocks = random_blocks(chance, 3, units=8)
     kept = []
     for lose in (False, True):
-        net = network(Join.on_one_key(windows), seed)
+        net = network(EquiJoin.on_one_key(windows), seed)
         if lose:
             net.passes = lambda sender, to, message: not isinstance(message, Expire)
         entries: list[int] = []

@@ -9,7 +9,7 @@ import pytest
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.lockstep import Terms, run_smj, setting
 from seustream.engine.sites.messages import Expire, Plan
-from seustream.engine.sites.model import BlockRows, Join, SiteRow
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
 from seustream.engine.sites.network import SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import PLANNERS
@@ -61,7 +61,7 @@ def test_statement_05_window_vectors() -> None:
 def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
     chance = random.Random(seed)
     n = chance.randint(2, 5)
-    join = Join.on_one_key(random_windows(chance, n))
+    join = EquiJoin.on_one_key(random_windows(chance, n))
     net = network(join, seed, planner=planner)
     predicted: dict[tuple[int, int], float] = {}
     for centre in centres(net):
@@ -89,7 +89,7 @@ def test_statement_17_ledger_equals_prediction(planner: str, seed: int) -> None:
 def test_protocol_costs_what_the_experiment_says(seed: int, window: float) -> None:
     """The messages of whole nodes with real rows, charged one by one, against lockstep counts."""
     of = setting(seed, seed // 1000)
-    net = SiteNetwork(SiteLayout(Join.on_one_key([window] * of.n), of.costs, of.query_node))
+    net = SiteNetwork(SiteLayout(EquiJoin.on_one_key([window] * of.n), of.costs, of.query_node))
     for t, unit in enumerate(of.keys):
         for site in sites(net):
             site.tau = t if t else site.tau
@@ -106,14 +106,14 @@ def test_protocol_costs_what_the_experiment_says(seed: int, window: float) -> No
 
 
 def test_statement_19_rows_of_one_period_join_once() -> None:
-    net = network(Join.on_one_key([0, 0, 0]))
+    net = network(EquiJoin.on_one_key([0, 0, 0]))
     feed(net, [block(k, 5, 1, 1) for k in range(3)])
     assert len(found(net)) == len(set(found(net))) == 8
 
 
 def test_statement_20_exactly_as_old_as_the_window() -> None:
     for age, results in ((3, 1), (4, 0)):
-        net = network(Join.on_one_key([3, 3]))
+        net = network(EquiJoin.on_one_key([3, 3]))
         feed(net, [block(0, 10, "k"), block(1, 10 + age, "k")])
         assert len(net.results) == results
 
@@ -124,17 +124,17 @@ def test_statement_21_windows_of_any_length(first: int) -> None:
         chance = random.Random(seed)
         for windows in ([0, 0, 0], [0, INF, 2], random_windows(chance, 3)):
             blocks = random_blocks(chance, 3)
-            net = network(Join.on_one_key(windows), seed)
+            net = network(EquiJoin.on_one_key(windows), seed)
             feed(net, blocks)
             assert found(net) == answer(windows, blocks), (seed, windows)
 
 
 def test_statement_22_one_site_and_two() -> None:
-    alone = network(Join.on_one_key([4]))
+    alone = network(EquiJoin.on_one_key([4]))
     feed(alone, [block(0, 1, 5, 6, None), block(0, 2)])
     assert found(alone) == [((0, 0, index),) for index in range(3)]
     assert {c.kind for c in alone.ledger.charges} == {"deliver"}  # type: ignore[union-attr]
-    two = network(Join.on_one_key([INF, INF]))
+    two = network(EquiJoin.on_one_key([INF, INF]))
     plans: list[Plan] = []
     for site in sites(two):
         site.on_plan = plans.append
@@ -149,7 +149,7 @@ def kinds(net: SiteNetwork) -> list[str]:
 
 
 def test_statement_23_an_empty_block_moves_the_watermark() -> None:
-    net = network(Join.on_one_key([1, 1]))
+    net = network(EquiJoin.on_one_key([1, 1]))
     feed(net, [block(0, 0, 7), block(1, 0), block(1, 9), block(0, 9), block(0, 9)], lockstep=True)
     assert "probe" not in kinds(net)
     assert sites(net)[0].watermark == 9
@@ -157,7 +157,7 @@ def test_statement_23_an_empty_block_moves_the_watermark() -> None:
 
 
 def test_statement_24_what_the_filter_drops_stays_matchable() -> None:
-    net = network(Join.on_one_key([INF, INF]))
+    net = network(EquiJoin.on_one_key([INF, INF]))
     feed(net, [block(0, 0, 7)], lockstep=True)
     assert "probe" not in kinds(net)
     assert not sites(net)[0].open
@@ -167,7 +167,7 @@ def test_statement_24_what_the_filter_drops_stays_matchable() -> None:
 
 def test_statement_25_what_ends_on_the_way_is_reported() -> None:
     """The first site's row has the key, but is too old; nothing goes on to the third."""
-    net = network(Join.on_one_key([0, INF, INF]), planner="auto")
+    net = network(EquiJoin.on_one_key([0, INF, INF]), planner="auto")
     net.set_costs(UnitCosts.of([[0, 1, 50, 1], [1, 0, 50, 1], [50, 50, 0, 1], [1, 1, 1, 0]]))
     feed(net, [block(0, 0, 7), block(1, 0, 7)], lockstep=True)
     # Stream 0 is not told of the time that passed: its old row still counts in the synopsis.
@@ -186,7 +186,7 @@ def test_statement_26_repeated_messages_change_nothing(kind: str) -> None:
     chance = random.Random(26)
     windows = [1, 3, INF]
     blocks = random_blocks(chance, 3, units=8)
-    once, again = (network(Join.on_one_key(windows), 26) for _ in range(2))
+    once, again = (network(EquiJoin.on_one_key(windows), 26) for _ in range(2))
     feed(once, blocks, lockstep=True)
     post, repeated = again._post, 0
 
@@ -209,8 +209,8 @@ def test_statement_26_repeated_messages_change_nothing(kind: str) -> None:
 
 
 def test_a_centre_that_crashes_keeps_what_its_node_was_told() -> None:
-    streams, equal = Join.on_one_key([INF] * 2).streams, Join.on_one_key([INF] * 2).equal
-    net = network(Join(streams, equal, ((INF, INF), (INF, INF))))
+    streams, equal = EquiJoin.on_one_key([INF] * 2).streams, EquiJoin.on_one_key([INF] * 2).equal
+    net = network(EquiJoin(streams, equal, ((INF, INF), (INF, INF))))
     cheap = UnitCosts.of([[0 if a == b else 1 for b in range(3)] for a in range(3)])
     first = leader(net).node
     for node in net.nodes.values():

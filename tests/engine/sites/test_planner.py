@@ -10,7 +10,7 @@ import pytest
 
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import PlannerLimit
-from seustream.engine.sites.model import Join, Stream
+from seustream.engine.sites.model import EquiJoin, SiteStream
 from seustream.engine.sites.planner import (
     PLANNERS,
     Order,
@@ -32,7 +32,7 @@ def instance(seed: int, n: int | None = None, dearest: int = 10) -> Task:
     """Random counts and costs, asymmetric, with delivery or without."""
     chance = random.Random(seed)
     n = n or chance.randint(2, 6)
-    known = Synopses(Join.on_one_key([math.inf] * n))
+    known = Synopses(EquiJoin.on_one_key([math.inf] * n))
     for site in known.sites:
         site.add(of_values({v: chance.randint(0, 3) for v in range(4)}))
     source = chance.randrange(n)
@@ -165,8 +165,8 @@ def test_a_planner_that_fails_costs_no_results() -> None:
 def test_orders_stay_connected() -> None:
     """A chain of streams, each sharing a class with the next alone."""
     n = 5
-    streams = tuple(Stream(f"s{k}", ("l", "r")) for k in range(n))
-    chain = Join(streams, tuple(((k, "r"), (k + 1, "l")) for k in range(n - 1)))
+    streams = tuple(SiteStream(f"s{k}", ("l", "r")) for k in range(n))
+    chain = EquiJoin(streams, tuple(((k, "r"), (k + 1, "l")) for k in range(n - 1)))
     for seed in range(60):
         chance = random.Random(seed)
         known = Synopses(chain)

@@ -9,7 +9,7 @@ import pytest
 
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import LineFaults
 from seustream.engine.sites.query import blocks_of, join_of
 from tests.engine.sites.running import feed, network
@@ -18,7 +18,7 @@ STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d bigint, e varchar(
 COLUMNS = {"R": ("a", "b"), "S": ("d", "e"), "T": ("f",)}
 
 
-def join(query: str) -> Join:
+def join(query: str) -> EquiJoin:
     return join_of(compile_text(STREAMS + query).program.queries[0])
 
 

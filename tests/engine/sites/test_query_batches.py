@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from seustream.engine.sites.errors import SitesError
-from seustream.engine.sites.model import BlockRows, Join
+from seustream.engine.sites.model import BlockRows, EquiJoin
 from seustream.engine.sites.query import BlockNumbers, blocks_of_batch
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import feed, found, network
 
 WINDOWS = [40, 25, 60]
-JOIN = Join.on_one_key(WINDOWS)
+JOIN = EquiJoin.on_one_key(WINDOWS)
 
 
 def batches(seed: int) -> list[dict[int, pa.Table]]:

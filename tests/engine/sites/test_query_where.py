@@ -7,14 +7,14 @@ import pytest
 
 from seustream.compiler.plan.pipeline import compile_text
 from seustream.engine.sites.codec import decode, encode
-from seustream.engine.sites.model import BlockRows, Join, Stream
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteStream
 from seustream.engine.sites.query import Where, join_of, rows_of
 from tests.engine.sites.running import network
 
 STREAMS = "CREATE STREAM R (a int, b int, when date); CREATE STREAM S (d int, e int);"
 
 
-def join(condition: str) -> Join:
+def join(condition: str) -> EquiJoin:
     text = f"{STREAMS} SELECT * FROM R, S WHERE R.a = S.d AND {condition} WINDOW RANGE 9;"
     return join_of(compile_text(text).program.queries[0])
 
@@ -41,7 +41,7 @@ def test_a_condition_over_one_stream_is_evaluated_where_it_is() -> None:
 def test_keys_are_numbers_or_texts() -> None:
     when = pa.array([10, None], pa.date32())
     rows = pa.table({"ts": [1, 2], "when": when, "on": pa.array([True, None])})
-    keys = [row.keys for row in rows_of(Stream("R", ("when", "on")), rows)]
+    keys = [row.keys for row in rows_of(SiteStream("R", ("when", "on")), rows)]
     assert keys == [(10, 1), (None, None)]
 
 

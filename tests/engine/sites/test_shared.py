@@ -9,18 +9,18 @@ import pytest
 
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BadQuery
-from seustream.engine.sites.model import BlockRows, Join, SiteRow, Stream, Tid
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow, SiteStream, Tid
 from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.shared import SharedLayout, SharedNode, groups
 from tests.engine.sites.oracle import answer
 from tests.engine.sites.running import INF, costs
 
 NAMES = ("R", "S", "T", "U")
-SITES = tuple(Stream(name, ("a", "b")) for name in NAMES)
+SITES = tuple(SiteStream(name, ("a", "b")) for name in NAMES)
 Equal = tuple[tuple[tuple[int, str], tuple[int, str]], ...]
 
 
-def query(names: str, windows: list[float], equal: str) -> Join:
+def query(names: str, windows: list[float], equal: str) -> EquiJoin:
     """query("RST", [3, 1, 2], "R.a=S.a S.b=T.a")"""
     pairs: list[tuple[tuple[int, str], tuple[int, str]]] = []
     for pair in equal.split():
@@ -30,10 +30,10 @@ def query(names: str, windows: list[float], equal: str) -> Join:
         tuple(c for c in "ab" if any((k, c) in pair for pair in pairs)) for k in range(len(names))
     ]
     streams = tuple(
-        Stream(name, columns, window)
+        SiteStream(name, columns, window)
         for name, columns, window in zip(names, used, windows, strict=True)
     )
-    return Join(streams, tuple(pairs))
+    return EquiJoin(streams, tuple(pairs))
 
 
 SHAPES = [
@@ -47,7 +47,7 @@ SHAPES = [
 ]
 
 
-def several(chance: random.Random) -> list[Join]:
+def several(chance: random.Random) -> list[EquiJoin]:
     return [
         query(names, [chance.choice([0, 1, 3, INF]) for _ in names], equal)
         for names, equal in (chance.choice(SHAPES) for _ in range(chance.randint(2, 4)))
@@ -69,7 +69,7 @@ def blocks(chance: random.Random, units: int = 5) -> list[BlockRows]:
     ]
 
 
-def expected(join: Join, given: list[BlockRows]) -> list[tuple[Tid, ...]]:
+def expected(join: EquiJoin, given: list[BlockRows]) -> list[tuple[Tid, ...]]:
     """By the definition, over the query's own streams."""
     at = [NAMES.index(stream.name) for stream in join.streams]
     mine = []
@@ -84,7 +84,7 @@ def expected(join: Join, given: list[BlockRows]) -> list[tuple[Tid, ...]]:
 
 
 def run(
-    queries: list[Join],
+    queries: list[EquiJoin],
     given: list[BlockRows],
     seed: int,
     faults: LineFaults = NO_FAULTS,
@@ -192,4 +192,4 @@ def test_what_is_no_query_of_these_sites() -> None:
     with pytest.raises(BadQuery, match="there is no site X"):
         groups(SITES, [query("RX", [1, 1], "R.a=X.a")])
     with pytest.raises(BadQuery, match="with itself"):
-        groups(SITES, [Join((SITES[0], SITES[0]), (((0, "a"), (1, "a")),))])
+        groups(SITES, [EquiJoin((SITES[0], SITES[0]), (((0, "a"), (1, "a")),))])

@@ -11,7 +11,7 @@ import pytest
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.errors import BlockGap, FeederBlocked, LateBlock
 from seustream.engine.sites.messages import Ack, Deliver, Probe
-from seustream.engine.sites.model import BlockRows, Join, Stored, start
+from seustream.engine.sites.model import BlockRows, EquiJoin, Stored, start
 from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
@@ -29,8 +29,8 @@ from tests.engine.sites.running import (
 
 
 def test_statement_35_keys_that_equal_nothing_are_counted() -> None:
-    stream = Join.on_one_key([INF, INF]).streams[0]
-    join = Join(
+    stream = EquiJoin.on_one_key([INF, INF]).streams[0]
+    join = EquiJoin(
         (replace(stream, domain=frozenset({1, 2})), replace(stream, name="b")),
         (((0, "v"), (1, "v")),),
     )
@@ -47,7 +47,7 @@ def test_statement_35_keys_that_equal_nothing_are_counted() -> None:
 
 
 def test_statement_36_bad_times_are_counted_and_harm_nothing() -> None:
-    net = network(Join.on_one_key([2, 2]))
+    net = network(EquiJoin.on_one_key([2, 2]))
     feed(net, [block(0, 5, "k"), block(1, 5, "k")])
     with pytest.raises(LateBlock):
         net.submit(block(0, 4, "k"))
@@ -64,7 +64,7 @@ def test_statement_36_bad_times_are_counted_and_harm_nothing() -> None:
 
 def test_statement_37_no_way_now_one_later() -> None:
     n = 3
-    net = network(Join.on_one_key([INF] * n))
+    net = network(EquiJoin.on_one_key([INF] * n))
     cut = [[0.0 if a == b else INF if b == 2 else 1 for b in range(n + 1)] for a in range(n + 1)]
     feed(net, [block(2, 0, 7), block(1, 0, 7)], lockstep=True)
     net.set_costs(UnitCosts.of(cut))
@@ -83,7 +83,7 @@ def test_statement_37_no_way_now_one_later() -> None:
 def test_statement_39_underflow_rebuilds() -> None:
     windows = [1, 1, INF]
     blocks = random_blocks(random.Random(39), 3, units=8)
-    net = network(Join.on_one_key(windows), 39)
+    net = network(EquiJoin.on_one_key(windows), 39)
     half = len(blocks) // 2
     feed(net, blocks[:half])
     centre = leader(net)
@@ -109,7 +109,7 @@ def test_statement_39_underflow_rebuilds() -> None:
 
 
 def test_statement_40_a_silent_stream_stops_deletion_only() -> None:
-    net = network(Join.on_one_key([1, 1, 1]))
+    net = network(EquiJoin.on_one_key([1, 1, 1]))
     feed(net, [block(k, 0, 5) for k in range(3)])
     feed(net, [block(k, t, 5) for t in range(1, 20) for k in (0, 1)])
     held = len(list(sites(net)[0].store.rows()))
@@ -123,7 +123,7 @@ def test_statement_40_a_silent_stream_stops_deletion_only() -> None:
 
 
 def test_statement_41_a_full_site_blocks_its_feeder() -> None:
-    net = network(Join.on_one_key([INF, INF]), max_pending=3)
+    net = network(EquiJoin.on_one_key([INF, INF]), max_pending=3)
     net.passes = lambda sender, to, message: False
     todo = [block(0, t, 5) for t in range(6)]
     for one in todo[:3]:
@@ -131,7 +131,7 @@ def test_statement_41_a_full_site_blocks_its_feeder() -> None:
     site = sites(net)[0]
     if site.epoch[1] == 0:
         # The centre is next door and answers: its site alone is cut off then.
-        net = network(Join.on_one_key([INF, INF]), max_pending=3)
+        net = network(EquiJoin.on_one_key([INF, INF]), max_pending=3)
         net.down[0] = INF
         for one in todo[:3]:
             net.submit(one)
@@ -157,7 +157,7 @@ def test_statement_42_a_batch_run_again() -> None:
         numbers[one.stream] = no + 1
         numbered.append(BlockRows(one.stream, one.tau, one.rows, no))
     windows = [3, 3, 3]
-    net = network(Join.on_one_key(windows), 42)
+    net = network(EquiJoin.on_one_key(windows), 42)
     third = len(numbered) // 3
     feed(net, numbered[: 2 * third])
     feed(net, numbered[third:])
@@ -169,13 +169,13 @@ def test_statement_42_a_batch_run_again() -> None:
 def test_statement_43_queries_that_share(seed: int) -> None:
     chance = random.Random(seed)
     members = tuple(tuple(random_windows(chance, 3)) for _ in range(3))
-    streams, equal = Join.on_one_key([INF] * 3).streams, Join.on_one_key([INF] * 3).equal
+    streams, equal = EquiJoin.on_one_key([INF] * 3).streams, EquiJoin.on_one_key([INF] * 3).equal
     blocks = random_blocks(chance, 3)
-    shared = network(Join(streams, equal, members), seed, LineFaults(10, 0.1, 0.1))
+    shared = network(EquiJoin(streams, equal, members), seed, LineFaults(10, 0.1, 0.1))
     feed(shared, blocks)
     apart = 0.0
     for member, windows in enumerate(members):
-        alone = network(Join.on_one_key(windows), seed)
+        alone = network(EquiJoin.on_one_key(windows), seed)
         feed(alone, blocks)
         assert found(shared, member) == found(alone) == answer(windows, blocks), (seed, member)
         apart += _synopses(alone)
@@ -188,8 +188,8 @@ def _synopses(net: SiteNetwork) -> float:
 
 
 def test_a_new_query_sees_what_is_stored() -> None:
-    streams, equal = Join.on_one_key([INF] * 2).streams, Join.on_one_key([INF] * 2).equal
-    net = network(Join(streams, equal, ((INF, INF), (INF, INF))))
+    streams, equal = EquiJoin.on_one_key([INF] * 2).streams, EquiJoin.on_one_key([INF] * 2).equal
+    net = network(EquiJoin(streams, equal, ((INF, INF), (INF, INF))))
     for node in net.nodes.values():
         node.set_members((True, False))
     feed(net, [block(0, 0, 1), block(1, 0, 1)])
@@ -205,7 +205,7 @@ def test_statement_45_costs_change_orders_not_results(seed: int) -> None:
     chance = random.Random(seed)
     windows, blocks = [INF] * 4, random_blocks(chance, 4, rows=4, keys=2)
     orders: set[tuple[int, ...]] = set()
-    net = network(Join.on_one_key(windows), seed)
+    net = network(EquiJoin.on_one_key(windows), seed)
     for site in sites(net):
         site.on_plan = lambda plan: orders.add((plan.stream, *plan.order)) if plan.order else None
     half = len(blocks) // 2
@@ -218,7 +218,7 @@ def test_statement_45_costs_change_orders_not_results(seed: int) -> None:
 
 
 def test_statement_46_a_lost_store_is_confessed() -> None:
-    net = network(Join.on_one_key([INF, INF, INF]))
+    net = network(EquiJoin.on_one_key([INF, INF, INF]))
     sink = net.nodes[3].sink
     assert sink is not None
     feed(net, [block(k, 0, 1) for k in range(3)])
@@ -238,13 +238,13 @@ def test_statement_47_same_seed_same_ledger() -> None:
 
 
 def test_clear_weather_repeats_nothing() -> None:
-    net = network(Join.on_one_key([3, 3, 3]), 1, NO_FAULTS)
+    net = network(EquiJoin.on_one_key([3, 3, 3]), 1, NO_FAULTS)
     feed(net, random_blocks(random.Random(1), 3), lockstep=True)
     assert rebuilds(net) == 0
 
 
 def test_a_repeated_probe_is_acknowledged_and_joined_once() -> None:
-    net = network(Join.on_one_key([INF, INF]))
+    net = network(EquiJoin.on_one_key([INF, INF]))
     feed(net, [block(1, 0, 7)], lockstep=True)
     held = sites(net)[1]
     row = Stored((0, 0, 0), (7,), 1, 1, (INF,))

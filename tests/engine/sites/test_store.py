@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from seustream.engine.sites.model import Join, Stored, Stream, extend, start
+from seustream.engine.sites.model import EquiJoin, SiteStream, Stored, extend, start
 from seustream.engine.sites.store import BlockStore
 
-JOIN = Join(
-    (Stream("a", ("x",)), Stream("b", ("x", "y")), Stream("c", ("x", "y"))),
+JOIN = EquiJoin(
+    (SiteStream("a", ("x",)), SiteStream("b", ("x", "y")), SiteStream("c", ("x", "y"))),
     (((0, "x"), (1, "x")), ((1, "x"), (2, "x")), ((1, "y"), (2, "y"))),
 )
 

@@ -10,7 +10,7 @@ import pytest
 
 from seustream.engine.sites.errors import SynopsisUnderflow
 from seustream.engine.sites.keys import Key
-from seustream.engine.sites.model import Join
+from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.synopsis import (
     SATURATED,
     CountingBloom,
@@ -127,7 +127,7 @@ def test_overlap_of_exact_counts_is_the_chance_of_equality() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 def test_filters_keep_whatever_an_exact_one_keeps(kind: SynopsisKind) -> None:
     chance = random.Random(3)
-    join = Join.on_one_key([math.inf] * 3)
+    join = EquiJoin.on_one_key([math.inf] * 3)
     for _ in range(30):
         exact, near = Synopses(join), Synopses(join, kind)
         for k in range(3):

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from seustream.engine.sites.model import Join, Stream
+from seustream.engine.sites.model import EquiJoin, SiteStream
 from seustream.engine.sites.planner import Task, subset_dp
 from seustream.engine.sites.synopsis import Hashed, Synopses
 from tests.engine.sites import animals
@@ -87,8 +87,8 @@ def test_statement_08_buckets() -> None:
     assert true.cost((2, 0)) == 110
 
 
-ABC = Join(
-    (Stream("R1", ("a",)), Stream("R2", ("a", "b")), Stream("R3", ("b",))),
+ABC = EquiJoin(
+    (SiteStream("R1", ("a",)), SiteStream("R2", ("a", "b")), SiteStream("R3", ("b",))),
     (((0, "a"), (1, "a")), ((1, "b"), (2, "b"))),
 )
 
@@ -120,7 +120,7 @@ def test_with_one_class_sizes_are_exact(seed: int) -> None:
     chance = random.Random(seed)
     n = chance.randint(2, 5)
     stores = [[chance.randint(1, 5) for _ in range(chance.randint(0, 6))] for _ in range(n)]
-    known = Synopses(Join.on_one_key([math.inf] * n))
+    known = Synopses(EquiJoin.on_one_key([math.inf] * n))
     for site, keys in zip(known.sites, stores, strict=True):
         for key in keys:
             site.add(of_values({key: 1}))

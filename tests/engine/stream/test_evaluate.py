@@ -16,10 +16,10 @@ import pytest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.evaluate import compile_row
-from seustream.compiler.language.expressions import Column, Leaf
+from seustream.compiler.language.expressions import ColumnReference, Leaf
 from seustream.compiler.language.faults import FaultError, Faults
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Function, choose
+from seustream.compiler.language.registry import ScalarFunction, choose
 from seustream.compiler.language.types import Type
 from seustream.engine.stream.evaluate import evaluate, holds, survivors
 from seustream.engine.stream.schema import arrow_type
@@ -32,7 +32,7 @@ Rows = dict[str, list[object]]
 
 def leaf_columns(rows: Rows) -> Callable[[Leaf], pa.Array]:
     def leaf(of: Leaf) -> pa.Array:
-        assert isinstance(of, Column)
+        assert isinstance(of, ColumnReference)
         return pa.array(rows[of.name], arrow_type(of.type))
 
     return leaf
@@ -40,7 +40,7 @@ def leaf_columns(rows: Rows) -> Callable[[Leaf], pa.Array]:
 
 def leaf_rows(rows: Rows) -> Callable[[Leaf], Callable[[int], x.Value]]:
     def leaf(of: Leaf) -> Callable[[int], x.Value]:
-        assert isinstance(of, Column)
+        assert isinstance(of, ColumnReference)
         values = rows[of.name]
         return lambda row: values[row]  # type: ignore[return-value]
 
@@ -72,16 +72,16 @@ def compared(e: x.Expression, rows: Rows, count: int) -> Faults:
     return by_row
 
 
-def a_column(name: str, of: Type) -> Column:
-    return Column(0, name, of, True, "R")
+def a_column(name: str, of: Type) -> ColumnReference:
+    return ColumnReference(0, name, of, True, "R")
 
 
-def signatures(entry: Function) -> list[tuple[str, int]]:
+def signatures(entry: ScalarFunction) -> list[tuple[str, int]]:
     return [(entry.name, number) for number in range(len(entry.overloads) + 1)]
 
 
 def a_call(
-    rng: random.Random, entry: Function, number: int, count: int
+    rng: random.Random, entry: ScalarFunction, number: int, count: int
 ) -> tuple[x.Call, Rows] | None:
     """A call of an overload with random types, columns and constants; None where types do not fit."""
     own = entry.overloads[number - 1] if number else entry
@@ -366,7 +366,7 @@ def test_strict_names_the_first_row() -> None:
 
 
 def test_an_aggregate_has_no_value_in_one_row() -> None:
-    e = x.Aggregate("sum", (A,), (t.INT,), t.BIGINT)
+    e = x.AggregateCall("sum", (A,), (t.INT,), t.BIGINT)
     with pytest.raises(TypeError, match="one row"):
         evaluate(e, leaf_columns({"a": [1]}), 1)
     with pytest.raises(TypeError, match="one row"):

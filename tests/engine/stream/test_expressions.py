@@ -424,7 +424,7 @@ def test_no_rows() -> None:
 
 def test_an_aggregate_has_no_value_here() -> None:
     with pytest.raises(TypeError, match="aggregate"):
-        evaluate(x.Aggregate("count", (), (), BIGINT), {}, 1)
+        evaluate(x.AggregateCall("count", (), (), BIGINT), {}, 1)
 
 
 def test_a_term_without_a_value_matters_where_the_others_leave_it_open() -> None:

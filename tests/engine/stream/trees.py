@@ -7,13 +7,13 @@ import random
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.functions import FUNCTIONS
-from seustream.compiler.language.registry import Function, Parameter, choose
+from seustream.compiler.language.registry import ArgumentKind, ScalarFunction, choose
 from seustream.compiler.language.types import Type
 from seustream.hdl.isa import Condition
 from tests.engine.stream.values import TYPES, value
 
 COLUMNS = tuple(
-    x.Column(0, f"{name}{number}", of, True, "R")
+    x.ColumnReference(0, f"{name}{number}", of, True, "R")
     for number, of in enumerate(TYPES)
     for name in "pq"
 )
@@ -48,14 +48,14 @@ class Trees:
             return x.Literal(known, of)  # type: ignore[arg-type]
         return self.rng.choice([column for column in COLUMNS if column.type == of])
 
-    def fitting(self, parameter: Parameter, depth: int) -> x.Expression:
+    def fitting(self, parameter: ArgumentKind, depth: int) -> x.Expression:
         for _ in range(6):
             found = self.any(depth)
             if parameter.accepts(found.type):
                 return found
         return self.leaf(self.rng.choice([of for of in TYPES if parameter.accepts(of)]))
 
-    def call(self, entry: Function, depth: int) -> x.Expression:
+    def call(self, entry: ScalarFunction, depth: int) -> x.Expression:
         signatures = [(entry.parameters, entry.result)]
         signatures += [(own.parameters, own.result) for own in entry.overloads]
         parameters = list(self.rng.choice(signatures)[0])

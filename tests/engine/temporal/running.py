@@ -17,8 +17,8 @@ from seustream.compiler.apas.tree import Node, from_lists
 from seustream.engine.temporal.elements import (
     FOREVER,
     STOP,
-    Element,
     ElementKind,
+    StreamElement,
     boundary,
     insertion,
 )
@@ -29,7 +29,7 @@ PAPER = Profile.paper()
 PRODUCT = Profile()
 REFERENCE = Profile(reference=True)
 
-Streams = Mapping[str, Sequence[Element]]
+Streams = Mapping[str, Sequence[StreamElement]]
 
 
 def schemas(**lists: list[Any]) -> dict[str, Schema]:
@@ -62,7 +62,7 @@ class Run:
         self.network = ElementNetwork(
             self.compiled.network, self.compiled.tree, trees, profile, scheduler, self._ask
         )
-        self.out: list[Element] = []
+        self.out: list[StreamElement] = []
         self.network.subscribe(self.out.append)
         self.network.start()
 
@@ -70,11 +70,11 @@ class Run:
         self.asked.append((kind, node, detail))
         return True
 
-    def feed(self, stream: str, *elements: Element) -> None:
+    def feed(self, stream: str, *elements: StreamElement) -> None:
         for x in elements:
             self.network.feed(stream, x)
 
-    def results(self) -> list[Element]:
+    def results(self) -> list[StreamElement]:
         self.network.drain()
         return [x for x in self.out if x.kind is ElementKind.INSERTION]
 
@@ -97,7 +97,7 @@ def run(
     profile: Profile = PRODUCT,
     scheduler: str = "inline",
     chance: random.Random | None = None,
-) -> list[Element]:
+) -> list[StreamElement]:
     """Everything a query gives of whole streams, interleaved at random if `chance` is given."""
     one = Run(query, catalogue, profile, scheduler)
     places = [name for name, stream in streams.items() for _ in stream]
@@ -111,16 +111,16 @@ def run(
     return one.out
 
 
-def insertions(out: Sequence[Element]) -> list[Element]:
+def insertions(out: Sequence[StreamElement]) -> list[StreamElement]:
     return [x for x in out if x.kind is ElementKind.INSERTION]
 
 
-def keys_never_decrease(out: Sequence[Element]) -> bool:
+def keys_never_decrease(out: Sequence[StreamElement]) -> bool:
     keys = [x.key for x in out if x.kind.timed]
     return keys == sorted(keys)
 
 
-def snapshot(stream: Sequence[Element], t: int) -> Counter[tuple[Any, ...]]:
+def snapshot(stream: Sequence[StreamElement], t: int) -> Counter[tuple[Any, ...]]:
     return Counter(x.values for x in insertions(stream) if x.ts <= t < x.te)
 
 
@@ -129,7 +129,7 @@ def random_stream(
     make: Callable[[random.Random], tuple[Any, ...]],
     most: int = 12,
     boundaries: bool = True,
-) -> list[Element]:
+) -> list[StreamElement]:
     """In key order, with ties, duplicates, instants, for ever, and boundaries."""
     keys = []
     for _ in range(chance.randint(0, most)):

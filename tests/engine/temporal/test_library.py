@@ -24,7 +24,13 @@ from seustream.compiler.apas.streams import (
 from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
 from seustream.compiler.errors import CompileError
 from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from seustream.engine.temporal.elements import FOREVER, Element, ElementKind, insertion, moment
+from seustream.engine.temporal.elements import (
+    FOREVER,
+    ElementKind,
+    StreamElement,
+    insertion,
+    moment,
+)
 from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal import windows
 from tests.engine.temporal.running import (
@@ -67,7 +73,7 @@ def make(chance: random.Random) -> tuple[Any, ...]:
     return (chance.randint(1, 4), chance.randint(0, 9))
 
 
-def table(stream: list[Element]) -> pa.Table:
+def table(stream: list[StreamElement]) -> pa.Table:
     rows = [(x.ts, x.te, *x.values) for x in stream]
     columns = zip(*rows, strict=True) if rows else [()] * 4
     return pa.table([pa.array(c, pa.int64()) for c in columns], names=["ts", "te", "k", "v"])
@@ -81,7 +87,7 @@ def rows_of(parts: Any) -> list[tuple[Any, ...]]:
 
 
 def columnar(
-    query: str, streams: dict[str, list[Element]], step_rows: int
+    query: str, streams: dict[str, list[StreamElement]], step_rows: int
 ) -> list[tuple[Any, ...]]:
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
     one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()}, step_rows)
@@ -91,7 +97,7 @@ def columnar(
 
 
 def reference(
-    query: str, streams: dict[str, list[Element]], profile: Profile
+    query: str, streams: dict[str, list[StreamElement]], profile: Profile
 ) -> list[tuple[Any, ...]]:
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
     used = {name: streams[name] for name in c.network.sources}
@@ -100,14 +106,14 @@ def reference(
     return [(x.ts, x.te, *x.values) for x in out if x.kind is ElementKind.INSERTION]
 
 
-def streams_of(chance: random.Random, most: int = 30) -> dict[str, list[Element]]:
+def streams_of(chance: random.Random, most: int = 30) -> dict[str, list[StreamElement]]:
     return {name: random_stream(chance, make, most, boundaries=False) for name in "AB"}
 
 
 # --- the definitions ----------------------------------------------------------
 
 
-def expected(kind: str, stream: list[Element]) -> list[tuple[int, int]]:
+def expected(kind: str, stream: list[StreamElement]) -> list[tuple[int, int]]:
     """The lifetimes, by the words of each window."""
     begins = [x.ts for x in stream]
     if kind == "until":

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from seustream.engine.temporal.elements import STOP, Element, boundary, insertion
+from seustream.engine.temporal.elements import STOP, StreamElement, boundary, insertion
 from seustream.engine.temporal.merge import Merger, Slice, timestamps
 from seustream.engine.temporal.synchroniser import Synchroniser
 
@@ -174,14 +174,14 @@ class Recorder:
     def __init__(self) -> None:
         self.released: list[Tuple] = []
 
-    def execute(self, source: int, x: Element) -> None:
+    def execute(self, source: int, x: StreamElement) -> None:
         number = x.values[0]
         assert isinstance(number, int)
         self.released.append((x.ts, source, number))
 
     def reorganise(self, now: int) -> None: ...
-    def broadcast(self, source: int, x: Element) -> None: ...
-    def control(self, source: int, x: Element) -> None: ...
+    def broadcast(self, source: int, x: StreamElement) -> None: ...
+    def control(self, source: int, x: StreamElement) -> None: ...
     def end(self) -> None: ...
 
 

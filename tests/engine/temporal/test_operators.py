@@ -320,7 +320,9 @@ def test_edges_carry_what_is_needed() -> None:
         "join d, R": [("g.p", "g.q", "twice"), ("a", "x")],
         "select f": [("x", "q", "p")],
     }
-    (source,) = [node for node in plan.nodes if isinstance(node, n.Source) and node.stream == "S"]
+    (source,) = [
+        node for node in plan.nodes if isinstance(node, n.StreamNode) and node.stream == "S"
+    ]
     assert [".".join(path) for path in source.paths] == ["a", "g.p", "g.q"]
 
 

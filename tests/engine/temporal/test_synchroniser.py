@@ -13,8 +13,8 @@ import pytest
 from seustream.engine.temporal.elements import (
     REMOVE,
     STOP,
-    Element,
     ElementKind,
+    StreamElement,
     boundary,
     header,
     insertion,
@@ -35,14 +35,14 @@ class Recorder:
     def reorganise(self, now: int) -> None:
         self.now.append(now)
 
-    def execute(self, source: int, x: Element) -> None:
+    def execute(self, source: int, x: StreamElement) -> None:
         assert self.now[-1] == x.ts
         self.released.append((x.ts, x.te, source + 1))
 
-    def broadcast(self, source: int, x: Element) -> None:
+    def broadcast(self, source: int, x: StreamElement) -> None:
         self.boundaries.append((x.ts, source + 1))
 
-    def control(self, source: int, x: Element) -> None:
+    def control(self, source: int, x: StreamElement) -> None:
         self.controls.append((source + 1, x.kind))
 
     def end(self) -> None:
@@ -104,7 +104,7 @@ def test_figure_4() -> None:
     assert seen.released[3:] == [(6, 8, 3), (6, 9, 2)]
 
 
-def streams_of(chance: random.Random, inputs: int) -> list[list[Element]]:
+def streams_of(chance: random.Random, inputs: int) -> list[list[StreamElement]]:
     """Streams in key order, with ties, instants and boundaries."""
     found = []
     for _ in range(inputs):

@@ -14,8 +14,8 @@ from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.flow import picture, sizes
 from seustream.hdl.boards.flow.bitstream import Build, DoesNotFit, TimingFailed
 from seustream.hdl.boards.flow.placement import Placed, read
-from seustream.hdl.boards.flow.progress import Progress
-from seustream.hdl.boards.flow.report import Report, component, segments
+from seustream.hdl.boards.flow.progress import FlowProgress
+from seustream.hdl.boards.flow.report import BuildReport, component, segments
 from seustream.hdl.boards.flow.synthesis import Size, memory_hints
 from seustream.hdl.boards.flow.tools import BitstreamFailed
 from seustream.hdl.boards.tops import Setting
@@ -54,13 +54,13 @@ REPORT = {
 }
 
 
-def made(*clocks: float) -> Report:
+def made(*clocks: float) -> BuildReport:
     tried = [
         read({**REPORT, "fmax": {"$glbnet$clk": {"achieved": c, "constraint": 50.0}}}, seed, 50.0)
         for seed, c in enumerate(clocks, 1)
     ]
     best = max(tried, key=lambda placed: placed.clock)
-    return Report(ULX3S, TINY, 0x12345678, 1_000_000, best, tried)
+    return BuildReport(ULX3S, TINY, 0x12345678, 1_000_000, best, tried)
 
 
 def test_the_clock_with_least_to_spare_counts() -> None:
@@ -248,7 +248,7 @@ def test_seeds_are_tried_until_one_will_do_or_all(
 
 def test_progress_tells_phases_and_how_far_they_are() -> None:
     said: list[str] = []
-    progress = Progress("seed 7", said.append)
+    progress = FlowProgress("seed 7", said.append)
     for line in (
         "Info: Packing constants..",
         "Info: Packing LUTs...",

@@ -10,12 +10,12 @@ import pytest
 
 from seustream.hdl.boards import identity as identities
 from seustream.hdl.boards.identity import LENGTH, Identity, config_digest, version
-from seustream.hdl.boards.protocol import FLAG, MOST, Frame, Kind
+from seustream.hdl.boards.protocol import FLAG, MOST, FrameKind, LinkFrame
 from seustream.hdl.config import CONFIGURATIONS
 
 
 def test_a_frame_by_hand() -> None:
-    frame = Frame(Kind.DATA, 0x1234, 5, 6, 0x400, bytes([0x7E, 1]))
+    frame = LinkFrame(FrameKind.DATA, 0x1234, 5, 6, 0x400, bytes([0x7E, 1]))
     body = bytes([3, 0x34, 0x12, 5, 0, 6, 0, 0, 4, 2, 0x7E, 1])
     crc = zlib.crc32(body).to_bytes(4, "little")
     assert not {0x7D, 0x7E} & {*crc}, "else the next line would be wrong"
@@ -28,24 +28,24 @@ def test_what_is_sent_is_what_comes(seed: int) -> None:
     chance = random.Random(seed)
     numbers = [chance.getrandbits(16) for _ in range(4)]
     payload = bytes(chance.choice([FLAG, 0x7D, 0x5E, 1]) for _ in range(chance.randrange(MOST)))
-    frame = Frame(chance.choice([*Kind]), *numbers, payload=payload)
+    frame = LinkFrame(chance.choice([*FrameKind]), *numbers, payload=payload)
     sent = frame.encode()
     assert FLAG not in sent[1:-1]
-    assert Frame.decode(sent[1:-1]) == frame
+    assert LinkFrame.decode(sent[1:-1]) == frame
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_damage_is_noticed(seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
-    sent = Frame(Kind.DATA, 1, 2, 3, 4, chance.randbytes(60)).encode()[1:-1]
+    sent = LinkFrame(FrameKind.DATA, 1, 2, 3, 4, chance.randbytes(60)).encode()[1:-1]
     for at in range(len(sent)):
         wrong = bytearray(sent)
         wrong[at] ^= 1 << chance.randrange(8)
         for piece in bytes(wrong).split(bytes([FLAG])):
-            assert Frame.decode(piece) is None
-        assert Frame.decode(sent[:at]) is None
-        assert Frame.decode(sent[at + 1 :]) is None
+            assert LinkFrame.decode(piece) is None
+        assert LinkFrame.decode(sent[:at]) is None
+        assert LinkFrame.decode(sent[at + 1 :]) is None
 
 
 def test_identities() -> None:

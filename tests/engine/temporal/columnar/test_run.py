@@ -20,7 +20,7 @@ from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.faults import Faults
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
-from seustream.engine.temporal.elements import FOREVER, Element, ElementKind, insertion
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement, insertion
 from seustream.engine.temporal.operators import Profile
 from tests.engine.temporal.running import compiled, random_stream, run, schemas
 
@@ -106,7 +106,7 @@ def make(chance: random.Random) -> tuple[Any, ...]:
     return tuple(None if chance.random() < 0.1 else value for value in values)
 
 
-def table(stream: list[Element], catalogue: dict[str, Schema], name: str) -> pa.Table:
+def table(stream: list[StreamElement], catalogue: dict[str, Schema], name: str) -> pa.Table:
     tree = catalogue[name].tree
     columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
     arrays = [
@@ -119,7 +119,7 @@ def table(stream: list[Element], catalogue: dict[str, Schema], name: str) -> pa.
 
 
 def columnar(
-    query: str, streams: dict[str, list[Element]], step_rows: int
+    query: str, streams: dict[str, list[StreamElement]], step_rows: int
 ) -> list[tuple[Any, ...]]:
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
     one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()}, step_rows)
@@ -206,7 +206,7 @@ FAULTY = [
 
 
 @pytest.mark.parametrize(("query", "stream", "fault"), FAULTY)
-def test_a_fault_is_null_and_counted(query: str, stream: list[Element], fault: str) -> None:
+def test_a_fault_is_null_and_counted(query: str, stream: list[StreamElement], fault: str) -> None:
     for strict in (False, True):
         c = compiled(query, CATALOGUE, libraries=LIBRARIES)
         one = ColumnarRun(c, {"A": CATALOGUE["A"].tree}, faults=Faults(strict))
