@@ -90,7 +90,7 @@ def bounds(e: x.Expression) -> Iterator[Bound]:
 def _linear(e: x.Expression) -> tuple[dict[int, int], Fraction] | None:
     """A sum of times of sources and of milliseconds: how often each time is in it, and the rest."""
     match e:
-        case x.Column(name=TIME_COLUMN.name):
+        case x.ColumnReference(name=TIME_COLUMN.name):
             return {e.source: 1}, Fraction(0)
         case x.Literal(value=datetime.timedelta() as length):
             return {}, Fraction(length // datetime.timedelta(milliseconds=1))
