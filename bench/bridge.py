@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from seustream.commands.bench import Measurement
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Commit, Stage, StagedPart
 from seustream.cosim.bridge.service import Bridge, Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
-from seustream.engine.temporal.merge import Merger, Slice, timestamps
+from seustream.engine.stream.merge import Merger, Slice, timestamps
 
 TITLE = "bridge: rows/s staged, joined and read back, against a Flight echo and the bare device"
 PARTS = ("rows", "order", "memory")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from seustream.commands.bench import Measurement
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 
 TITLE = "compile: time for 1, 8 and 64 queries"
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from bench.boards import SMALL
 from seustream.commands.bench import FigureTable, Measurement
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, MAX_ATTRIBUTES, DeviceConfig

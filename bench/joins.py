@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seustream.commands.bench import Measurement
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import END_OF_STREAM
 
 TITLE = "joins: the engine's join on W1 to W4, theta and many results, beside DuckDB"
 LONG = True

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.commands.bench import Measurement, folder
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from bench import device as processor
 from seustream.commands.bench import Measurement
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.control_words import Command, ControlOperation, load_commands

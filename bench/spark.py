@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seustream.commands.bench import FigureTable, Measurement, folder
-from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.service import Bridge, Service
 from seustream.cosim.golden import GoldenDevice
 from seustream.hdl.device import Device

@@ -20,7 +20,7 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.aggregates import AGGREGATES
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.temporal.aggregates.index import Index, ListIndex, Piece

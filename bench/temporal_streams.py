@@ -20,6 +20,7 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.engine.stream.merge import Merger
 from seustream.engine.temporal.aggregates.index import Index, ListIndex
 from seustream.engine.temporal.aggregates.live import (
     Live,
@@ -37,7 +38,6 @@ from seustream.engine.temporal.collection import (
 )
 from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.engine.temporal.elements import FOREVER, STOP, StreamElement, boundary, insertion
-from seustream.engine.temporal.merge import Merger
 from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.operators import Profile
 from seustream.engine.temporal.synchroniser import Synchroniser

@@ -1,6 +1,6 @@
 """Query texts become images for the WJASIP.
 
-`xsql/` reads the language, `plan/` holds the logical plan and its passes in one
-visible list (`plan/pipeline.py`), `wjasip/` writes programs and images, `explain/`
-shows every stage to people.
+`language/` is the expressions of all languages; `apas/`, `pattern/` and `xsql/` read theirs into the
+one graph of `logical/`; `plan/` has the passes, which `pipeline.py` lists in order; `wjasip/` writes
+programs and images; `explain/` shows every stage to people.
 """

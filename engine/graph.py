@@ -23,10 +23,10 @@ import pyarrow as pa
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.faults import FaultError
+from seustream.compiler.logical.levels import Node, definitions, level, levels, nodes, reads
+from seustream.compiler.logical.program import Operation, Program, Query
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan.levels import Node, definitions, level, levels, nodes, reads
-from seustream.compiler.plan.logical import Operation, Program, Query
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
 from seustream.engine.host.errors import EvaluationError, RowsRefused
 from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
@@ -46,9 +46,9 @@ from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, located, told
+from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.temporal.stream import TemporalNode
 from seustream.engine.temporal.stream import result_schema as temporal_schema
 from seustream.hdl.device import Device

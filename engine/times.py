@@ -15,10 +15,8 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.compiler.pattern import ir
-from seustream.compiler.pattern.fields import fields
-from seustream.compiler.plan.levels import Node, definitions, reads
-from seustream.compiler.plan.logical import (
+from seustream.compiler.logical.levels import Node, definitions, reads
+from seustream.compiler.logical.program import (
     RESULT_TIMES,
     WINDOW_END,
     WINDOW_START,
@@ -27,6 +25,8 @@ from seustream.compiler.plan.logical import (
     Query,
     Relation,
 )
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.fields import fields
 
 TICKS = pa.int64()
 

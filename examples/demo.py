@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seustream.commands.feed import need_spark
-from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.errors import UserError
 from seustream.spark_feeder import Job, files, run, session
 from seustream.spark_feeder.inputs import InputSource, read

@@ -11,7 +11,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
 from seustream.compiler.language.bind import ParameterValue
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.devices import ENGINE, SIMULATED, check_backend
 from seustream.devices import devices as made_devices
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from seustream.api import config_named, warn_of
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
-from seustream.compiler.plan.pipeline import Compilation, Options
+from seustream.compiler.pipeline import Compilation, Options
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.devices import ENGINE, check_backend, device

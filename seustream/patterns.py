@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seustream.compiler.errors import suggest
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.pattern.batch import needed, of_table
 from seustream.engine.pattern.choice import Sample, beginning, candidates, sample
 from seustream.engine.pattern.nfa import Numbering

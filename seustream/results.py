@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from seustream.compiler.explain import explain
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.pattern import explain as patterns
 from seustream.engine.pattern.picture import picture
 from seustream.errors import QueryError

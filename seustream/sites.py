@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import suggest
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.graph import streams_read
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.stream.faults import Lines, QueryFaults, told

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from seustream.compiler.explain.marks import hanging, plural, section, table
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.engine.sites.explain import HEAD, Block, facts, rows
 from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.query import Where, join_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.pattern.tree import Header
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import parse
 from seustream.cosim.bridge.errors import BridgeError

@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.compiler.plan.keys import keys
-from seustream.compiler.plan.pipeline import Compilation, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run

@@ -28,7 +28,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.sites.needs import Needs, needs
 from seustream.engine.sites.prefilter import SavedPrefilter, SynopsisFilter, places
 from seustream.engine.stream.schema import stream_schema

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from seustream.compiler.plan.logical import RESULT_TIMES
+from seustream.compiler.logical.program import RESULT_TIMES
 from seustream.engine.sites.prefilter import SavedPrefilter
 
 STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"

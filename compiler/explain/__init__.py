@@ -21,7 +21,7 @@ from seustream.compiler.explain.text import machine as machine_text
 from seustream.compiler.explain.text import overview as overview_text
 from seustream.compiler.explain.text import plan as plan_text
 from seustream.compiler.explain.text import source as source_text
-from seustream.compiler.plan.pipeline import STAGES, Compilation
+from seustream.compiler.pipeline import STAGES, Compilation
 
 FORMATS = ("text", "json", "svg")
 

@@ -1,1 +1,1 @@
-"""Logical plan and the passes over it; `pipeline.py` lists them in order."""
+"""The passes from the logical plan to the device's tables; `compiler/pipeline.py` lists them in order."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.hdl.isa import Condition
 
 Key = tuple[str, str]

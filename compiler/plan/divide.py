@@ -18,9 +18,9 @@ from fractions import Fraction
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Type
+from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.plan.encoding import Codec, Encoding, as_compared, as_real
 from seustream.compiler.plan.layout import Layout, uses_device
-from seustream.compiler.plan.logical import Program, Query
 from seustream.hdl.isa import Condition
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import Kind, Type
+from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan.logical import Program, Query
 from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
 

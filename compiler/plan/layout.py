@@ -14,9 +14,9 @@ from seustream.compiler.catalogue import TIME_COLUMN, Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Kind
+from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.plan.computed import Computed, is_time
 from seustream.compiler.plan.encoding import Codec, Encoding, digits_of
-from seustream.compiler.plan.logical import Program, Query
 from seustream.hdl.config import MAX_ATTRIBUTES
 from seustream.hdl.isa import Condition
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from seustream.compiler.language import expressions as x
+from seustream.compiler.logical.program import Query
 from seustream.compiler.plan.limits import LimitExceeded
-from seustream.compiler.plan.logical import Query
 from seustream.compiler.plan.statistics import TYPICAL_ROWS, Statistics
 from seustream.hdl.config import DeviceConfig
 from seustream.hdl.device import Window, WindowKind

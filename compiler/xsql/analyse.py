@@ -17,13 +17,13 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.typenames import bind_type
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.levels import Node, nodes, reads, used
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.pattern.analyse import PatternContext
 from seustream.compiler.pattern.fields import stream_of
 from seustream.compiler.pattern.statements import bind
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.levels import Node, nodes, reads, used
 from seustream.compiler.xsql import intervals, tree
 from seustream.compiler.xsql.intervals import compile_apas
 from seustream.compiler.xsql.parse import Statement

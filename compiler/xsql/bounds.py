@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.joins import JoinSide, joins, optional, visible
+from seustream.compiler.logical.joins import JoinSide, joins, optional, visible
 from seustream.hdl.isa import Condition
 
 Bound = tuple[int, int, int]

@@ -17,8 +17,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.language.types import Kind
-from seustream.compiler.plan.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
-from seustream.compiler.plan.logical import Source
+from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
+from seustream.compiler.logical.program import Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.scope import Merged, QueryScope
 from seustream.hdl.isa import Condition

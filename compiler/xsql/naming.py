@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seustream.compiler.plan.logical import RESULT_TIMES
+from seustream.compiler.logical.program import RESULT_TIMES
 
 
 @dataclass(frozen=True, slots=True)

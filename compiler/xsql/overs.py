@@ -16,7 +16,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.bind import FAILED, Binder
 from seustream.compiler.language.types import BIGINT, Kind, read_interval
-from seustream.compiler.plan import logical
+from seustream.compiler.logical import program as logical
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.periods import BoundSelect, goes_by
 

@@ -16,8 +16,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder
 from seustream.compiler.language.types import Kind, read_interval
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.joins import JoinTree
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import JoinTree
 from seustream.compiler.xsql import tree
 
 Every = logical.Periodic | logical.Sessions

@@ -16,7 +16,7 @@ from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
-from seustream.compiler.plan import logical
+from seustream.compiler.logical import program as logical
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.overs import over_rows, overs

@@ -10,7 +10,7 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
-from seustream.compiler.plan.logical import WINDOW_END, WINDOW_START, Source
+from seustream.compiler.logical.program import WINDOW_END, WINDOW_START, Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.overs import over
 from seustream.compiler.xsql.periods import is_window

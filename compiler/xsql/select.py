@@ -14,8 +14,8 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.joins import JoinSide, JoinTree, TreeJoin, joins, visible
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import JoinSide, JoinTree, TreeJoin, joins, visible
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.bounds import implied
 from seustream.compiler.xsql.joins import (

@@ -30,7 +30,7 @@ from seustream.cosim.bridge.errors import BridgeError, from_flight
 from seustream.cosim.bridge.security import Address, Bearer
 
 if TYPE_CHECKING:
-    from seustream.compiler.plan.pipeline import Compilation
+    from seustream.compiler.pipeline import Compilation
     from seustream.cosim.bridge.lease import RemoteDevice
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
@@ -274,7 +274,7 @@ class StageWriter:
 def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
     """Returns what a bridge needs to run a compilation."""
     # As above: they never compile.
-    from seustream.compiler.wjasip.manifest import manifest
+    from seustream.compiler.manifest import manifest
 
     image = base64.b64encode(compilation.image).decode()
     return p.Load(manifest(compilation, "image"), image, run)

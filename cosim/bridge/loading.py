@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.plan.pipeline import Compilation
-from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of
+from seustream.compiler.manifest import ManifestRefused, compilation_of
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.hdl.device import Device

@@ -20,7 +20,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
-from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.pipeline import Options
 from seustream.compiler.xsql.intervals import tree_of
 from seustream.compiler.xsql.parse import split
 from seustream.cosim.bridge import protocol as p

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.logical import Program
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.logical.program import Program
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.loading import check_config, compile_load
@@ -22,8 +22,8 @@ from seustream.cosim.bridge.log import Record
 from seustream.engine.graph import GraphRun, answer_schemas
 from seustream.engine.runs import RunState
 from seustream.engine.stream.errors import EngineError
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import timestamps
 from seustream.hdl.device import Device, LoadRefused
 
 Answer = tuple[str, pa.Table]

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge import lease, metrics
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import message_of

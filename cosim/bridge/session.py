@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge import snapshot
 from seustream.cosim.bridge.delivery import Delivery

@@ -14,13 +14,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from seustream.compiler.apas.explain import explain as explain_apas
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span, suggest
 from seustream.compiler.explain import explain
+from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.plan.logical import ShowRequest
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import Statement, parse, split
 from seustream.engine.pattern.explain import as_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seustream.cosim.link.processor import LinkProcessor
 from seustream.cosim.link.session import LinkSession
-from seustream.cosim.processor import ProcessorDevice
+from seustream.cosim.processor.device import ProcessorDevice
 from seustream.hdl.boards.identity import Identity
 from seustream.hdl.config import DeviceConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from seustream.cosim.link.errors import LinkError
-from seustream.cosim.verilated.bits import Words, words_of
+from seustream.cosim.processor.bits import Words, words_of
 from seustream.hdl.boards.protocol import Opcode, Reply
 
 

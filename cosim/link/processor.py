@@ -1,4 +1,4 @@
-"""A processor at the other end of a line: the same calls as `seustream.cosim.verilated.library.Processor`."""
+"""A processor at the other end of a line: the same calls as `seustream.cosim.processor.device.Processor`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from seustream.cosim.link.errors import BoardRefused, BoardStuck
 from seustream.cosim.link.messages import Messages, to_messages, to_rows
 from seustream.cosim.link.session import LinkSession
-from seustream.cosim.verilated import library
-from seustream.cosim.verilated.bits import Words
+from seustream.cosim.processor.bits import Words
+from seustream.cosim.processor.device import HANDED_OVER, RESULTS
 from seustream.hdl.boards.identity import Identity, config_digest, version
 from seustream.hdl.boards.protocol import Opcode, Reply
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
@@ -96,7 +96,7 @@ class LinkProcessor:
 
     def take(self, what: int, words: int) -> Words:
         """Returns what came out since it was last asked, in rows."""
-        reply = {library.RESULTS: Reply.RESULT, library.HANDED_OVER: Reply.HANDED_OVER}[what]
+        reply = {RESULTS: Reply.RESULT, HANDED_OVER: Reply.HANDED_OVER}[what]
         rows = to_rows(self._came[reply], self._reply_bits[reply])
         self._came[reply] = []
         return rows

@@ -16,16 +16,16 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream as Definition
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites.client import Client
-from seustream.engine.host.errors import HostError
 from seustream.engine.sites import messages as m
-from seustream.engine.sites.errors import FeederBlocked, SitesError
+from seustream.engine.sites.errors import FeederBlocked
 from seustream.engine.sites.explain import Block, block_of
 from seustream.engine.sites.model import BlockId, BlockRows, Result
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.query import blocks_of
 from seustream.engine.sites.shared import SharedLayout
 from seustream.engine.sites.store import Store
-from seustream.engine.temporal.merge import Merger
+from seustream.engine.stream.errors import EngineError
+from seustream.engine.stream.merge import Merger
 
 Frame: TypeAlias = tuple[int, int, Any]
 """A message on its way: from which node, to which, and what."""
@@ -184,7 +184,7 @@ class Process:
         with self.changed:
             try:
                 yield
-            except (HostError, SitesError) as error:
+            except EngineError as error:
                 if not record:
                     raise
                 self.fault = str(error)
@@ -279,7 +279,7 @@ class Process:
                             break
                         except FeederBlocked:
                             self.stopped.wait(TICK)
-        except (HostError, SitesError) as error:
+        except EngineError as error:
             self.fault = str(error)
         self.feeding = 0
 

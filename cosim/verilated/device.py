@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from seustream.cosim.processor import ProcessorDevice
+from seustream.cosim.processor.bits import Column, flatten, unpack, words_of
+from seustream.cosim.processor.device import TRACE, ProcessorDevice
 from seustream.cosim.verilated import library
-from seustream.cosim.verilated.bits import Column, flatten, unpack, words_of
 from seustream.cosim.verilated.build import BuildOptions, Note
 from seustream.cosim.verilated.build import library as build
 from seustream.hdl.config import DeviceConfig
@@ -51,7 +51,7 @@ class VerilatedDevice(ProcessorDevice):
         """Instructions executed since last asked, in columns; needs `trace`."""
         n = self._config.streams
         words = 1 + words_of(n * self._trace_bits)
-        rows = self._processor.take(library.TRACE, words)
+        rows = self._processor.take(TRACE, words)
         parts: list[dict[str, Column]] = []
         for area in range(n):
             fields = {

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from seustream.cosim.verilated.bits import Words
+from seustream.cosim.processor.bits import Words
 
-RESULTS, HANDED_OVER, TRACE = range(3)
 _VERDICT = 15
 
 

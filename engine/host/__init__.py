@@ -1,6 +1,6 @@
 """Host driver of a device: from rows to rows.
 
-    rows -> order (seustream.engine.temporal.merge) -> encode -> device -> complete -> rows
+    rows -> order (seustream.engine.stream.merge) -> encode -> device -> complete -> rows
 
 `driver` holds the loop; `encode` makes the device's codes, `rows` and `stores` keep full rows for
 as long as a window needs them, `software` joins the tuples the device cannot hold, `complete` drops

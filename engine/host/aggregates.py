@@ -24,8 +24,8 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import FAULT, AggregateFunction
+from seustream.engine.stream import spans
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.columnar import spans
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

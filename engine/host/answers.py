@@ -12,7 +12,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import FaultError
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.complete import project, selected
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
@@ -21,7 +21,7 @@ from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, located
-from seustream.engine.temporal.merge import timestamps
+from seustream.engine.stream.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 

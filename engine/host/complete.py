@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.join import Side, combination
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.stream.answers import result_schema

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.divide import Division
 from seustream.compiler.plan.layout import Slot
 from seustream.compiler.plan.normalise import Normalised
-from seustream.compiler.plan.pipeline import Compilation
 from seustream.engine.host.answers import blaming, completed
 from seustream.engine.host.complete import residual, without_repeats
 from seustream.engine.host.encode import encode
@@ -33,9 +33,7 @@ from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, restore, told
-from seustream.engine.stream.operator import Answer
-from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import (
+from seustream.engine.stream.merge import (
     Merger,
     Slice,
     narrowed,
@@ -43,6 +41,8 @@ from seustream.engine.temporal.merge import (
     timestamps,
     whole,
 )
+from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.hdl.config import MAX_ATTRIBUTES, DeviceConfig, depth_for
 from seustream.hdl.device import Batch, Device, Results, Retention
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from seustream.engine.stream.errors import EngineError
 
 
-class HostError(EngineError):
-    """Base of all."""
-
-
-class RowsRefused(HostError):
+class RowsRefused(EngineError):
     """Rows that are not of their stream: nothing of them was taken."""
 
 
-class EvaluationError(HostError):
+class EvaluationError(EngineError):
     """Under `strict`, an expression that has no value in some row, such as an overflow."""
 
 
-class WindowOverflow(HostError):
+class WindowOverflow(EngineError):
     """A window needs more tuples than its buffer holds and the run may not go on in software."""

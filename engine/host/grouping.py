@@ -20,15 +20,15 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import NULL
-from seustream.compiler.plan.logical import Query, Source
+from seustream.compiler.logical.program import Query, Source
 from seustream.engine.host.aggregates import Aggregates, codes
 from seustream.engine.host.complete import arrival_order, rows_of, selected
 from seustream.engine.host.join import Side
 from seustream.engine.host.rows import Rows, leaves
 from seustream.engine.host.stores import Stores
+from seustream.engine.stream import spans
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.columnar import spans
 from seustream.hdl.device import Window, WindowKind
 
 Ints = npt.NDArray[np.int64]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.bands import band_of
 from seustream.engine.host.indexed import IndexedRows, converted
 from seustream.engine.host.links import JoinLink, Search, searches, selections

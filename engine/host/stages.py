@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.logical import Query
+from seustream.compiler.logical.program import Query
 from seustream.engine.host.answers import alone, blaming, completed
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side, WindowJoin
@@ -24,10 +24,10 @@ from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.merge import Merger, narrowed, never_late, whole
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import Merger, narrowed, never_late, whole
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]

@@ -11,9 +11,9 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.stores import Stores
+from seustream.engine.stream.merge import Merger
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot
-from seustream.engine.temporal.merge import Merger
 
 
 def streams_of(

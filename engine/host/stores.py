@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from seustream.compiler.catalogue import Stream
 from seustream.engine.host.rows import RowStore
+from seustream.engine.stream.merge import Slice, timestamps
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import Slice, timestamps
 from seustream.hdl.device import Retention
 
 Ints = npt.NDArray[np.int64]

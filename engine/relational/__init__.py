@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.joins import JoinTree
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.joins import JoinTree
 from seustream.engine.relational.joins import TreeOperator
 from seustream.engine.relational.over import OverOperator
 from seustream.engine.relational.periods import PeriodOperator

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.logical import Source
+from seustream.compiler.logical.program import Source
 from seustream.engine.host.rows import Rows, RowStore, leaves
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.evaluate import Leaves

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
+from seustream.engine.stream.merge import Merger, Slice, never_late
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import Merger, Slice, never_late
 
 SLICE_ROWS = 1 << 16
 """Rows that an operator takes at a time, at most."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.joins import JoinTree
+from seustream.compiler.logical.joins import JoinTree
 from seustream.engine.host.answers import blaming
 from seustream.engine.host.complete import selected
 from seustream.engine.host.grouping import Arrivals, Grouping, Members, end_of
@@ -34,11 +34,10 @@ from seustream.engine.relational.matching import Arrived, JoinStep
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, restore, told
-from seustream.engine.stream.operator import Answer
+from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
+from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.elements import EARLIEST
-from seustream.engine.temporal.merge import END_OF_STREAM, Slice, timestamps
 from seustream.hdl.device import WindowKind
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.plan.joins import JoinKind, JoinSide, TreeJoin, visible
+from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, visible
 from seustream.engine.relational.combinations import (
     NOTHING,
     Combinations,

@@ -13,17 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan import logical
+from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Aggregates
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan import logical
+from seustream.compiler.logical import program as logical
 from seustream.engine.host.aggregates import Aggregates
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.inputs import Inputs
@@ -24,10 +24,10 @@ from seustream.engine.relational.measures import Measures, Rows
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.columnar.spans import extremes
-from seustream.engine.temporal.merge import timestamps
+from seustream.engine.stream.spans import extremes
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

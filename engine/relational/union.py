@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from seustream.compiler.plan import logical
+from seustream.compiler.logical import program as logical
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.faults import QueryFaults

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.sites.errors import BadQuery
 from seustream.engine.sites.keys import Key, hashed

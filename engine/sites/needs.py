@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from seustream.compiler.logical.program import Program, Query
 from seustream.compiler.plan.keys import Pair, groups, implied
-from seustream.compiler.plan.logical import Program, Query
 from seustream.engine.sites.model import span
 from seustream.hdl.device import Window, WindowKind
 

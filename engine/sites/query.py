@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
+from seustream.compiler.logical.program import Query
 from seustream.compiler.plan.keys import implied
-from seustream.compiler.plan.logical import Query
 from seustream.engine.host.rows import leaves
 from seustream.engine.sites.errors import BadQuery, SitesError
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow, SiteStream
@@ -152,7 +152,7 @@ def blocks_of(
     if np.any(ts[1:] < ts[:-1]):
         raise BadQuery(
             f"rows of stream {stream.name} are not in the order of their timestamps",
-            "sort them, or let seustream.engine.temporal.merge.Merger do it",
+            "sort them, or let seustream.engine.stream.merge.Merger do it",
         )
     starts = np.arange(0, len(ts), most) if most else np.unique(ts, return_index=True)[1]
     for no, start in enumerate(starts.tolist(), start=first):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.catalogue import Stream as Definition
-from seustream.compiler.plan.logical import Program, Query
+from seustream.compiler.logical.program import Program, Query
 from seustream.engine.host.answers import blaming, completed
 from seustream.engine.host.grouping import Grouping
 from seustream.engine.host.join import Side
@@ -26,8 +26,8 @@ from seustream.engine.sites.model import EquiJoin, SiteStream, Stored
 from seustream.engine.sites.query import columns_read, conditions_left, join_of
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.merge import timestamps
 
 
 @dataclass(frozen=True)

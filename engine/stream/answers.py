@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seustream.compiler.plan.logical import RESULT_TIMES, Relation
+from seustream.compiler.logical.program import RESULT_TIMES, Relation
 from seustream.engine.stream.schema import arrow_type
 
 

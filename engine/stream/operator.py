@@ -25,7 +25,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from seustream.engine.stream.faults import QueryFaults
-from seustream.engine.temporal.elements import EARLIEST
+
+FOREVER = 2**63 - 1
+"""The end of what has no end; additions of times saturate at it."""
+
+EARLIEST = -(2**63)
+"""The first millisecond there is."""
 
 BEGIN_OF_TIME = EARLIEST - 1
 """The watermark of an input of which nothing is known yet."""

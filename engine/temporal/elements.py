@@ -12,11 +12,8 @@ import enum
 from dataclasses import dataclass
 
 from seustream.compiler.language import expressions as language
-
-FOREVER = 2**63 - 1
-"""A te that never comes."""
-
-EARLIEST = -(2**63)
+from seustream.engine.stream.operator import EARLIEST as EARLIEST
+from seustream.engine.stream.operator import FOREVER as FOREVER
 
 Value = language.Value
 """A value of an attribute, NULL is None."""

@@ -13,12 +13,12 @@ from seustream.compiler.apas.tree import RESERVED, Node
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.xsql.intervals import END, leaves, tree_of
 from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.engine.temporal.elements import FOREVER
-from seustream.engine.temporal.merge import END_OF_STREAM
 
 
 class TemporalNode:

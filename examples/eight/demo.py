@@ -21,7 +21,7 @@ import duckdb
 import generate
 import pyarrow as pa
 
-from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.compiler.pipeline import PLANS, Compilation, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated.build import BuildFailed

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from seustream.commands.common import fault_lines, keep_apart, read_text, table
 from seustream.compiler.apas.compile import Compiled, compile_query
-from seustream.compiler.apas.explain import explain
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import Node
 from seustream.compiler.errors import CompileError
+from seustream.compiler.explain.apas import explain
 from seustream.devices import ENGINE
 from seustream.engine.stream.faults import QueryFaults, told
 from seustream.engine.temporal.columnar.run import ColumnarRun

@@ -10,8 +10,7 @@ from pathlib import Path
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.explain import explain
 from seustream.compiler.language.bind import ParameterValue
-from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
-from seustream.compiler.plan.pipeline import (
+from seustream.compiler.pipeline import (
     FITS,
     PLANS,
     STAGES,
@@ -19,6 +18,7 @@ from seustream.compiler.plan.pipeline import (
     Options,
     compile_text,
 )
+from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS
 from seustream.compiler.plan.place import MOST_DEVICES
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.engine.pattern.explain import as_text

@@ -15,7 +15,7 @@ from seustream.commands.common import (
     table,
 )
 from seustream.compiler.explain import explain
-from seustream.compiler.wjasip.manifest import manifest
+from seustream.compiler.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from seustream.compiler.plan.pipeline import PLANS, Options, compile_text
+from seustream.compiler.pipeline import PLANS, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.verilated import build

@@ -11,9 +11,9 @@ from seustream.commands.apas import explain_apas, is_apas
 from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
 from seustream.compiler.errors import suggest
 from seustream.compiler.explain import SHOWN, explain
+from seustream.compiler.logical.program import Query
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan.logical import Query
-from seustream.compiler.plan.pipeline import STAGES, Compilation
+from seustream.compiler.pipeline import STAGES, Compilation
 from seustream.engine.pattern import explain as patterns
 from seustream.engine.pattern.picture import picture
 from seustream.engine.sites.errors import SitesError

@@ -21,7 +21,7 @@ from seustream.commands.common import (
     table,
 )
 from seustream.compiler.errors import nearest
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
 from seustream.devices import client
 from seustream.engine.graph import streams_read

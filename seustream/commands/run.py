@@ -26,9 +26,9 @@ from seustream.commands.common import (
 )
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
+from seustream.compiler.logical.program import Program
+from seustream.compiler.pipeline import STAGES, Compilation, planned
 from seustream.compiler.plan.layout import uses_device
-from seustream.compiler.plan.logical import Program
-from seustream.compiler.plan.pipeline import STAGES, Compilation, planned
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.engine.pattern.nfa import Numbering

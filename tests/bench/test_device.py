@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench import device as bench
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.verilated.build import missing
 from seustream.hdl.config import CONFIGURATIONS

@@ -15,7 +15,7 @@ import pytest
 
 from seustream.compiler import plan
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import (
+from seustream.compiler.pipeline import (
     PASSES,
     PLANS,
     STAGES,

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
-from seustream.cosim import processor
 from seustream.cosim.boards import build
 from seustream.cosim.boards.simulated import SimulatedBoard, SimulatedLine
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.cosim.link.device import BoardDevice
 from seustream.cosim.link.session import LinkSession
+from seustream.cosim.processor import device as processor
 from seustream.cosim.verilated.build import missing
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig

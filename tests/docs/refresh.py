@@ -13,7 +13,7 @@ from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.explain import explain
 from seustream.compiler.language.types import DOUBLE, VARCHAR
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.engine.pattern.picture import picture as pattern_picture
 from tests.docs import figures, functions
 from tests.docs.blocks import ROOT, run_page

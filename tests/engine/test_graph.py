@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams

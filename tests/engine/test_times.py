@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, answer_schemas, drive
 from seustream.engine.times import Times

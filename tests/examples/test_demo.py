@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from examples import demo
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, accepted
 from seustream.engine.stream.answers import result_schema

@@ -146,7 +146,7 @@ _LONGEST = 60
 """Seconds of processor time a case may take; without a fault it takes far less."""
 JUDGE = f"""
 import signal, sys
-from seustream.cosim import processor
+from seustream.cosim.processor import device as processor
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.cosim.verilated.library import Stuck
 from seustream.hdl.device import LoadRefused

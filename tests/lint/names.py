@@ -18,7 +18,7 @@ ROOMS = ("compiler", "cosim", "engine", "hdl", "seustream", "spark_feeder")
 
 ONCE = {
     "Binder": "compiler/language/bind.py",
-    "Merger": "engine/temporal/merge.py",
+    "Merger": "engine/stream/merge.py",
     "GraphRun": "engine/graph.py",
     "Snapshot": "engine/stream/snapshot.py",
     "evaluate": "engine/stream/evaluate.py",

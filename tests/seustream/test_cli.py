@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seustream.cli import main, module_of
-from seustream.compiler.plan.pipeline import STAGES
+from seustream.compiler.pipeline import STAGES
 from seustream.compiler.wjasip.image import decode
 from seustream.hdl.config import CONFIGURATIONS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seustream.cli import main
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.explain import save, watch
 from seustream.engine.sites.network import SiteNetwork

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.pipeline import Options
 from seustream.engine.stream.errors import EngineError
 from seustream.errors import QueryError, UserError
 from seustream.texts import compiled, declarations, translated

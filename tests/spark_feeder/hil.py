@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.protocol import Run
 from seustream.engine.graph import accepted
 from seustream.engine.stream.answers import result_schema

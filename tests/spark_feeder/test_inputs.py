@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, _items, read, rows_of
 from seustream.spark_feeder.job import _check_times

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.engine.stream.schema import stream_schema
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.job import Job, files, run

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from seustream.cli import main as seustream
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import compile_text, planned
+from seustream.compiler.pipeline import compile_text, planned
 from seustream.cosim.sites.service import SiteService
 from seustream.engine.sites.results import plan_across
 from seustream.sites import site_sources

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import PLANS, Compilation, Options, compile_text
+from seustream.compiler.pipeline import PLANS, Compilation, Options, compile_text
 from seustream.compiler.wjasip.image import decode
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice

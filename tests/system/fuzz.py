@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.hdl.config import CONFIGURATIONS
 from seustream.hdl.device import Batch, BatchRefused, LoadRefused
 from tests.compiler.test_pipeline import VALID, check_report

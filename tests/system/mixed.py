@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from seustream.cli import main as seustream
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, drive, streams_read

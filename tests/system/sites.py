@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.sites.cluster import Cluster
 from seustream.engine.sites.costs import UnitCosts
 from seustream.engine.sites.model import BlockRows, SiteRow

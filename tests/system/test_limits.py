@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, answer_schemas, drive
 from seustream.hdl.config import CONFIGURATIONS

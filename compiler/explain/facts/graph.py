@@ -19,10 +19,10 @@ from seustream.compiler.errors import Span
 from seustream.compiler.explain.facts.names import View, window_text
 from seustream.compiler.explain.facts.source import TreeNode
 from seustream.compiler.language import expressions as x
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.levels import Node as GraphNode
+from seustream.compiler.logical.levels import definitions, nodes
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.levels import Node as GraphNode
-from seustream.compiler.plan.levels import definitions, nodes
 
 
 def graph(scope: View) -> tuple[TreeNode, ...]:

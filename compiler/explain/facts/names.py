@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from seustream.compiler.explain.marks import circled, sigma
+from seustream.compiler.logical.program import Query
+from seustream.compiler.pipeline import Compilation
 from seustream.compiler.plan.divide import JoinFactor, SelectionTerm
-from seustream.compiler.plan.logical import Query
 from seustream.compiler.plan.normalise import Normalised
-from seustream.compiler.plan.pipeline import Compilation
 from seustream.compiler.plan.routes import Step
 from seustream.hdl.device import Retention, Window, WindowKind
 

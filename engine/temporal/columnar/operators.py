@@ -24,9 +24,9 @@ from seustream.compiler.apas.streams import JoinIndex
 from seustream.compiler.apas.types import DOUBLE, INTEGER
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Kind
+from seustream.engine.stream import spans
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal import library
-from seustream.engine.temporal.columnar import spans
 from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
 from seustream.engine.temporal.columnar.evaluate import Evaluator, as_numpy, holds, mapped, taken
 from seustream.engine.temporal.elements import EARLIEST, FOREVER

@@ -25,7 +25,7 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.tree import Node
 from seustream.compiler.language.faults import FaultError, Faults
 from seustream.compiler.language.types import Type
-from seustream.engine.host.errors import HostError
+from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.columnar import operators as o
@@ -38,7 +38,7 @@ from seustream.engine.temporal.saving import Unsavable, plain, restored
 Ints = npt.NDArray[np.int64]
 
 
-class NodeFailed(HostError):
+class NodeFailed(EngineError):
     """A tuple has no value in a node."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seustream.compiler.plan.pipeline import PLANS, STAGES, Compilation, Options, compile_text
+from seustream.compiler.pipeline import PLANS, STAGES, Compilation, Options, compile_text
 
 EIGHT = Path(__file__).parents[3].joinpath("examples/eight/eight.xsql").read_text(encoding="utf-8")
 

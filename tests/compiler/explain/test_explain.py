@@ -9,7 +9,7 @@ import pytest
 
 from seustream.compiler.explain import FORMATS, SHOWN, explain
 from seustream.compiler.explain.marks import WIDTH
-from seustream.compiler.plan.pipeline import STAGES, compile_text
+from seustream.compiler.pipeline import STAGES, compile_text
 from tests.compiler.explain.programs import CASES, compiled
 
 PICTURES = ("tree", "graph", "routes", "areas", "split", None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seustream.compiler.explain import explain
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.explain.programs import PROGRAMS, compiled
 from tests.hdl.programs import places_of

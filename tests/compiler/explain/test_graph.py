@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.explain import explain
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 
 TEXT = """
 CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e int);

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 
 STREAMS = """\
 CREATE STREAM R (a int, b int, c int, n int NOT NULL, m int NOT NULL, s varchar(20), x real,

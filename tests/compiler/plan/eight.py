@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 
 EIGHT = """\
 CREATE STREAM R (a int, b int, c int);

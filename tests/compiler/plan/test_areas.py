@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.pipeline import Options
 from seustream.compiler.wjasip.check import check
 from seustream.compiler.wjasip.image import decode
 from tests.compiler.plan.cases import Case, cases, compiled_all

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from seustream.compiler.plan.pipeline import Compilation, Options
+from seustream.compiler.pipeline import Compilation, Options
 from seustream.compiler.plan.statistics import Statistics
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 from tests.compiler.plan.eight import compiled_eight

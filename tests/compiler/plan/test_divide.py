@@ -15,9 +15,9 @@ import pytest
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.expressions import Value
+from seustream.compiler.pipeline import Options
 from seustream.compiler.plan.divide import Any, Every, Formula, JoinFactor
 from seustream.compiler.plan.layout import Layout
-from seustream.compiler.plan.pipeline import Options
 from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 from tests.compiler.plan.shown import Shower

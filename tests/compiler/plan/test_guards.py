@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from seustream.compiler.pipeline import PLANS, Options
 from seustream.compiler.plan.guards import choose, equalities
-from seustream.compiler.plan.pipeline import PLANS, Options
 from seustream.compiler.plan.statistics import Statistics
 from seustream.compiler.wjasip.check import check
 from seustream.compiler.wjasip.image import decode

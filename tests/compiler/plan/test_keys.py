@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from seustream.compiler.pipeline import compile_text
 from seustream.compiler.plan.keys import keys
-from seustream.compiler.plan.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from seustream.compiler.pipeline import Options
 from seustream.compiler.plan.encoding import Encoding
 from seustream.compiler.plan.layout import comparisons
-from seustream.compiler.plan.pipeline import Options
 from seustream.hdl.config import CONFIGURATIONS
 from tests.compiler.plan.cases import Case, cases, compiled, compiled_all
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from seustream.compiler.errors import CompileError
+from seustream.compiler.pipeline import Options
 from seustream.compiler.plan.limits import LimitExceeded, first_over, pack, within
-from seustream.compiler.plan.pipeline import Options
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from tests.compiler.plan.cases import STREAMS, compiled_all
 

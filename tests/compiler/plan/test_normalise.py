@@ -10,6 +10,7 @@ import pytest
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import INT
+from seustream.compiler.pipeline import Options
 from seustream.compiler.plan.divide import (
     ALWAYS,
     Any,
@@ -21,7 +22,6 @@ from seustream.compiler.plan.divide import (
     SelectionTerm,
 )
 from seustream.compiler.plan.normalise import DEFAULT_MAX_TERMS, Normalised, normalise
-from seustream.compiler.plan.pipeline import Options
 from tests.compiler.plan.cases import Case, cases, compiled
 from tests.compiler.plan.shown import Shower
 

@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from seustream.compiler.plan.pipeline import Options
+from seustream.compiler.pipeline import Options
 from seustream.compiler.wjasip.assembler import disassemble
 from tests.compiler.plan.cases import Case, cases, compiled_all
 from tests.compiler.plan.eight import compiled_eight

@@ -12,8 +12,8 @@ import random
 
 import pytest
 
+from seustream.compiler.pipeline import Options
 from seustream.compiler.plan.limits import LimitExceeded
-from seustream.compiler.plan.pipeline import Options
 from seustream.compiler.wjasip.assembler import disassemble
 from seustream.compiler.wjasip.check import check_program
 from seustream.compiler.wjasip.codegen import generate, with_programs

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 
 STREAMS = """\
 CREATE STREAM R (a int, b int, s varchar(20), day date, hour time, moment timestamp, ok boolean);

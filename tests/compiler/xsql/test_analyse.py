@@ -8,8 +8,8 @@ from seustream.compiler.catalogue import Column, Stream
 from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, DATE, DOUBLE, INT, REAL, VARCHAR, Kind, Type
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.logical import program as logical
+from seustream.compiler.pipeline import compile_text
 from seustream.compiler.xsql.analyse import Analysis
 from seustream.compiler.xsql.parse import parse
 from seustream.hdl.device import Window, WindowKind

@@ -6,7 +6,7 @@ import pytest
 
 from seustream.compiler.errors import CompileError
 from seustream.compiler.language.types import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, VARCHAR
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 
 BASE = "CREATE STREAM i (te bigint, v int, r real, b boolean, t timestamp, n varchar(9), d date);\n"
 READ = "SELECT * FROM m WINDOW 1;"

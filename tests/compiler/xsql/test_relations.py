@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.levels import levels
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.logical import program as logical
+from seustream.compiler.logical.levels import levels
+from seustream.compiler.pipeline import compile_text
 
 STREAMS = "CREATE STREAM R (a int, b int);\n"
 UNION = "SELECT a FROM R UNION ALL SELECT b FROM R UNION ALL SELECT a + b AS c FROM R"

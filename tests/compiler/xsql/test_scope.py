@@ -12,7 +12,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language import types as t
 from seustream.compiler.language.bind import MAX_DEPTH
 from seustream.compiler.language.types import Kind, Type
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.hdl.isa import Condition
 from tests.compiler.xsql.problems import STREAMS, Mistake, mistakes, reported
 

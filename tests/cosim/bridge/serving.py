@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.disk import Disk
 from seustream.cosim.bridge.limits import USUAL, Limits

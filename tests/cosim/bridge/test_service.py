@@ -16,7 +16,7 @@ import pyarrow.flight as flight
 import pytest
 import trustme
 
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient, message_of
 from seustream.cosim.bridge.errors import KINDS, BridgeError, from_flight

@@ -12,7 +12,7 @@ import pyarrow.flight as flight
 import pytest
 
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.sites import run as runs
 from seustream.cosim.sites.client import Client

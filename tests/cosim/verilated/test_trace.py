@@ -8,7 +8,7 @@ import random
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import PLANS, Options, compile_text
+from seustream.compiler.pipeline import PLANS, Options, compile_text
 from seustream.compiler.wjasip.image import encode
 from seustream.engine.graph import GraphRun
 from seustream.hdl import isa

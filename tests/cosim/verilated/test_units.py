@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.verilated.build import missing
 from seustream.cosim.verilated.device import VerilatedDevice
 from seustream.hdl.config import CONFIGURATIONS

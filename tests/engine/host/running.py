@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.cosim.iss import IssDevice
 from seustream.engine.graph import GraphRun

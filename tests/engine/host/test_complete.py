@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.language.faults import Faults
+from seustream.compiler.pipeline import PLANS, compile_text
 from seustream.compiler.plan.encoding import Codec, Encoding
-from seustream.compiler.plan.pipeline import PLANS, compile_text
 from seustream.engine.host.complete import project, residual, without_repeats
 from seustream.engine.host.encode import encode
 from seustream.engine.host.join import Side

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.plan.divide import JoinFactor
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
 from seustream.engine.graph import GraphRun, drive
 from seustream.hdl.config import CONFIGURATIONS
 from tests.engine.host.running import DEVICES

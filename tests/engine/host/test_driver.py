@@ -13,7 +13,7 @@ import re
 import numpy as np
 import pytest
 
-from seustream.compiler.plan.pipeline import PLANS
+from seustream.compiler.pipeline import PLANS
 from seustream.engine.host.errors import EvaluationError
 from tests.engine.host.reference import (
     Condition,

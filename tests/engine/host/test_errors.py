@@ -6,15 +6,15 @@ import pytest
 
 from seustream.engine.host.errors import (
     EvaluationError,
-    HostError,
     RowsRefused,
     WindowOverflow,
 )
+from seustream.engine.stream.errors import EngineError
 
 
 @pytest.mark.parametrize("kind", [EvaluationError, RowsRefused, WindowOverflow])
-def test_message_and_hint(kind: type[HostError]) -> None:
-    with pytest.raises(HostError) as caught:
+def test_message_and_hint(kind: type[EngineError]) -> None:
+    with pytest.raises(EngineError) as caught:
         raise kind("what is wrong", "what might help")
     assert str(caught.value) == "what is wrong"
     assert caught.value.hint == "what might help"

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.plan import logical
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.logical import program as logical
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.host import join as module
 from seustream.engine.host.join import Side, WindowJoin
 from seustream.engine.host.rows import RowStore
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import timestamps
 from tests.engine.host.reference import (
     Query,
     Result,

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.host import join as module
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import stream_schema
-from seustream.engine.temporal.merge import END_OF_STREAM
 
 BANDS = [
     "R.x BETWEEN S.x - 50 AND S.x + 50",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.pattern.statements import compile_pattern
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.stream import PatternNode

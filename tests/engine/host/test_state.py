@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.engine.graph import GraphRun
 from seustream.engine.host.stages import SoftwareJoin
 from seustream.hdl.config import CONFIGURATIONS

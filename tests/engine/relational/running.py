@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.stream.operator import Answer

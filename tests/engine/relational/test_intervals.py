@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.joins import JoinTree
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.logical.joins import JoinTree
+from seustream.compiler.pipeline import compile_text
 from seustream.hdl.device import Window, WindowKind
 from tests.engine.relational.generate import judged, rows_of
 from tests.engine.relational.running import at_once, in_pieces

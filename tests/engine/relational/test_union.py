@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.stream.answers import result_schema
 from tests.engine.relational.running import at_once, in_pieces
 

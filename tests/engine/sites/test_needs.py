@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.needs import Partner, needs
 
 STREAMS = "CREATE STREAM R (a int, b int); CREATE STREAM S (d int, e varchar(5));"

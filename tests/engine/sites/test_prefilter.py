@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import Compilation, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from seustream.engine.sites.needs import needs

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.errors import BadQuery, DisconnectedJoinGraph, RowWindowRefused
 from seustream.engine.sites.model import EquiJoin
 from seustream.engine.sites.network import LineFaults

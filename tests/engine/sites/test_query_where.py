@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.sites.codec import decode, encode
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteStream
 from seustream.engine.sites.query import Where, join_of, rows_of

@@ -15,14 +15,14 @@ from types import FunctionType, ModuleType
 import numpy as np
 import pyarrow as pa
 
-from seustream.compiler.plan.levels import definitions
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.logical.levels import definitions
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, drive
 from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.snapshot import unpack
-from seustream.engine.temporal.merge import END_OF_STREAM
 from tests.cosim.bridge.serving import Rows, multiset
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.engine.host.rows import leaves
 from seustream.engine.stream.evaluate import evaluate
 from tests.engine.host.reference import ARROW, value

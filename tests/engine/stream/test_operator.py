@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from seustream.compiler.plan.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.merge import END_OF_STREAM
 from tests.cosim.bridge.serving import EVERYTHING, compiled, streams
 from tests.engine.stream import contract
 from tests.engine.stream.contract import (

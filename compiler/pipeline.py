@@ -13,7 +13,8 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText, Span
 from seustream.compiler.language.bind import ParameterValue
-from seustream.compiler.plan import cost, logical, thesis
+from seustream.compiler.logical import program as logical
+from seustream.compiler.plan import cost, thesis
 from seustream.compiler.plan.areas import allocate
 from seustream.compiler.plan.decompose import Subquery, decompose
 from seustream.compiler.plan.divide import Division, divide

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from seustream.compiler.language.expressions import Expression
-from seustream.compiler.plan.logical import Operation, Query, Source
+from seustream.compiler.logical.program import Operation, Query, Source
 
 
 class JoinKind(Enum):

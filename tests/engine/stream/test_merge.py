@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
+from seustream.engine.stream.merge import Merger, Slice, timestamps
 from seustream.engine.temporal.elements import STOP, StreamElement, boundary, insertion
-from seustream.engine.temporal.merge import Merger, Slice, timestamps
 from seustream.engine.temporal.synchroniser import Synchroniser
 
 Tuple = tuple[int, int, int]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.logical import program as logical
 from seustream.compiler.pattern import ir
-from seustream.compiler.plan import logical
 
 Node = logical.Relation | ir.PatternQuery | Compiled
 """A query of any of the three languages, or a part of one."""

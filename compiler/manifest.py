@@ -13,8 +13,8 @@ from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.errors import CompileError
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.pipeline import FITS, PLANS, Compilation, Options, compile_text
 from seustream.compiler.plan.normalise import Normalised
-from seustream.compiler.plan.pipeline import FITS, PLANS, Compilation, Options, compile_text
 from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.hdl.config import ConfigError, DeviceConfig
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seustream.engine.temporal.columnar import spans
+from seustream.engine.stream import spans
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seustream.compiler.apas.explain import explain, facts
+from seustream.compiler.explain.apas import explain, facts
 from tests.compiler.apas.schemas import SECTION_5, compiled
 
 

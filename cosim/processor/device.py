@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from seustream.compiler.wjasip.image import decode
-from seustream.cosim.verilated import library
-from seustream.cosim.verilated.bits import Column, Words, flatten, pack, unpack, words_of
+from seustream.cosim.processor.bits import Column, Words, flatten, pack, unpack, words_of
 from seustream.hdl.config import MAX_ATTRIBUTES, MAX_STREAMS, DeviceConfig
 from seustream.hdl.control_words import (
     Command,
@@ -32,6 +31,9 @@ from seustream.hdl.device import (
     UnitCycles,
     check_batch,
 )
+
+RESULTS, HANDED_OVER, TRACE = range(3)
+"""The outputs of a processor that `Processor.take` gives."""
 
 PATIENCE = 50_000_000
 """Cycles without a tuple in or out after which a device counts as stuck; a probe of the
@@ -223,7 +225,7 @@ class ProcessorDevice:
     def _collected(self, piece: Batch) -> Results:
         """Returns what came out, with all bits of its numbers, in the order of the raw tuples."""
         fields = self._fields["result"]
-        rows = self._ports.take(library.RESULTS, _port_words(fields))
+        rows = self._ports.take(RESULTS, _port_words(fields))
         columns = unpack(fields, rows)
         n = self._config.streams
         sequences = np.full((len(rows), MAX_STREAMS), NOT_IN_RESULT, np.int64)
@@ -235,7 +237,7 @@ class ProcessorDevice:
         order = np.argsort(arrived, kind="stable")
 
         fields = self._fields["handed_over"]
-        rows = self._ports.take(library.HANDED_OVER, _port_words(fields))
+        rows = self._ports.take(HANDED_OVER, _port_words(fields))
         handed = unpack(fields, rows)
         left = handed["stream"].astype(np.int64)
         taker = handed["taker"].astype(np.int64)

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from seustream.engine.temporal.elements import EARLIEST, FOREVER
+from seustream.engine.stream.operator import EARLIEST, FOREVER
 
 Ints = npt.NDArray[np.int64]
 OnLate = Callable[[str, pa.Table], None]

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from seustream.compiler.plan.pipeline import Compilation, Options, compile_text
+from seustream.compiler.manifest import ManifestRefused, compilation_of, manifest
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.compiler.plan.statistics import Statistics
-from seustream.compiler.wjasip.manifest import ManifestRefused, compilation_of, manifest
 from seustream.hdl.config import CONFIGURATIONS
 
 TEXT = """
