@@ -49,7 +49,7 @@ def nodes(program: logical.Program) -> tuple[Node, ...]:
 
 
 def levels(program: logical.Program) -> dict[str, int]:
-    """How many queries follow each other up to each derived stream: 1 where its definition reads
+    """Counts the queries that follow each other up to each derived stream: 1 where its definition reads
     base streams alone. A stream is defined after those it is made of."""
     defined = definitions(program)
     found: dict[str, int] = {}

@@ -45,7 +45,7 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Query:
     """One continuous query; `where` is TRUE when absent, `text` its source text. `defines` is the
-    derived stream its results are, if it is one's definition; nobody asked for these as results.
+    derived stream its results are, if it is one's definition; these are not asked for as results.
     With `keeps_oldest`, rows of that stream end in a column ts_oldest. Under `strict` its first fault
     is an error."""
 
@@ -184,7 +184,7 @@ class OverRows(Operation):
 
 
 Relation = Query | Operation
-"""What X-SQL amounts to."""
+"""A statement of X-SQL, bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class ShowRequest:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a text amounts to once all its statements have been carried out in order: one graph of
+    """The outcome of all statements of a text, carried out in order: one graph of
     streams and queries of all three languages, and what the text asks to be shown.
 
     `queries` and `operations` (X-SQL), `patterns`, `apas`, by the stream it defines, and `asked_apas` are
@@ -217,7 +217,7 @@ class Program:
 
     @property
     def asked(self) -> tuple[Query, ...]:
-        """The queries whose results somebody wants."""
+        """The queries whose results are asked for."""
         return tuple(query for query in self.queries if query.defines is None)
 
     @property
@@ -234,12 +234,12 @@ class Program:
 
     @property
     def asked_relations(self) -> tuple[Relation, ...]:
-        """The queries and operations whose results somebody wants."""
+        """The queries and operations whose results are asked for."""
         return tuple(relation for relation in self.relations if relation.defines is None)
 
     @property
     def asked_patterns(self) -> tuple[ir.PatternQuery, ...]:
-        """The patterns whose results somebody wants."""
+        """The patterns whose results are asked for."""
         return tuple(pattern for pattern in self.patterns if pattern.defines is None)
 
     @property
