@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
-import random
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -28,6 +26,7 @@ import pyarrow.flight as flight
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.errors import BridgeError, from_flight
 from seustream.cosim.bridge.security import Address, Bearer
+from seustream.cosim.bridge.world import MACHINE, World
 
 if TYPE_CHECKING:
     from seustream.compiler.pipeline import Compilation
@@ -38,7 +37,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 class BridgeClient:
     """One connection. `token` and `certificate` (PEM, of the authority that signed the bridge's) as the
-    bridge was started with; `patience` in seconds."""
+    bridge was started with; `patience` in seconds; `connect` gives a Flight client."""
 
     def __init__(
         self,
@@ -46,9 +45,12 @@ class BridgeClient:
         token: str | None = None,
         certificate: bytes | None = None,
         patience: float = 60.0,
+        world: World = MACHINE,
+        connect: Callable[..., Any] = flight.connect,
     ) -> None:
         self.address = Address.parse(url)
         self.patience = patience
+        self._world, self._dial = world, connect
         self._options: dict[str, Any] = {}
         if certificate is not None:
             self._options["tls_root_certs"] = certificate
@@ -70,7 +72,7 @@ class BridgeClient:
         return cls(url, token, certificate, patience)
 
     def _connect(self) -> flight.FlightClient:
-        return flight.connect(str(self.address), **self._options)
+        return self._dial(str(self.address), **self._options)
 
     def close(self) -> None:
         self._connection.close()
@@ -185,16 +187,16 @@ class BridgeClient:
 
     def _repeated(self, call: Any, patience: float | None = None) -> Any:
         """Calls until there is an answer, or an error that will not go away."""
-        until = time.monotonic() + (self.patience if patience is None else patience)
+        until = self._world.now() + (self.patience if patience is None else patience)
         pause = _FIRST_PAUSE
         while True:
             try:
                 return call()
             except (flight.FlightError, pa.ArrowException, OSError) as error:
                 found = from_flight(error)
-                if not found.retriable or time.monotonic() + pause > until:
+                if not found.retriable or self._world.now() + pause > until:
                     raise found from None
-            time.sleep(pause * (0.5 + random.random()))
+            self._world.sleep(pause * (0.5 + self._world.chance()))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 

@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import json
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,8 +66,3 @@ def check_config(compilation: Compilation, devices: Sequence[Device]) -> None:
 def load_of(load: dict[str, Any] | None) -> p.Load:
     """A query set as the journal has it."""
     return p.read(p.Load, json.dumps(load).encode())
-
-
-def milliseconds() -> int:
-    """The time of day, for people and for queries that are registered for a while."""
-    return time.time_ns() // 1_000_000

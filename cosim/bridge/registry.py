@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -27,7 +26,6 @@ from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.living import FAILED, RUNNING, STOPPED, Book, Living
-from seustream.cosim.bridge.loading import milliseconds
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.statements import CatalogueChange, carried_out, entries_of, quoted
 
@@ -47,14 +45,12 @@ class Catalogue:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._lock = threading.RLock()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="durations", daemon=True)
-        self._thread.start()
+        self._lock, self._closing = session.world.lock(), session.world.event()
+        self._task = session.world.start("durations", self._watch)
 
     def close(self) -> None:
         self._closing.set()
-        self._thread.join()
+        self._task.join()
 
     # --- changes --------------------------------------------------------------
 
@@ -139,7 +135,7 @@ class Catalogue:
         """Journals another query set, and what it means for queries."""
         session = self.session
         load = replace(message_of(change.compilation), run=session.load.run)
-        now = milliseconds()
+        now = session.world.today()
         with session.changed:
             session.check_running()
             known = session.book.queries
@@ -174,7 +170,7 @@ class Catalogue:
     def _watch(self) -> None:
         """Ends queries whose time is over."""
         while not self._closing.wait(_CLOCK):
-            now = milliseconds()
+            now = self.session.world.today()
             with self._lock:
                 for one in list(self.session.book.queries.values()):
                     if one.phase == RUNNING and one.until is not None and one.until <= now:

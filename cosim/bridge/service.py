@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,6 +41,7 @@ from seustream.cosim.bridge.runner import check_queries
 from seustream.cosim.bridge.security import Address, Calls, Gate
 from seustream.cosim.bridge.session import Session
 from seustream.cosim.bridge.sources import Note, Sources
+from seustream.cosim.bridge.world import MACHINE, World
 from seustream.engine.graph import accepted, as_tuple
 from seustream.engine.host.errors import RowsRefused
 from seustream.engine.stream.schema import stream_schema
@@ -66,7 +66,7 @@ class Bridge:
         folder: Path,
         backend: str = "device",
         limits: Limits = USUAL,
-        clock: Callable[[], float] = time.monotonic,
+        world: World = MACHINE,
         most_calls: float = MOST_CALLS,
         libraries: Libraries | None = None,
         note: Note | None = None,
@@ -83,11 +83,11 @@ class Bridge:
         self._strict = strict
         self.journal = Journal(folder, disk)
         self.counts = metrics.ServiceCounts()
-        self.calls = Calls(most_calls, clock)
-        self.clock = clock
-        self.exchanges = Exchanges(clock)
-        self.stopping = threading.Event()
-        self._lock = threading.RLock()
+        self.calls = Calls(most_calls, world.now)
+        self.world = world
+        self.exchanges = Exchanges(world.now)
+        self.stopping = world.event()
+        self._lock = world.lock()
         self._leased = False
         self._session: Session | None = None
         if Session.exists(self.journal):
@@ -119,7 +119,7 @@ class Bridge:
         if load is not None:
             load = self._as_run_here(load)
         session = Session(
-            self.devices, self.journal, self.limits, load, self.clock, self._libraries
+            self.devices, self.journal, self.limits, load, self.world, self._libraries
         )
         self._session, self._registry = session, Catalogue(session)
         return session

@@ -15,10 +15,8 @@ the source of the rows.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
@@ -35,10 +33,11 @@ from seustream.cosim.bridge.journal import Journal, storage
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import Limits
 from seustream.cosim.bridge.living import Book
-from seustream.cosim.bridge.loading import compile_load, identity, load_of, milliseconds
+from seustream.cosim.bridge.loading import compile_load, identity, load_of
 from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.results import ResultLog
 from seustream.cosim.bridge.runner import Runner, check_queries
+from seustream.cosim.bridge.world import MACHINE, World
 from seustream.engine.graph import GraphRun, answer_schemas
 from seustream.engine.stream.errors import EngineError
 from seustream.hdl.device import Device, Status
@@ -63,12 +62,12 @@ class Session:
         journal: Journal,
         limits: Limits,
         load: p.Load | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        world: World = MACHINE,
         libraries: Libraries | None = None,
     ) -> None:
-        self.devices, self.journal, self.limits, self.clock = devices, journal, limits, clock
+        self.devices, self.journal, self.limits, self.world = devices, journal, limits, world
         self.libraries = libraries or Libraries()
-        self.changed = threading.Condition(threading.RLock())
+        self.changed = world.condition()
         self.epochs = Epochs(journal)
         self.book = Book()
         self.delivery = Delivery(limits, self.book)
@@ -86,13 +85,12 @@ class Session:
         self.latest_load = load or load_of(journal.load)
         self.runner = Runner(devices, self.latest_load, self.epochs.rows, self.libraries)
         if load is not None:
-            self.book.loaded(self.compilation.program.names, milliseconds())
+            self.book.loaded(self.compilation.program.names, self.world.today())
             self._make_logs()
             journal.begin(asdict(load))
         else:
             self._recover()
-        self._thread = threading.Thread(target=self._work, name="session", daemon=True)
-        self._thread.start()
+        self._task = world.start("session", self._work)
 
     @staticmethod
     def exists(journal: Journal) -> bool:
@@ -188,7 +186,7 @@ class Session:
             highest = max(
                 (part.highest for part in parts if part.highest is not None), default=None
             )
-            self.delivery.quality.arrived(highest, self.clock())
+            self.delivery.quality.arrived(highest, self.world.now())
             return {"epoch": commit.epoch, "already": False}
 
     def abort(self, abort: p.Abort) -> dict[str, object]:
@@ -241,13 +239,13 @@ class Session:
 
     def latest(self, latest: p.Latest) -> dict[str, object]:
         """Returns how far a query's results reach; waits a while for something new."""
-        until = self.clock() + min(latest.wait_ms / 1000, self.limits.patience)
+        until = self.world.now() + min(latest.wait_ms / 1000, self.limits.patience)
         with self.changed:
             log = self.log(latest.query)
             self._wait_for_replay(log, latest.beyond)
             while log.end <= latest.beyond and not self.over and not self._ended(log):
                 self.check_running()
-                left = until - self.clock()
+                left = until - self.world.now()
                 if left <= 0:
                     break
                 self.changed.wait(left)
@@ -284,22 +282,22 @@ class Session:
 
     def _wait_for_replay(self, log: ResultLog, offset: int) -> None:
         """After a restart results come again, and a reader who has seen them may ask first."""
-        until = self.clock() + self.limits.patience
+        until = self.world.now() + self.limits.patience
         while log.end < offset and self.applied < self.replayed:
             self.check_running()
-            left = until - self.clock()
+            left = until - self.world.now()
             if left <= 0:
                 raise self._busy("the journal is being replayed")
             self.changed.wait(left)
 
     def flush(self) -> None:
         """Waits until everything recorded so far is processed; `busy` if that takes too long."""
-        until = self.clock() + self.limits.patience
+        until = self.world.now() + self.limits.patience
         with self.changed:
             last = self.taken
             while self.applied < last:
                 self.check_running()
-                left = until - self.clock()
+                left = until - self.world.now()
                 if left <= 0:
                     raise self._busy("rows wait to be processed")
                 self.changed.wait(left)
@@ -315,10 +313,10 @@ class Session:
                     if self._stopping:
                         return
                     record = self.records[0]
-                begun, self._waited = self.clock(), 0.0
+                begun, self._waited = self.world.now(), 0.0
                 self._apply(record)
                 with self.changed:
-                    self.replay_seconds += self.clock() - begun - self._waited
+                    self.replay_seconds += self.world.now() - begun - self._waited
                     self.records.popleft()
                     self.waiting_rows -= record.get("rows", 0)
                     self.applied += 1
@@ -370,15 +368,15 @@ class Session:
     def _deliver(self, query: str, results: pa.Table) -> None:
         """Appends results; waits while readers have too many to read."""
         with self.changed:
-            begun = self.clock()
+            begun = self.world.now()
             while self.delivery.full and not self._stopping:
                 self.changed.wait()
-            self._waited += self.clock() - begun
+            self._waited += self.world.now() - begun
             if self._stopping:
                 raise Stopping
             self.delivery.append(query, results)
             if self.applied >= self.replayed:
-                self.delivery.quality.delivered(query, results, self.clock())
+                self.delivery.quality.delivered(query, results, self.world.now())
             self.changed.notify_all()
 
     # --- inside ---------------------------------------------------------------
@@ -388,7 +386,7 @@ class Session:
 
     def append(self, record: Record) -> None:
         """Journals a record, then lets it take effect."""
-        record["time"] = milliseconds()
+        record["time"] = self.world.today()
         self.journal.append(record)
         self._take(record)
         self.changed.notify_all()
@@ -419,9 +417,9 @@ class Session:
         if rows > self.limits.epoch_rows:
             most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
             raise BridgeError("too-large", most, "let the source give less at a time")
-        until = self.clock() + self.limits.patience
+        until = self.world.now() + self.limits.patience
         while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
-            left = until - self.clock()
+            left = until - self.world.now()
             if left <= 0:
                 raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
             self.changed.wait(left)
@@ -444,7 +442,7 @@ class Session:
     def _snapshot_if_due(self) -> None:
         """A restart does again what was done since the last one: so it is bounded by the time
         that took, not only by bytes. But most of the time goes into the work itself."""
-        begun = self.clock()
+        begun = self.world.now()
         longest = max(self.limits.replay_seconds, _SNAPSHOTS * self._snapshot_took)
         large = self.journal.size + self.input_bytes > self.limits.journal_bytes
         if (self.replay_seconds <= longest and not large) or begun < self._no_snapshot_before:
@@ -455,7 +453,7 @@ class Session:
             # A disk that is full may have room again later; the log has everything meanwhile.
             self._no_snapshot_before = begun + _AGAIN
             return
-        self.replay_seconds, self._snapshot_took = 0.0, self.clock() - begun
+        self.replay_seconds, self._snapshot_took = 0.0, self.world.now() - begun
 
     def _snapshot(self) -> None:
         """Puts the state in place of the records that are applied."""
@@ -496,7 +494,7 @@ class Session:
                 self.logs[name].restore(first, end, rows)
             self.runner.run.resume(saved.state)
         if not self.book.queries:
-            self.book.loaded(self.compilation.program.names, milliseconds())
+            self.book.loaded(self.compilation.program.names, self.world.today())
         self._make_logs()
         for record in self.journal.records():
             self._take(record)
@@ -514,5 +512,5 @@ class Session:
         """Ends the thread; what is in the journal stays. False if it is still at work after so
         many seconds, with an epoch that is in the journal."""
         self.stop()
-        self._thread.join(patience)
-        return not self._thread.is_alive()
+        self._task.join(patience)
+        return not self._task.is_alive()

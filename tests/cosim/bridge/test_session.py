@@ -20,6 +20,7 @@ from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
 from seustream.cosim.bridge.service import Bridge
+from seustream.cosim.bridge.world import World
 from seustream.cosim.golden import GoldenDevice
 from tests.cosim.bridge.serving import (
     EVERYTHING,
@@ -656,12 +657,13 @@ def test_how_long_a_restart_takes_bounds_what_it_does_again(tmp_path: Path) -> N
     epochs = cut(rows, 40)
     limits = replace(USUAL, replay_seconds=3.0, patience=1e9)
 
-    def clock() -> float:
-        return float(next(ticks))  # every look at the clock is a second later
+    class Slow(World):
+        def now(self) -> float:
+            return float(next(ticks))  # every look at the clock is a second later
 
     replayed = []
     for start in range(0, 24, 8):
-        made = Bridge(GoldenDevice(TINY), tmp_path, "golden", limits, clock=clock)
+        made = Bridge(GoldenDevice(TINY), tmp_path, "golden", limits, Slow())
         with contextlib.closing(made):
             made.act("load", p.write(message_of(compiled())))
             replayed.append(made.session.replayed)

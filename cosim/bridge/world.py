@@ -1,0 +1,79 @@
+"""The world a bridge and its clients live in: time, threads and chance, handed in at one seam.
+
+`World` is this machine's. A test puts one in its place in which time is virtual, threads take turns,
+and a seed decides everything; nothing in a session, a catalogue or a client asks the machine itself.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Flag(Protocol):
+    def set(self) -> None: ...
+    def is_set(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+
+
+class Mutex(Protocol):
+    """Reentrant."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *error: Any) -> None: ...
+
+
+class Monitor(Protocol):
+    """With a reentrant lock."""
+
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *error: Any) -> None: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def notify_all(self) -> None: ...
+
+
+class Activity(Protocol):
+    """A function that runs beside the others."""
+
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+class World:
+    """The clocks, threads and random numbers of this machine."""
+
+    def now(self) -> float:
+        """Seconds that never go back, from anywhere."""
+        return time.monotonic()
+
+    def today(self) -> int:
+        """The time of day in milliseconds since the epoch, which people may set."""
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def chance(self) -> float:
+        """A number of [0, 1)."""
+        return random.random()
+
+    def lock(self) -> Mutex:
+        return threading.RLock()
+
+    def event(self) -> Flag:
+        return threading.Event()
+
+    def condition(self) -> Monitor:
+        return threading.Condition(threading.RLock())
+
+    def start(self, name: str, work: Callable[[], None]) -> Activity:
+        """Runs a function in a thread that ends with the process."""
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
+
+
+MACHINE = World()
