@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,50 +11,96 @@ import pyarrow as pa
 
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.faults import FaultError
+from seustream.compiler.language.faults import FaultError, Faults
 from seustream.compiler.logical.program import Query
-from seustream.engine.host.complete import project, selected
+from seustream.engine.host.complete import in_order, project, rows_of, selected
 from seustream.engine.host.errors import EvaluationError
 from seustream.engine.host.grouping import Grouping, of_results, of_stream
 from seustream.engine.host.join import Side, combination
-from seustream.engine.host.rows import Rows, leaves
+from seustream.engine.host.rows import leaves
 from seustream.engine.stream.answers import result_schema
-from seustream.engine.stream.evaluate import survivors
+from seustream.engine.stream.evaluate import Leaves
 from seustream.engine.stream.faults import QueryFaults, located
 from seustream.engine.stream.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 
 
-def alone(
-    query: Query, grouping: Grouping | None, rows: pa.Table, before: int, faults: QueryFaults
-) -> pa.Table:
-    """The results of a query over one stream for new rows of it, `before` which others came."""
-    times = timestamps(rows)
-    alias = query.sources[0].alias
+class StreamRows:
+    """New rows of one stream, `before` which others came."""
 
-    def name(row: int) -> str:
-        return f"row {before + row + 1} of {alias} at ts {times[row]}"
+    null_decides = False
 
-    with blaming(query, faults):
-        with faults.naming(name):
-            kept = survivors(
-                x.conjuncts(query.where),
-                lambda condition, index: leaves(_columns(rows, {condition}, index)),
-                rows.num_rows,
-                faults,
-            )
-        ts = times[kept]
-        read = {item.expression for item in query.items} | set(query.group_by)
-        read |= {query.having} if query.having is not None else set()
-        columns = _columns(rows, read, kept)
-        with faults.naming(lambda row: name(int(kept[row]))):
+    def __init__(self, rows: pa.Table, before: int, alias: str) -> None:
+        self.rows, self.before, self.alias = rows.combine_chunks(), before, alias
+        self.times = timestamps(rows)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def name(self, row: int) -> str:
+        return f"row {self.before + row + 1} of {self.alias} at ts {self.times[row]}"
+
+    def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
+        return leaves(self._columns(read, index))
+
+    def _columns(
+        self, read: Iterable[x.Expression], index: Ints | None
+    ) -> dict[tuple[int, str], pa.Array]:
+        found = {}
+        where = None if index is None or len(index) == len(self) else pa.array(index)
+        for name in {column.name for e in read for column in x.columns(e)}:
+            column = self.rows.column("ts" if name == TIME_COLUMN.name else name)
+            array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            found[0, name] = array if where is None else array.take(where)
+        return found
+
+    def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
+        ts = self.times if index is None else self.times[index]
+        columns = self._columns([item.expression for item in query.items], index)
+        return selected(query, columns, ts, ts, faults)
+
+    def answer(
+        self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
+    ) -> pa.Table:
+        with faults.naming(lambda row: self.name(int(index[row]))):
             if grouping is None:
-                return selected(query, columns, ts, ts, faults)
-            if not len(kept):
+                return self.select(query, index, faults)
+            if not len(index):
                 return result_schema(query).empty_table()
-            arrivals, new = of_stream(query.sources[0].window, ts, before + kept, columns)
+            columns = self._columns(grouping.reads, index)
+            window = query.sources[0].window
+            arrivals, new = of_stream(window, self.times[index], self.before + index, columns)
             return grouping.add(arrivals, new, faults)
+
+
+class Combinations:
+    """Results of a join, by sequence numbers, in the order in which they came into being."""
+
+    null_decides = True
+
+    def __init__(self, sides: list[Side], sequences: Ints) -> None:
+        self.sides, self.sequences = sides, sequences
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def name(self, row: int) -> str:
+        return combination(self.sides, self.sequences[row])
+
+    def leaves(self, read: Iterable[x.Expression], index: Ints | None = None) -> Leaves:
+        return leaves(rows_of(list(read), self.sides, self._some(index)))
+
+    def _some(self, index: Ints | None) -> Ints:
+        return self.sequences if index is None else self.sequences[index]
+
+    def select(self, query: Query, index: Ints | None, faults: Faults) -> pa.Table:
+        return in_order(query, self.sides, self._some(index), faults)
+
+    def answer(
+        self, query: Query, grouping: Grouping | None, index: Ints, faults: Faults
+    ) -> pa.Table:
+        return completed(query, grouping, self.sides, self.sequences[index], faults)
 
 
 def completed(
@@ -62,7 +108,7 @@ def completed(
     grouping: Grouping | None,
     sides: list[Side],
     sequences: Ints,
-    faults: QueryFaults,
+    faults: Faults,
 ) -> pa.Table:
     """The results of a join, given by sequence numbers."""
     if grouping is None:
@@ -85,11 +131,3 @@ def blaming(query: Query, faults: QueryFaults) -> Iterator[None]:
             f"{what}: {located(error.place, faults.source)}, {error.row}",
             "exclude such rows with another condition; without strict the value is NULL",
         ) from None
-
-
-def _columns(rows: pa.Table, read: set[x.Expression], index: Ints) -> Rows:
-    """The columns that expressions over one stream read, of some rows."""
-    names = {column.name for e in read for column in x.columns(e)}
-    where = pa.array(index)
-    stored = {name: "ts" if name == TIME_COLUMN.name else name for name in names}
-    return {(0, name): rows.column(at).combine_chunks().take(where) for name, at in stored.items()}

@@ -37,7 +37,7 @@ def band_of(links: Sequence[tuple[JoinLink, Numbers]]) -> Band | None:
     by_key: dict[Key, list[tuple[Condition, Numbers]]] = {}
     for link, (values, flags) in links:
         if link.op in _BELOW or link.op in _ABOVE:
-            inner, amount = shift(link)
+            inner, amount = shift(link.theirs, link.of)
             bound = _moved(values, amount, link.op in _BELOW)
             by_key.setdefault((inner, link.of), []).append((link.op, (bound, flags)))
     if not by_key:

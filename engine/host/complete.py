@@ -59,12 +59,19 @@ def residual(
 
 def project(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
     """Result rows, in the order in which they came into being."""
-    places = [side.store.index(sequences[:, source]) for source, side in enumerate(sides)]
-    positions = [side.position[place] for side, place in zip(sides, places, strict=True)]
+    positions = [
+        side.position[side.store.index(sequences[:, source])] for source, side in enumerate(sides)
+    ]
     order = arrival_order(functools.reduce(np.maximum, positions), positions)
-    if order is not None:
-        sequences, places = sequences[order], [place[order] for place in places]
-    times = [side.store.timestamp[place] for side, place in zip(sides, places, strict=True)]
+    return in_order(query, sides, sequences if order is None else sequences[order], faults)
+
+
+def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -> pa.Table:
+    """Result rows in the order of the combinations."""
+    times = [
+        side.store.timestamp[side.store.index(sequences[:, source])]
+        for source, side in enumerate(sides)
+    ]
     rows = rows_of([item.expression for item in query.items], sides, sequences)
     with faults.naming(lambda row: combination(sides, sequences[row])):
         return selected(

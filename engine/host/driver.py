@@ -161,7 +161,9 @@ class HostDriver:
         }
         self.stores = Stores(self.streams, copies, keep)
         self.joins = [
-            WindowJoin(one.division.query, self._sides(one.division), device=True)
+            WindowJoin(
+                x.conjuncts(one.division.query.where), self._sides(one.division), device=True
+            )
             for one in compilation.device_queries
         ]
         self.groupings = {q.name: Grouping(q) for q in self.queries if q.aggregated}

@@ -92,6 +92,12 @@ class Grouping:
         self.oldest: Ints = np.empty(0, np.int64)
 
     @property
+    def reads(self) -> list[x.Expression]:
+        """The expressions over the members' columns."""
+        having = [self.query.having] if self.query.having is not None else []
+        return [*(item.expression for item in self.query.items), *self.query.group_by, *having]
+
+    @property
     def live(self) -> int:
         """Returns how many members are held."""
         return len(self.oldest)

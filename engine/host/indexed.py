@@ -6,10 +6,11 @@ Everything follows a row store: what has come there since is taken in, what is g
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
@@ -24,6 +25,15 @@ Ints = npt.NDArray[np.int64]
 _Kind = TypeVar("_Kind", native.Chains, native.Runs)
 Key = tuple[x.Expression, Type]
 """An expression, and the type its values are compared in."""
+
+
+class Wanted(Protocol):
+    """Constants that an expression is compared with."""
+
+    key: Key
+
+    def admits(self, column: pa.Array) -> npt.NDArray[np.bool_]:
+        """Returns which values of the expression some of them allow."""
 
 
 def converted(key: Key) -> x.Expression:
@@ -66,13 +76,20 @@ class _Index(Generic[_Kind]):
 
 
 class IndexedRows:
-    """The rows of one source. `chosen` are conditions on them alone: rows that do not meet them are
-    in no index, and `admitted` is 0."""
+    """The rows of one source. `chosen` are conditions on them alone, and `wanted` the constants that
+    others compare an expression with: rows that do not meet them are in no index, and `admitted` is 0."""
 
     def __init__(
-        self, store: RowStore, source: int, chosen: Sequence[x.Expression], codes: native.Codes
+        self,
+        store: RowStore,
+        source: int,
+        chosen: Sequence[x.Expression],
+        codes: native.Codes,
+        wanted: Sequence[Wanted] = (),
     ) -> None:
         self.store, self.source, self.chosen, self.codes = store, source, chosen, codes
+        self.wanted = wanted
+        self.selects = bool(chosen or wanted)
         self.first = self.end = store.first
         self._columns: dict[Key, _NumberColumn] = {}
         self._chains: dict[tuple[Key, ...], _Index[native.Chains]] = {}
@@ -89,7 +106,7 @@ class IndexedRows:
             self.first += gone
             for column in self._columns.values():
                 column.drop(gone)
-            if self.chosen:
+            if self.selects:
                 self._admitted.drop(gone)
         if store.first > self.end:  # rows that came and went unseen
             self.first = self.end = store.first
@@ -102,10 +119,11 @@ class IndexedRows:
         if not rows:
             return
         self.end += rows
-        leaf = self._leaves([*self.chosen, *(e for e, _ in self._columns)], place)
+        keys = [*(one.key for one in self.wanted), *self._columns]
+        leaf = self._leaves([*self.chosen, *(e for e, _ in keys)], place)
         for key, column in self._columns.items():
             self._extend(key, column, leaf, rows)
-        if self.chosen:
+        if self.selects:
             self._admitted.append(self._choose(leaf, rows))
 
     def _leaves(self, read: Sequence[x.Expression], place: int) -> Leaves:
@@ -129,6 +147,13 @@ class IndexedRows:
                 self.doubts[condition] = self.end
             else:
                 admitted &= fits
+        for one in self.wanted:
+            doubts = Faults()
+            column = evaluate(converted(one.key), leaf, rows, doubts)
+            if doubts.total:
+                self.doubts[one.key[0]] = self.end
+            else:
+                admitted &= one.admits(column)
         return admitted.astype(np.int64)
 
     # --- what is known --------------------------------------------------------
@@ -136,7 +161,7 @@ class IndexedRows:
     @property
     def admitted(self) -> Ints | None:
         """1 for each row that the conditions on it alone allow, else 0; None: all are allowed."""
-        return self._admitted.view if self.chosen else None
+        return self._admitted.view if self.selects else None
 
     def in_doubt(self) -> list[x.Expression]:
         """Conditions that have a fault in some row."""
@@ -178,7 +203,7 @@ class IndexedRows:
                 for values, flags in columns
             ]
             values, flags = together(fresh, self.codes)
-            if self.chosen:
+            if self.selects:
                 admitted = self._admitted.view[place:].astype(np.uint8)
                 flags = admitted if flags is None else flags & admitted
             index.of.append(values, flags)

@@ -15,7 +15,7 @@ excludes. As long as such a row is held, the condition is no link: it is evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.logical.program import Query
 from seustream.engine.host.bands import band_of
-from seustream.engine.host.indexed import IndexedRows, converted
+from seustream.engine.host.indexed import IndexedRows, Wanted, converted
 from seustream.engine.host.links import JoinLink, Search, searches, selections
 from seustream.engine.host.numbers import Numbers, numbers, together
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
@@ -42,6 +41,7 @@ Find = Callable[[int, Ints, Ints], tuple[int, int]]
 
 _MOST_PAIRS = 1 << 20
 """Combinations at once: more than these are found for fewer arrivals at a time."""
+_NONE_WANTED: Mapping[int, Sequence[Wanted]] = {}
 _LARGE = 8192
 """Rows of a window from which on a search by value pays; with bounds on both sides, a sixteenth."""
 
@@ -103,11 +103,18 @@ class _Partial:
 
 
 class WindowJoin:
-    """Joins of one query. `device`: only those with a row of the host's."""
+    """Joins under some conditions. `device`: only those with a row of the host's. `wanted` are by source
+    constants without which a row is in no result that is asked for."""
 
-    def __init__(self, query: Query, sides: list[Side], device: bool = False) -> None:
-        self.sides, self.device = sides, device
-        self.conjuncts = x.conjuncts(query.where)
+    def __init__(
+        self,
+        conjuncts: tuple[x.Expression, ...],
+        sides: list[Side],
+        device: bool = False,
+        wanted: Mapping[int, Sequence[Wanted]] = _NONE_WANTED,
+    ) -> None:
+        self.sides, self.device, self.wanted = sides, device, wanted
+        self.conjuncts = conjuncts
         numbers_ = range(len(sides))
         self.searches = [searches(self.conjuncts, number, len(sides)) for number in numbers_]
         self.chosen = [selections(self.conjuncts, number) for number in numbers_]
@@ -119,9 +126,22 @@ class WindowJoin:
         """Begins anew with what the stores hold."""
         self.codes = native.Codes()
         self.rows = [
-            IndexedRows(side.store, number, chosen, self.codes)
+            IndexedRows(side.store, number, chosen, self.codes, self.wanted.get(number, ()))
             for number, (side, chosen) in enumerate(zip(self.sides, self.chosen, strict=True))
         ]
+
+    def in_doubt(self) -> bool:
+        """Returns whether a condition has a fault in a row that is held. Of conditions that may fault
+        only comparisons between two sources and those of one source are known."""
+        for rows in self.rows:
+            rows.follow()
+        read = (link for some in self.searches for search in some for link in search.links)
+        return any(rows.in_doubt() for rows in self.rows) or any(
+            self.rows[source].column((e, link.of)) is None
+            for link in read
+            for e in (link.theirs, link.ours)
+            for source in x.sources(e)
+        )
 
     def results(self, new: list[Ints], faults: Faults) -> Iterator[Ints]:
         """Sequence numbers, by source, of the results that these arrivals complete, in order: by

@@ -103,16 +103,15 @@ def _link(e: x.Expression, source: int) -> JoinLink | None:
     return None
 
 
-def shift(link: JoinLink) -> tuple[x.Expression, int | float]:
-    """Splits a constant off `theirs`, which is so much more than the rest: of `S.y - 50`, S.y and -50. The sum
-    of integers and of times is exact, that of reals is rounded."""
-    e = link.theirs
-    if not (isinstance(e, x.Call) and e.function in ("+", "-") and e.type == link.of):
+def shift(e: x.Expression, of: Type) -> tuple[x.Expression, int | float]:
+    """Splits a constant off an expression, which is so much more than the rest: of `S.y - 50`, S.y and -50. The
+    sum of integers and of times is exact, that of reals is rounded."""
+    if not (isinstance(e, x.Call) and e.function in ("+", "-") and e.type == of):
         return e, 0
     inner, constant = e.arguments[0], e.arguments[-1]
-    if len(e.arguments) != 2 or not isinstance(constant, x.Literal) or e.takes[0] != link.of:
+    if len(e.arguments) != 2 or not isinstance(constant, x.Literal) or e.takes[0] != of:
         return e, 0
-    amount = _amount(constant.value, link.of)
+    amount = _amount(constant.value, of)
     if amount is None:
         return e, 0
     return inner, amount if e.function == "+" else -amount

@@ -7,7 +7,7 @@ once, so that they share the windows of what they read. Every row is the host's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,12 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
-from seustream.engine.host.answers import alone, blaming, completed
+from seustream.engine.host.answers import StreamRows, blaming, completed
+from seustream.engine.host.families import Family, Member, by_interval
 from seustream.engine.host.grouping import Grouping
+from seustream.engine.host.indexed import Key
 from seustream.engine.host.join import Side, WindowJoin
+from seustream.engine.host.shared import SharedJoin, shape
 from seustream.engine.host.state import clock_of, restore_groups, restore_streams, streams_of
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
@@ -74,7 +77,8 @@ class SoftwareJoin:
             for name in own
         }
         self.stores = Stores(self.streams, copies, keep)
-        self.windows = {query.name: WindowJoin(query, self._sides(query)) for query in self.joins}
+        self.windows: dict[str, WindowJoin] = {}
+        self._share()
         self.seen = dict.fromkeys(own, 0)
 
     @property
@@ -93,12 +97,10 @@ class SoftwareJoin:
             part = narrowed(released, self.inputs, tuple(self.seen))
             for stream, rows in zip(self.streams, part.rows, strict=True):
                 if rows.num_rows:
-                    yield from self._alone(stream, rows)
+                    yield from self._of_stream(stream, rows)
                     self.seen[stream.name] += rows.num_rows
             if self.joins:
-                places = self.stores.add(part)
-                for query in self.joins:
-                    yield from self._joined(query, places)
+                yield from self._of_joins(self.stores.add(part))
                 self.stores.trim(self.slice_rows)
 
     def snapshot(self) -> bytes:
@@ -139,28 +141,72 @@ class SoftwareJoin:
         mine = set(self.seen)
         return len(derived & names), len(mine & names), -len(names - mine)
 
+    def _share(self) -> None:
+        """Finds what queries have in common."""
+        alone: dict[tuple[str, str, Key | None], list[Member]] = {}
+        shapes: dict[object, list[Query]] = {}
+        for query in self.queries:
+            if len(query.sources) == 1:
+                interval, rest = by_interval(x.conjuncts(query.where))
+                grouping, faults = self.groupings.get(query.name), self.faults[query.name]
+                source = query.sources[0]
+                of = None if interval is None else interval.key
+                member = Member(query, interval, rest, grouping, faults)
+                alone.setdefault((source.stream.name, source.alias, of), []).append(member)
+            elif query.where != x.FALSE:
+                shapes.setdefault(shape(query) or query.name, []).append(query)
+        self._alone = [(stream, alias, Family(some)) for (stream, alias, _), some in alone.items()]
+        self._shared = [
+            SharedJoin(some, self._sides(some[0]), self.groupings, self.faults)
+            for some in shapes.values()
+            if len(some) > 1
+        ]
+        self._apart = [some[0] for some in shapes.values() if len(some) == 1]
+
+    def _of_stream(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
+        """The results of queries over one stream for new rows of it."""
+        for name, alias, family in self._alone:
+            if name == stream.name:
+                batch = StreamRows(rows, self.seen[name], alias)
+                yield from self._given(family.answers(batch, self.failures.__contains__))
+
+    def _of_joins(self, places: dict[str, Ints]) -> Iterator[Answer]:
+        """The results of joins for new rows."""
+        apart = list(self._apart)
+        for shared in self._shared:
+            if shared.join.in_doubt():
+                apart += shared.queries
+            else:
+                new = [places[source.stream.name] for source in shared.queries[0].sources]
+                yield from self._given(shared.answers(new, self.failures.__contains__))
+        for query in apart:
+            if query.name not in self.failures:
+                yield from self._joined(query, places)
+
+    def _given(
+        self, answers: Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]
+    ) -> Iterator[Answer]:
+        for member, found in answers:
+            query = member.query
+            if callable(found):
+                with self.failures.of(query.name), blaming(query, member.faults):
+                    found = found()
+                if query.name in self.failures:
+                    continue
+            if found.num_rows:
+                yield query.name, as_rows(query, found)
+
     def _joined(self, query: Query, places: dict[str, Ints]) -> Iterator[Answer]:
-        """The results of a join for new rows, a part after the other."""
+        """The results of one join, a part after the other."""
+        if query.name not in self.windows:
+            conditions = x.conjuncts(query.where)
+            self.windows[query.name] = WindowJoin(conditions, self._sides(query))
         join, faults = self.windows[query.name], self.faults[query.name]
         grouping = self.groupings.get(query.name)
-        if query.name in self.failures:
-            return
         with self.failures.of(query.name), blaming(query, faults):
             for found in join.results([places[s.stream.name] for s in query.sources], faults):
                 answer = completed(query, grouping, join.sides, found, faults)
                 if answer.num_rows:
-                    yield query.name, as_rows(query, answer)
-
-    def _alone(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
-        for query in self.queries:
-            if len(query.sources) == 1 and query.sources[0].stream.name == stream.name:
-                grouping = self.groupings.get(query.name)
-                faults = self.faults[query.name]
-                if query.name in self.failures:
-                    continue
-                with self.failures.of(query.name):
-                    answer = alone(query, grouping, rows, self.seen[stream.name], faults)
-                if query.name not in self.failures and answer.num_rows:
                     yield query.name, as_rows(query, answer)
 
     def _sides(self, query: Query) -> list[Side]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical import program as logical
 from seustream.compiler.pipeline import compile_text
@@ -67,7 +68,7 @@ class Replay:
 
     def run(self, at_once: int) -> list[tuple[int, ...]]:
         found: list[tuple[int, ...]] = []
-        join = WindowJoin(self.query, self.sides, device=self.ours is not always)
+        join = WindowJoin(x.conjuncts(self.query.where), self.sides, device=self.ours is not always)
         for start in range(0, len(self.order), at_once):
             stop = min(start + at_once, len(self.order))
             new = self._append(start, stop)

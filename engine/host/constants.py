@@ -1,0 +1,201 @@
+"""A sorted index of the constants that conditions compare one expression with.
+
+    v > 10, v > 20, v = 15, v BETWEEN 12 AND 30     each an interval of what v may be
+
+All intervals are looked up at once: the values of some rows are sorted, and each interval is a run of
+them, found by two searches. Of few rows, only the intervals are looked at that the sorted bounds admit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.convert import may_lack_value
+from seustream.compiler.language.types import Kind
+from seustream.engine.host.indexed import Key, converted
+from seustream.engine.host.links import shift
+from seustream.engine.host.numbers import is_ordered, numbers
+from seustream.engine.kernels import native
+from seustream.engine.stream.evaluate import evaluate
+from seustream.hdl.isa import Condition
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_CODES = native.Codes()  # of no use to ordered numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values of `key` that some conditions of a query allow, both bounds included: as ordered
+    numbers, or a text. `conditions` are those it stands for."""
+
+    key: Key
+    low: int | str
+    high: int | str
+    conditions: tuple[x.Expression, ...]
+
+    @property
+    def rank(self) -> int:
+        """0 for one value, 1 for a range, 2 for a threshold."""
+        if self.low == self.high:
+            return 0
+        return 1 + (self.low == _LEAST or self.high == _GREATEST)
+
+
+def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
+    """What the conditions that compare an expression with a constant allow, by the expression."""
+    found: dict[Key, Interval] = {}
+    for e in conditions:
+        one = _interval(e)
+        if one is None:
+            continue
+        before = found.get(one.key)
+        if before is None:
+            found[one.key] = one
+        elif isinstance(one.low, int) and isinstance(before.low, int):
+            low, high = max(before.low, one.low), min(before.high, one.high)
+            found[one.key] = Interval(one.key, low, high, (*before.conditions, e))
+    return found
+
+
+def _interval(e: x.Expression) -> Interval | None:
+    if not isinstance(e, x.Compare):
+        return None
+    op, side, constant = e.condition, e.left, e.right
+    if isinstance(side, x.Literal):
+        op, side, constant = op.mirrored(), constant, side
+    if not isinstance(constant, x.Literal) or constant.value is None or not x.columns(side):
+        return None
+    if may_lack_value(side.type, e.of) or may_lack_value(constant.type, e.of):
+        return None
+    key = (side, e.of)
+    if e.of.is_text and op is Condition.EQ:
+        text = str(evaluate(converted((constant, e.of)), _no_leaf, 1)[0].as_py())
+        return Interval(key, text, text, (e,))
+    if not is_ordered(e.of) or op not in _BOUNDS:
+        return None
+    value = int(numbers(evaluate(converted((constant, e.of)), _no_leaf, 1), e.of, _CODES)[0][0])
+    below, above = _BOUNDS[op]
+    inner, amount = shift(side, e.of)
+    if amount and inner.type.kind in (Kind.SMALLINT, Kind.INT) and abs(amount) < 1 << 62:
+        key, value = (inner, e.of), value - int(amount)  # a sum that always has a value
+    low = _LEAST if below is None else value + below
+    high = _GREATEST if above is None else value + above
+    if low > _GREATEST or high < _LEAST:  # beyond the greatest number there is none
+        low, high = 0, -1
+    low, high = max(low, _LEAST), min(high, _GREATEST)
+    return Interval(key, low, high, (e,))
+
+
+_BOUNDS: dict[Condition, tuple[int | None, int | None]] = {
+    Condition.EQ: (0, 0),
+    Condition.GT: (1, None),
+    Condition.GE: (0, None),
+    Condition.LT: (None, -1),
+    Condition.LE: (None, 0),
+}
+"""By comparison, how far the least and the greatest allowed number are from the constant."""
+
+
+def _no_leaf(e: x.Leaf) -> pa.Array:
+    raise AssertionError(e)
+
+
+class ConstantIndex:
+    """Intervals over one expression, by their number."""
+
+    def __init__(self, some: Sequence[Interval]) -> None:
+        self.key = some[0].key
+        self._texts: pa.Array | None = None
+        if self.key[1].is_text:
+            texts = sorted({str(one.low) for one in some})
+            self._texts = pa.array(texts, pa.string())
+            place = {text: number for number, text in enumerate(texts)}
+            self.low = self.high = np.array([place[str(one.low)] for one in some], np.int64)
+        else:
+            self.low = np.array([one.low for one in some], np.int64)
+            self.high = np.array([one.high for one in some], np.int64)
+        self._by_low = np.argsort(self.low, kind="stable")
+        self._by_high = np.argsort(self.high, kind="stable")
+        self._lows, self._highs = self.low[self._by_low], self.high[self._by_high]
+        self._union = _union(self._lows, self.high[self._by_low])
+
+    def numbers(self, column: pa.Array) -> tuple[Ints, Bools | None]:
+        """The numbers of a column in the type of the key; and where there are some, None if
+        everywhere."""
+        if self._texts is not None:
+            found = pc.index_in(column, value_set=self._texts).fill_null(-1)
+            values = np.asarray(found.cast(pa.int64()))
+            return values, np.asarray(column.is_valid()) if column.null_count else None
+        values, flags = numbers(column, self.key[1], _CODES)
+        return values, None if flags is None else flags.astype(np.bool_)
+
+    def admits(self, column: pa.Array) -> Bools:
+        """Returns which rows are in some interval."""
+        values, flags = self.numbers(column)
+        lows, highs = self._union
+        place = np.searchsorted(lows, values, side="right") - 1
+        inside: Bools = (place >= 0) & (values <= highs[np.maximum(place, 0)])
+        return inside if flags is None else inside & flags
+
+    def matches(self, values: Ints, flags: Bools | None) -> list[tuple[int, Ints]]:
+        """By interval that has some, the rows in it, in their order."""
+        places = None if flags is None else np.flatnonzero(flags)
+        known = values if places is None else values[places]
+        if not len(known) or not len(self.low):
+            return []
+        order = np.argsort(known, kind="stable")
+        ordered = known[order]
+        if places is not None:
+            order = places[order]
+        those = self._candidates(int(ordered[0]), int(ordered[-1]))
+        low, high = self.low[those], self.high[those]
+        first = np.searchsorted(ordered, low, side="left")
+        end = np.searchsorted(ordered, high, side="right")
+        hit = np.flatnonzero(end > first)
+        found = []
+        for number, a, b, point in zip(
+            those[hit].tolist(),
+            first[hit].tolist(),
+            end[hit].tolist(),
+            (ordered[first[hit]] == ordered[end[hit] - 1]).tolist(),
+            strict=True,
+        ):
+            if point:  # of equal values the order is that of the rows
+                rows = order[a:b]
+            elif 4 * (b - a) < len(values):
+                rows = np.sort(order[a:b])
+            else:
+                inside = (values >= self.low[number]) & (values <= self.high[number])
+                rows = np.flatnonzero(inside if flags is None else inside & flags)
+            found.append((number, rows))
+        return found
+
+    def _candidates(self, least: int, greatest: int) -> Ints:
+        """Intervals that may have a value from `least` to `greatest`."""
+        below = int(np.searchsorted(self._lows, greatest, side="right"))
+        above = int(np.searchsorted(self._highs, least, side="left"))
+        if below <= len(self._highs) - above:
+            return self._by_low[:below]
+        return self._by_high[above:]
+
+
+def _union(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
+    """Disjoint intervals that cover what some do, which are sorted by their lower bound."""
+    some = lows <= highs
+    lows, highs = lows[some], highs[some]
+    if not len(lows):
+        return np.array([0]), np.array([-1])
+    reach = np.maximum.accumulate(highs)
+    begins = np.concatenate([[True], lows[1:] > reach[:-1]])
+    ends = np.concatenate([begins[1:], [True]])
+    return lows[begins], reach[ends]

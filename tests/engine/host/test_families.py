@@ -1,0 +1,197 @@
+"""Queries that differ in constants: together what each is alone, with its conditions decided as written.
+
+DuckDB judges the results; the faults are those of a run of each query alone in which no condition is
+looked up in an index.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT
+from seustream.compiler.pipeline import Options, compile_text
+from seustream.engine.graph import GraphRun
+from seustream.engine.host import families, shared, stages
+from seustream.engine.host.constants import ConstantIndex, Interval
+from seustream.engine.runs import Report
+
+STREAMS = (
+    "CREATE STREAM R (k int, v int, x double precision, t varchar(9), d decimal(9,2));"
+    "CREATE STREAM S (k int, w bigint, t varchar(9));"
+)
+
+
+KEY = (x.Column(0, "v", BIGINT, True, "R"), BIGINT)
+
+
+def rows(chance: np.random.Generator, count: int) -> dict[str, pa.Table]:
+    def gaps(values: Any) -> pa.Array:
+        return pa.array(values, mask=chance.random(count) < 0.1)
+
+    def ints(size: int) -> Any:
+        return chance.integers(-size, size + 1, count)
+
+    ts = np.cumsum(chance.integers(0, 3, count))
+    texts = np.array(["", "a", "b", "bc", "B"])
+    decimal = pa.array(ints(300) / 100).cast(pa.decimal128(9, 2))
+    return {
+        "R": pa.table(
+            {
+                "ts": ts,
+                "k": pa.array(ints(3), pa.int32()),
+                "v": gaps(ints(6)).cast(pa.int32()),
+                "x": gaps(ints(8) / 4),
+                "t": gaps(texts[chance.integers(0, 5, count)]),
+                "d": decimal,
+            }
+        ),
+        "S": pa.table(
+            {
+                "ts": ts + 1,
+                "k": pa.array(ints(3), pa.int32()),
+                "w": gaps(ints(5)),
+                "t": gaps(texts[chance.integers(0, 5, count)]),
+            }
+        ),
+    }
+
+
+def condition(chance: random.Random) -> str:
+    n, m = chance.randint(-7, 7), chance.randint(-7, 7)
+    op = chance.choice(["<", "<=", "=", ">", ">=", "<>"])
+    return chance.choice(
+        [
+            f"R.v {op} {n}",
+            f"R.v = {n}",
+            f"R.v BETWEEN {n} AND {m}",
+            f"{n} {op} R.v",
+            f"R.x {op} {n / 4}",
+            f"R.x >= {n / 4} AND R.x < {m / 4}",
+            f"R.v {op} {n}.5",
+            f"R.d {op} {m / 4}",
+            f"R.t = '{chance.choice(['', 'a', 'b', 'z'])}'",
+            f"R.v IN ({n}, {m})",
+            f"R.v + R.k {op} {n}",
+            f"R.v + {m} {op} {n}",
+            f"R.v - {m} = {n}",
+            "R.k > -2",
+            "R.t IS NOT NULL",
+            "(R.v > 2 OR R.x < 0)",
+        ]
+    )
+
+
+def faulty(chance: random.Random) -> str:
+    n = chance.randint(-3, 3)
+    return chance.choice([f"R.x / R.k > {n}", f"mod(R.v, R.k) = {n}", "R.v / R.k < R.x"])
+
+
+def run(
+    text: str, streams: dict[str, pa.Table], cuts: list[int]
+) -> tuple[dict[str, list[tuple[Any, ...]]], Report]:
+    c = compile_text(text, options=Options(devices=0))
+    driver = GraphRun(c)
+    found: dict[str, list[tuple[Any, ...]]] = {name: [] for name in c.program.names}
+    for start, end in zip([0, *cuts], [*cuts, None], strict=True):
+        for name in driver.streams:
+            some = streams[name.name]
+            driver.push(name.name, some.slice(start, None if end is None else end - start))
+        for query, results in driver.finish() if end is None else driver.advance():
+            found[query] += zip(*(column.to_pylist() for column in results.columns), strict=True)
+    return found, driver.report
+
+
+@pytest.mark.parametrize("join", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_together_as_alone(seed: int, join: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"seed {seed}, join {join}")
+    chance, dice = np.random.default_rng(seed), random.Random(seed)
+    count = dice.choice([60, 200])
+    streams = rows(chance, count)
+    lists = ["R.v, R.x", "R.t, R.k + R.v AS s", "R.x / R.k AS q"]
+    queries, wheres = [], []
+    for number in range(24):
+        terms = [condition(dice) for _ in range(dice.randint(1, 3))]
+        terms += [faulty(dice)] if dice.random() < 0.25 else []
+        dice.shuffle(terms)
+        what, source, end = dice.choice(lists), "R", ""
+        if join:
+            terms += dice.choice([["R.k = S.k"], ["R.k = S.k", f"S.w > {dice.randint(-3, 3)}"]])
+            what, source, end = f"{what}, S.w", "R, S", " WINDOW RANGE 9"
+        where = " AND ".join(terms)
+        if dice.random() < 0.15:
+            what, where, end = "count(*) AS n, sum(R.v) AS s", where, " WINDOW RANGE 9"
+        wheres.append((what, source, where))
+        queries.append(
+            f"REGISTER QUERY q{number} AS SELECT {what} FROM {source} WHERE {where}{end};"
+        )
+    cuts = sorted(dice.sample(range(count), dice.randint(0, 5)))
+    together, report = run(STREAMS + "".join(queries), streams, cuts)
+    assert sum(map(len, together.values())) > 100
+
+    def as_written(conditions: Any) -> Any:
+        return None, tuple(conditions)
+
+    for module in (families, shared, stages):
+        monkeypatch.setattr(module, "by_interval", as_written, raising=False)
+    monkeypatch.setattr(shared, "shape", lambda query: None)
+    monkeypatch.setattr(stages, "shape", lambda query: None)
+    for number, query in enumerate(queries):
+        alone, its = run(STREAMS + query, streams, [])
+        name = f"q{number}"
+        assert together[name] == alone[name], query
+        mine = {place.split(" at ")[0]: n for place, (n, _) in its.faults.get(name, {}).items()}
+        theirs = report.faults.get(name, {}).items()
+        assert {place.split(" at ")[0]: n for place, (n, _) in theirs} == mine, query
+    with duckdb.connect() as connection:
+        connection.execute("SET error_on_division_by_zero = false")
+        for name, some in streams.items():
+            connection.register(name, some)
+        for (what, source, where), (name, found) in zip(wheres, together.items(), strict=True):
+            if "count" in what:
+                continue
+            near = " AND abs(R.ts - S.ts) <= 9" if join else ""
+            sql = f"SELECT {what} FROM {source} WHERE {where}{near}"
+            want = connection.execute(sql.replace("/ R.k", "/ nullif(R.k, 0)")).fetchall()
+            assert sorted(repr(row[:-2]) for row in found) == sorted(map(repr, want)), name
+
+
+def test_a_strict_query_fails_alone() -> None:
+    text = STREAMS + "".join(
+        f"REGISTER QUERY q{n} AS SELECT v FROM R WHERE v = {n} AND x / k > 1 WITH (strict);"
+        for n in range(4)
+    )
+    c = compile_text(text, options=Options(devices=0))
+    driver = GraphRun(c, contained=True)
+    table = pa.table({"ts": [1, 2, 3], "k": [0, 1, 1], "v": [1, 1, 2], "x": [2.0, 2.0, 3.0]})
+    table = table.append_column("t", pa.array(["a"] * 3))
+    table = table.append_column("d", pa.array([0.0] * 3).cast(pa.decimal128(9, 2)))
+    driver.push("R", table)
+    found = {name: results.num_rows for name, results in driver.finish()}
+    assert found == {"q2": 1}
+    assert driver.failed.keys() == {"q1"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_index_of_intervals_finds_what_comparisons_do(seed: int) -> None:
+    print(f"seed {seed}")
+    chance = np.random.default_rng(seed)
+    low = chance.integers(-20, 20, 50)
+    high = low + chance.integers(-2, 9, 50)
+    values = chance.integers(-25, 25, int(chance.integers(1, 40)))
+    known = chance.random(len(values)) < 0.8 if seed % 2 else None
+    index = ConstantIndex([Interval(KEY, a, b, ()) for a, b in zip(low, high, strict=True)])
+    found = {number: some.tolist() for number, some in index.matches(values, known)}
+    there = np.ones(len(values), np.bool_) if known is None else known
+    fits = [(values >= a) & (values <= b) & there for a, b in zip(low, high, strict=True)]
+    want = {n: np.flatnonzero(some).tolist() for n, some in enumerate(fits) if some.any()}
+    assert found == want
+    column = pa.array(values, mask=~there)
+    assert index.admits(column).tolist() == np.any(fits, axis=0).tolist()
