@@ -74,7 +74,7 @@ class StreamRows:
             return grouping.add(arrivals, new, faults)
 
 
-class Combinations:
+class JoinRows:
     """Results of a join, by sequence numbers, in the order in which they came into being."""
 
     null_decides = True

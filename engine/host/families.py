@@ -37,7 +37,7 @@ _AT_ONCE = 1 << 18
 """Result rows that are taken together."""
 
 
-class Batch(Protocol):
+class Candidates(Protocol):
     """Rows that conditions are decided on, in order. `null_decides`: where a condition is NULL, faults of
     others do not count, as a join finds no combinations for it."""
 
@@ -93,7 +93,7 @@ class Family:
         self.shared = {e for e, count in uses.items() if count > 1}
 
     def answers(
-        self, rows: Batch, fails: Callable[[str], bool]
+        self, rows: Candidates, fails: Callable[[str], bool]
     ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
         """By member with results, these, or what computes them and may fail; nothing of members
         that have failed."""
@@ -135,7 +135,7 @@ class Family:
 class _Work:
     """What is known of some rows: each part is evaluated once."""
 
-    def __init__(self, rows: Batch, shared: set[x.Expression]) -> None:
+    def __init__(self, rows: Candidates, shared: set[x.Expression]) -> None:
         self.rows, self.shared = rows, shared
         self._masks: dict[x.Expression, tuple[Bools, bool] | None] = {}
 
@@ -165,7 +165,7 @@ class _Work:
         return member, found, tuple(rest)
 
     def _mask(self, e: x.Expression) -> tuple[Bools, bool] | None:
-        """Where a condition holds, and whether it is never NULL; None where it has a fault."""
+        """The rows in which a condition holds, and whether it is never NULL; None where it has a fault."""
         if e not in self._masks:
             doubts = Faults()
             value = evaluate(e, self.rows.leaves([e]), len(self.rows), doubts)
@@ -181,9 +181,9 @@ def may_fault(e: x.Expression) -> bool:
 
 
 def _later(
-    rows: Batch, member: Member, found: Ints, rest: tuple[x.Expression, ...]
+    rows: Candidates, member: Member, found: Ints, rest: tuple[x.Expression, ...]
 ) -> Callable[[], pa.Table]:
-    """What decides the rest of a query's conditions and gives its results."""
+    """Returns the function that decides the rest of a query's conditions and gives its results."""
 
     def results() -> pa.Table:
         kept, doubtful = found, rest
@@ -213,7 +213,7 @@ def _later(
 
 
 def _taken(
-    rows: Batch, some: Sequence[tuple[Member, Ints]]
+    rows: Candidates, some: Sequence[tuple[Member, Ints]]
 ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
     """Results of queries with one SELECT list."""
     if len(some) == 1:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.program import Query
-from seustream.engine.host.answers import Combinations
+from seustream.engine.host.answers import JoinRows
 from seustream.engine.host.constants import ConstantIndex, intervals
 from seustream.engine.host.families import Family, Member, by_interval, may_fault
 from seustream.engine.host.grouping import Grouping
@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def shape(query: Query) -> tuple[object, ...] | None:
-    """What queries that share a join have in common; None of one without an equality between two
+    """Returns all that queries which share a join have in common; None of one without an equality between two
     streams, whose results may be many more than any query asks for."""
     conditions = x.conjuncts(query.where)
     equal = frozenset(e for e in conditions if _links(e))
@@ -90,4 +90,4 @@ class SharedJoin:
         """As `Family.answers`, for rows that have just arrived."""
         for found in self.join.results(new, Faults()):
             for family in self.families:
-                yield from family.answers(Combinations(self.sides, found), fails)
+                yield from family.answers(JoinRows(self.sides, found), fails)
