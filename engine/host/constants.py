@@ -52,7 +52,7 @@ class Interval:
 
 
 def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
-    """What the conditions that compare an expression with a constant allow, by the expression."""
+    """Returns what the conditions that compare an expression with a constant allow, by the expression."""
     found: dict[Key, Interval] = {}
     for e in conditions:
         one = _interval(e)

@@ -133,7 +133,7 @@ class Family:
 
 
 class _Work:
-    """What is known of some rows: each part is evaluated once."""
+    """The knowledge of some rows: each part is evaluated once."""
 
     def __init__(self, rows: Candidates, shared: set[x.Expression]) -> None:
         self.rows, self.shared = rows, shared

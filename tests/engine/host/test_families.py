@@ -28,7 +28,7 @@ STREAMS = (
 )
 
 
-KEY = (x.Column(0, "v", BIGINT, True, "R"), BIGINT)
+KEY = (x.ColumnReference(0, "v", BIGINT, True, "R"), BIGINT)
 
 
 def rows(chance: np.random.Generator, count: int) -> dict[str, pa.Table]:
