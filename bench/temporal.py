@@ -1,5 +1,5 @@
 """The temporal engine: grouped sliding aggregates against Polars, DuckDB and the reference; the
-aggregate index by structure; operators tuple at a time and on columns. One process, one core."""
+aggregate index by structure; operators. One process, one core."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 from seustream.commands.bench import Measurement
-from seustream.compiler.apas.compile import Compiled, compile_query
+from seustream.compiler.apas.compile import compile_query
 from seustream.compiler.apas.functions import Registered
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import from_lists
 from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.pipeline import compile_text
+from seustream.compiler.xsql.intervals import interval_stream
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.aggregates.index import Index, ListIndex, Piece
 from seustream.engine.temporal.aggregates.live import (
     Live,
@@ -32,15 +34,14 @@ from seustream.engine.temporal.aggregates.live import (
     TwoStacks,
 )
 from seustream.engine.temporal.aggregates.suffix import SuffixIndex
-from seustream.engine.temporal.columnar.run import ColumnarRun
-from seustream.engine.temporal.elements import STOP, insertion
-from seustream.engine.temporal.network import ElementNetwork
+from seustream.engine.temporal.stream import TemporalNode
 
 TITLE = "temporal: sliding aggregates and operators"
 PARTS = ("grouped", "indexes", "operators", "compile")
 
 TUPLES, KEYS, SIZE = 1_000_000, 1_000, 100_000
 BY_REFERENCE = 100_000
+TUPLES_OF_OPERATORS = 400_000
 COMPARED = 1e-9
 
 TEXT = f"""
@@ -84,7 +85,7 @@ def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
             "v": chance.normal(50, 10, TUPLES),
         }
     )
-    ways: dict[str, Callable[[], pa.Table]] = {
+    ways: dict[str, Callable[[], pa.FigureTable]] = {
         "seustream": lambda: _seustream(data),
         "polars": lambda: _polars(data),
         "duckdb": lambda: _duckdb(data),
@@ -106,14 +107,14 @@ def _grouped(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
         ratios[f"grouped: {name} over seustream"] = seconds[name] / seconds["seustream"]
 
 
-def _seustream(data: pa.Table) -> pa.Table:
+def _seustream(data: pa.FigureTable) -> pa.FigureTable:
     c = compile_text(TEXT)
     driver = GraphRun(c, GoldenDevice(c.options.config), slice_rows=1 << 18)
     driver.push("R", data)
     return pa.concat_tables([rows for _, rows in driver.finish()])
 
 
-def _polars(data: pa.Table) -> pa.Table:
+def _polars(data: pa.FigureTable) -> pa.FigureTable:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when Polars is imported
     import polars as pl  # of a group of its own: the other benchmarks do without
 
@@ -126,7 +127,7 @@ def _polars(data: pa.Table) -> pa.Table:
     return found.to_arrow()
 
 
-def _duckdb(data: pa.Table) -> pa.Table:
+def _duckdb(data: pa.FigureTable) -> pa.FigureTable:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.register("r", data)
         return connection.sql(
@@ -136,7 +137,7 @@ def _duckdb(data: pa.Table) -> pa.Table:
         ).to_arrow_table()
 
 
-def _reference(data: pa.Table) -> None:
+def _reference(data: pa.FigureTable) -> None:
     """An aggregate list for each key, tuple at a time."""
     lists: dict[int, ListIndex] = {}
     functions = [Registered(AGGREGATES[name], DOUBLE) for name in ("sum", "avg", "min", "max")]
@@ -211,37 +212,31 @@ def _seconds(index: Index, live: int, tuples: int, in_order: bool) -> float:
 def _operators(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
     lists = [["k", "INTEGER"], ["v", "INTEGER"]]
     catalogue = {name: Schema(from_lists(name, lists)) for name in "AB"}
-    trees = {name: schema.tree for name, schema in catalogue.items()}
     chance = np.random.default_rng(3)
     for title, text in OPERATORS.items():
         c = compile_query(text, catalogue)
-        for how, tuples in (("inline", 20_000), ("threads", 20_000), ("columnar", 400_000)):
-            streams = {
-                name: pa.table(
-                    {
-                        "ts": np.arange(tuples // len(c.network.sources)),
-                        "te": np.arange(tuples // len(c.network.sources)) + 1,
-                        "k": chance.integers(0, 100, tuples // len(c.network.sources)),
-                        "v": chance.integers(0, 100, tuples // len(c.network.sources)),
-                    }
-                )
-                for name in c.network.sources
-            }
-            began = time.perf_counter()
-            if how == "columnar":
-                run = ColumnarRun(c, trees)
-                for name, table in streams.items():
-                    run.push(name, table)
-                for _ in run.finish():
-                    pass
-            else:
-                _tuples(c, trees, streams, how)
-            micros = (time.perf_counter() - began) * 1e6 / tuples
-            rows.append((title, how, "", tuples, micros))
-            if how == "inline":
-                inline = micros
-            elif how == "columnar":
-                ratios[f"{title}: inline over columnar"] = inline / micros
+        names = tuple(c.network.sources)
+        each = TUPLES_OF_OPERATORS // len(names)
+        streams = {
+            name: pa.table(
+                {
+                    "ts": np.arange(each),
+                    "te": np.arange(each) + 1,
+                    "k": chance.integers(0, 100, each),
+                    "v": chance.integers(0, 100, each),
+                }
+            )
+            for name in names
+        }
+        node = TemporalNode(c, {n: interval_stream(n, catalogue[n].tree) for n in names})
+        began = time.perf_counter()
+        for name, table in streams.items():
+            node.push(name, table)
+            node.advance(name, END_OF_STREAM)
+        for _ in node.outputs():
+            pass
+        micros = (time.perf_counter() - began) * 1e6 / TUPLES_OF_OPERATORS
+        rows.append((title, "columnar", "", TUPLES_OF_OPERATORS, micros))
 
 
 def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
@@ -253,22 +248,6 @@ def _compile(rows: list[tuple[object, ...]], ratios: dict[str, float]) -> None:
         text = f"from {' '.join(each)} select [x = ${names[-1]}.x]"
         seconds = _best(lambda text=text: compile_query(text, catalogue), 3)
         rows.append(("compile a definition", f"of {count}", "", count, seconds * 1e6 / count))
-
-
-def _tuples(c: Compiled, trees: dict[str, object], streams: dict[str, pa.Table], how: str) -> None:
-    network = ElementNetwork(c.network, c.tree, trees, scheduler=how)
-    network.start()
-    rows = {
-        name: zip(*(column.to_pylist() for column in table.columns), strict=True)
-        for name, table in streams.items()
-    }
-    for together in zip(*rows.values(), strict=True):
-        for name, (ts, te, *values) in zip(rows, together, strict=True):
-            network.feed(name, insertion(ts, te, *values))
-    for name in rows:
-        network.feed(name, STOP)
-    network.drain()
-    network.stop()
 
 
 def _best(what: Callable[[], object], times: int) -> float:

@@ -52,6 +52,7 @@ class Options:
     fit: str = "auto"  # "strict": a query that no device holds is an error
     devices: int | None = 1  # 0: the engine joins everything; None: as many as it takes
     streams: tuple[Stream, ...] = ()  # known before the text, as if it created them
+    apas: bool = False  # the text is one APAS query over those streams
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,13 @@ Pass = Callable[[Compilation], Compilation]
 
 
 def _tokens(c: Compilation) -> Compilation:
-    return replace(c, tokens=tokens(c.source))
+    return c if c.options.apas else replace(c, tokens=tokens(c.source))
 
 
 def _front_end(c: Compilation) -> Compilation:
     """Parsing and semantic analysis together, so that both report all their errors."""
     problems = Problems()
-    statements = parse(c.source, problems)
+    statements = [] if c.options.apas else parse(c.source, problems)
     analysis = Analysis(
         c.source,
         problems,
@@ -126,7 +127,7 @@ def _front_end(c: Compilation) -> Compilation:
         bounded=c.options.bounded,
         libraries=c.options.libraries,
     )
-    program = analysis.run(statements)
+    program = analysis.run_apas() if c.options.apas else analysis.run(statements)
     problems.raise_any(c.source)
     return replace(c, statements=statements, written=program, program=program)
 

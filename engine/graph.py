@@ -29,7 +29,7 @@ from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.host.driver import DEVICE_JOIN, HostDriver
 from seustream.engine.host.errors import EvaluationError, RowsRefused
-from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
+from seustream.engine.host.stages import SoftwareJoin
 from seustream.engine.host.state import united
 from seustream.engine.pattern import output
 from seustream.engine.pattern.stream import PatternNode
@@ -40,6 +40,8 @@ from seustream.engine.runs import (
     RunState,
     base_joins,
     base_kind,
+    before,
+    late_of,
     software_join,
 )
 from seustream.engine.stream.answers import result_schema
@@ -66,7 +68,7 @@ class GraphRun:
     overflow     "software": rows that leave the device early are joined by the host;
                  "error": the run stops with a `WindowOverflow`
     slack        milliseconds a stream's timestamps may fall back before a tuple counts as late
-    on_late      takes the late rows of a stream
+    on_late      takes the late rows of a stream, and those an APAS query refuses
     on_progress  takes how many rows have gone through
     slice_rows   how many tuples go through the device at a time
     engine       the matcher of patterns
@@ -99,7 +101,7 @@ class GraphRun:
         self.ended: set[str] = set()
         self.failures = Failures(contained)
         self.operators = _operators(
-            compilation, self.devices, overflow, slice_rows, engine, strict, self.failures
+            compilation, self.devices, overflow, slice_rows, engine, strict, self.failures, on_late
         )
         self.readers: dict[str, list[str]] = {name: [] for name in self._schemas}
         for own, operator in self.operators.items():
@@ -307,8 +309,9 @@ class GraphRun:
                 if bad := operator.operator.stats.bad_events:
                     report.untimed[operator.inputs[0]] = bad
             elif isinstance(operator, TemporalNode):
-                for stream, reasons in operator.run.reasons.items():
-                    report.refused[stream] = dict(reasons)
+                report.refused |= operator.refused
+                if operator.bad_keys:
+                    report.bad_keys[operator.compiled.name] = operator.bad_keys
         return report
 
     def _late_of(self, stream: str) -> int:
@@ -353,7 +356,7 @@ class GraphRun:
                 everything = united(base.get(name), kind, list(base.values()))
                 snapshot = everything.pack() if base else None
             else:
-                snapshot = _before(name, operator, state.operators)
+                snapshot = before(name, operator, state.operators)
             if snapshot is not None:
                 operator.restore(snapshot)
         for name, gate in state.gates.items():
@@ -408,6 +411,7 @@ def _operators(
     engine: str,
     strict: bool,
     failures: Failures,
+    on_late: OnLate | None,
 ) -> dict[str, Operator]:
     """All operators by name, each after those whose results it reads."""
     program, at = c.program, levels(c.program)
@@ -436,22 +440,15 @@ def _operators(
     for pattern in program.patterns:
         node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
         found.append((level(pattern, at), _own_name(pattern), node))
+    unclaimed = {stream.name for stream in program.base}  # a refused row is handed out once
     for compiled in (*program.apas.values(), *program.asked_apas):
-        temporal = TemporalNode(compiled, known, QueryFaults(strict, source=compiled.source))
+        own = QueryFaults(strict, source=compiled.source)
+        temporal = TemporalNode(
+            compiled, known, own, late_of(unclaimed & {*reads(compiled)}, on_late)
+        )
+        unclaimed -= {*reads(compiled)}
         found.append((level(compiled, at), _own_name(compiled), temporal))
     return {name: operator for _, name, operator in sorted(found, key=lambda one: one[0])}
-
-
-def _before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
-    """Returns an operator's snapshot from before. New queries may put levels before a software join, or take them away."""
-    if not isinstance(operator, SoftwareJoin) or base_kind(name) is not None:
-        return snapshots.get(name)
-    joins = [
-        one
-        for key, one in snapshots.items()
-        if key.startswith(SOFTWARE_JOIN) and base_kind(key) is None
-    ]
-    return max(joins, key=operator.alike, default=None)
 
 
 def drive(

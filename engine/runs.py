@@ -8,24 +8,27 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from seustream.engine.host.driver import DEVICE_JOIN, JoinCounts
-from seustream.engine.host.stages import SOFTWARE_JOIN
+from seustream.engine.host.stages import SOFTWARE_JOIN, SoftwareJoin
 from seustream.engine.host.state import united
 from seustream.engine.stream.faults import Lines
+from seustream.engine.stream.merge import OnLate
+from seustream.engine.stream.operator import Operator
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
 
 @dataclass(slots=True)
 class Report:
     """The account of a run, for people: rows taken and late by base stream, results by query; by stream,
-    rows a pattern could not take for want of a time, and rows an APAS query refused, why; the
-    matcher of each pattern; by query and place, how many evaluations had no value, and the first
-    row."""
+    rows a pattern could not take for want of a time, and rows an APAS query refused since they end
+    before they begin; by query, tuples with key 0 of its time-tables; the matcher of each pattern; by
+    query and place, how many evaluations had no value, and the first row."""
 
     taken: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)
     untimed: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, dict[str, int]] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+    bad_keys: dict[str, int] = field(default_factory=dict)
     derived: dict[str, int] = field(default_factory=dict)
     engines: dict[str, str] = field(default_factory=dict)
     faults: dict[str, Lines] = field(default_factory=dict)
@@ -82,3 +85,25 @@ def base_joins(snapshots: Mapping[str, bytes]) -> dict[str, Snapshot]:
     """The states of the operators that join base streams."""
     kinds = {name: base_kind(name) for name in snapshots}
     return {name: unpack(snapshots[name], kind) for name, kind in kinds.items() if kind is not None}
+
+
+def late_of(streams: set[str], on_late: OnLate | None) -> OnLate:
+    """Takes rows of these streams alone."""
+
+    def take(stream: str, rows: pa.Table) -> None:
+        if on_late is not None and stream in streams:
+            on_late(stream, rows)
+
+    return take
+
+
+def before(name: str, operator: Operator, snapshots: Mapping[str, bytes]) -> bytes | None:
+    """Returns an operator's snapshot from before. New queries may put levels before a software join, or take them away."""
+    if not isinstance(operator, SoftwareJoin) or base_kind(name) is not None:
+        return snapshots.get(name)
+    joins = [
+        one
+        for key, one in snapshots.items()
+        if key.startswith(SOFTWARE_JOIN) and base_kind(key) is None
+    ]
+    return max(joins, key=operator.alike, default=None)

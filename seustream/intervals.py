@@ -7,8 +7,9 @@ does. `te` may be missing, in the file or in a row; it is ts then.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
-from seustream.compiler.apas.tree import RESERVED, Node, SchemaRefused, from_lists
+from seustream.compiler.apas.tree import RESERVED, SchemaRefused, from_lists
 from seustream.compiler.apas.types import (
     BOOLEAN,
     DATE,
@@ -29,14 +30,33 @@ from seustream.compiler.apas.types import (
     TIME,
     shown,
 )
+from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Type, decimal
+from seustream.compiler.xsql.intervals import interval_stream
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.elements import FOREVER
-from seustream.errors import InputError
+from seustream.errors import InputError, UserError
+from seustream.reading import Tuples
+
+T = TypeVar("T")
 
 
-def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:
-    """The schema of a file, and its rows: ts, te as integers, then the leaves in order. Raises
+def by_files(given: Sequence[str], read: Callable[[Path, str], T]) -> dict[str, T]:
+    """Reads the file of each stream, of arguments STREAM=FILE."""
+    found = {}
+    for argument in given:
+        name, _, path = argument.partition("=")
+        if not path or not (name.isidentifier() and name.isascii()):
+            raise UserError(
+                [f"--input {argument}: want STREAM=FILE"],
+                hint="give each stream a file: --input I=i.csv",
+            )
+        found[name] = read(Path(path), name)
+    return found
+
+
+def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
+    """The stream of a file, and its rows: ts, te as integers, then the leaves in order. Raises
     `InputError`."""
     try:
         reader = _READERS.get(path.suffix.lower())
@@ -60,12 +80,12 @@ def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:
         row = int(np.flatnonzero(np.asarray(ts.is_null()))[0])
         raise InputError(f"{path}: row {row + 1}: no ts")
     te = pc.coalesce(te, ts)
-    names = [name for name in table.column_names if name not in RESERVED]
     lists: list[list[object]] = []
-    for name in names:
-        _place(path, lists, name.split("."), _type(path, name, table.column(name).type))
+    for column in table.schema:
+        if column.name not in RESERVED:
+            _place(path, lists, column.name.split("."), _type(path, column.name, column.type))
     try:
-        tree = from_lists(stream, lists)
+        tree = from_lists(name, lists)
     except SchemaRefused as error:
         raise InputError(f"{path}: {error}") from None
     # Leaves of one group stand together in the tree, wherever the file has them.
@@ -73,15 +93,16 @@ def read_intervals(path: Path, stream: str) -> tuple[Node, pa.Table]:
         table.column(".".join(leaf)).cast(arrow_type(type))
         for leaf, type in zip(tree.paths, tree.types, strict=True)
     ]
-    return tree, pa.table([ts, te, *columns], names=["ts", "te", *map(".".join, tree.paths)])
+    rows = pa.table([ts, te, *columns], names=[*RESERVED, *map(".".join, tree.paths)])
+    return interval_stream(name, tree), Tuples(rows, pa.int64())
 
 
-def read_schema(path: Path, stream: str) -> Node:
-    """A schema alone: of a file of rows, or of a .json of nested lists."""
+def read_schema(path: Path, name: str) -> Stream:
+    """A stream alone: of a file of rows, or of a .json of nested lists."""
     if path.suffix.lower() != ".json":
-        return read_intervals(path, stream)[0]
+        return read_intervals(path, name)[0]
     try:
-        return from_lists(stream, json.loads(path.read_text("utf-8")))
+        return interval_stream(name, from_lists(name, json.loads(path.read_text("utf-8"))))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -68,6 +68,16 @@ class Analysis:
                     request.span,
                     "EXPLAIN shows what is compiled: the queries left at the end",
                 )
+        return self._program()
+
+    def run_apas(self) -> logical.Program:
+        """A text that is one APAS query; its name is that of its last select."""
+        query = self._apas("q0", Span(0, len(self.source.text)))
+        if query is not None:
+            self.apas["q0"] = replace(query, name=query.tree.label, asked=True)
+        return self._program()
+
+    def _program(self) -> logical.Program:
         return self._with_definitions(
             logical.Program(
                 tuple(self.streams.values()),
@@ -214,7 +224,9 @@ class Analysis:
             self.derivations[name.lower()] = compiled
 
     def _apas(self, name: str, text: Span) -> Compiled | None:
-        return compile_apas(self.source, text, name, self.visible, self.problems, self.libraries)
+        return compile_apas(
+            self.source, text, name, self.visible, self.problems, self.libraries, self.parameters
+        )
 
     def _add_stream(self, name: syntax.Name, stream: Stream) -> bool:
         free = self._check_stream(name)

@@ -26,6 +26,12 @@ END = "te"
 """The column of an interval's end."""
 
 
+def interval_stream(name: str, tree: Node) -> Stream:
+    """A stream of intervals: their ends and the leaves of a schema."""
+    leaves = zip(tree.paths, tree.types, strict=True)
+    return Stream(name, (Column(END, types.BIGINT), *(Column(".".join(p), t) for p, t in leaves)))
+
+
 def leaves(stream: Stream) -> list[Column]:
     """The columns an APAS query sees, in the order of the leaves of `tree_of`."""
     seen = {c.name: c for c in _seen(stream)}

@@ -12,22 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seustream.compiler.apas.streams import JoinIndex, Lifetimes
-from seustream.compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER
-from seustream.compiler.language.types import Type
 
 Ints = npt.NDArray[np.int64]
-
-_DTYPES: dict[Type, Any] = {
-    INTEGER: np.int64,
-    DATETIME: "datetime64[us]",
-    DOUBLE: np.float64,
-    BOOLEAN: np.bool_,
-}
-
-
-def dtype(of: Type) -> Any:
-    """The type of the columns libraries see; what numpy has no type for are objects."""
-    return _DTYPES.get(of, np.object_)
 
 
 class LibraryFailed(ValueError):
@@ -45,18 +31,6 @@ def calling(shown: str) -> Iterator[None]:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
         raise LibraryFailed(f"{shown}: {type(error).__name__}: {error} ({where})") from error
-
-
-def columns(values: Sequence[Any], types: Sequence[Type]) -> list[npt.NDArray[Any]]:
-    """One row as columns."""
-    return [column([value], type) for value, type in zip(values, types, strict=True)]
-
-
-def column(values: Sequence[Any], of: Type) -> npt.NDArray[Any]:
-    """Values, of which none is NULL, as a column."""
-    found = np.empty(len(values), dtype(of))
-    found[:] = values
-    return found
 
 
 def ints(shown: str, found: object) -> Ints:

@@ -1,5 +1,5 @@
 """State as plain values for JSON, and back: numbers, texts, None, tuples, lists, deques, dicts, times,
-decimals, columns, stored rows. Nothing else is taken, and nothing is executed when it is read.
+decimals, columns. Nothing else is taken, and nothing is executed when it is read.
 
     plain({"total": (1.5, 2), "ends": deque([7])})
     == {"dict": [["total", {"tuple": [1.5, 2]}], ["ends", {"deque": [7]}]]}
@@ -10,18 +10,12 @@ from __future__ import annotations
 import base64
 import datetime
 from collections import deque
-from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from seustream.engine.temporal.aggregates.index import Piece
-from seustream.engine.temporal.collection import CollectionRow
-from seustream.engine.temporal.elements import ElementKind, StreamElement
-
-_RECORDS: dict[str, Any] = {"Row": CollectionRow, "Element": StreamElement, "Piece": Piece}
 _SEQUENCES: dict[str, Any] = {"tuple": tuple, "list": list, "deque": deque}
 _TIMES: dict[str, Any] = {
     "datetime": datetime.datetime,
@@ -60,11 +54,6 @@ def plain(value: Any) -> Any:
         return {type(value).__name__: value.isoformat()}
     if isinstance(value, Decimal):
         return {"Decimal": str(value)}
-    if isinstance(value, ElementKind):
-        return {"kind": value.name}
-    for name, of in _RECORDS.items():
-        if type(value) is of:
-            return {name: [plain(getattr(value, each.name)) for each in fields(of)]}
     raise Unsavable(f"{type(value).__name__} is no plain value: {value!r:.80}")
 
 
@@ -90,8 +79,4 @@ def restored(saved: Any) -> Any:
         return Decimal(inside)
     if name == "dict":
         return {restored(key): restored(each) for key, each in inside}
-    if name == "kind":
-        return ElementKind[inside]
-    if name in _SEQUENCES:
-        return _SEQUENCES[name](restored(each) for each in inside)
-    return _RECORDS[name](*(restored(each) for each in inside))
+    return _SEQUENCES[name](restored(each) for each in inside)

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seustream.compiler.apas import network as n
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.tree import RESERVED, Node
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.xsql.intervals import END, leaves, tree_of
+from seustream.compiler.language.faults import FaultError, Faults
+from seustream.compiler.xsql.intervals import END
+from seustream.engine.stream.errors import EngineError
 from seustream.engine.stream.faults import QueryFaults, restore, told
-from seustream.engine.stream.merge import END_OF_STREAM
+from seustream.engine.stream.merge import END_OF_STREAM, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.engine.temporal.columnar.run import ColumnarRun
+from seustream.engine.temporal.columnar import operators as o
+from seustream.engine.temporal.columnar.aggregate import ColumnarAggregate, IndexedAggregate
+from seustream.engine.temporal.columnar.batch import IntervalBatch, concatenated, empty
+from seustream.engine.temporal.columnar.join import ColumnarJoin
+from seustream.engine.temporal.columnar.lifetimes import ColumnarLifetimes
 from seustream.engine.temporal.elements import FOREVER
+from seustream.engine.temporal.saving import Unsavable, plain, restored
+
+_STEP_ROWS = 1 << 15
+_VERSION = 2
+
+
+class NodeFailed(EngineError):
+    """A tuple has no value in a node."""
 
 
 class TemporalNode:
@@ -28,17 +46,29 @@ class TemporalNode:
     of that stream. Of a query that is asked for, they are tuples as `result_schema` has them.
 
     Rows of one time are taken in the order of their ends, so that the order in which they arrive
-    does not matter."""
+    does not matter; one that ends before it begins is refused, counted and handed to `on_refused`.
+    Inside, a network of operators is stepped through, about `step_rows` at a time; memory is that of
+    what lives in windows and of one step."""
 
     def __init__(
-        self, c: Compiled, streams: Mapping[str, Stream], faults: QueryFaults | None = None
+        self,
+        c: Compiled,
+        streams: Mapping[str, Stream],
+        faults: QueryFaults | None = None,
+        on_refused: OnLate | None = None,
+        step_rows: int = _STEP_ROWS,
     ) -> None:
         own = QueryFaults() if faults is None else faults
-        self.compiled, self.faults = c, {c.name: own}
+        self.compiled, self.faults, self.plan = c, {c.name: own}, c.network
         self.streams = {name: streams[name] for name in c.network.sources}
         self.inputs = tuple(self.streams)
-        trees = {name: tree_of(s) for name, s in self.streams.items()}
-        self.run = ColumnarRun(c, trees, faults=own)
+        self.step_rows, self.on_refused = step_rows, on_refused
+        self.refused: Counter[str] = Counter()
+        self.operators = [_operator(node, self.plan, own) for node in self.plan.nodes]
+        self._held: list[list[IntervalBatch]] = [
+            [empty(self.plan.nodes[edge.node].leaves).picked(edge.columns) for edge in node.edges]
+            for node in self.plan.nodes
+        ]
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self.inputs}
         self._marks = dict.fromkeys(self.inputs, BEGIN_OF_TIME)
         self._watermark = BEGIN_OF_TIME
@@ -47,6 +77,11 @@ class TemporalNode:
     @property
     def watermark(self) -> int:
         return self._watermark
+
+    @property
+    def bad_keys(self) -> int:
+        """Tuples with a time-table's key 0."""
+        return sum(getattr(operator, "bad_keys", 0) for operator in self.operators)
 
     def push(self, input: str, rows: pa.Table) -> None:
         self._waiting[input].append(rows)
@@ -58,60 +93,167 @@ class TemporalNode:
         mark = min(self._marks.values())
         if mark <= self._reached:
             return
-        for name in self.inputs:
-            rows = self._released(name, mark)
-            if rows is not None:
-                self.run.push(name, _intervals(self.streams[name], rows))
-        self._reached = mark
-        last = mark == END_OF_STREAM
-        found = list(self.run.finish() if last else self.run.advance(mark + 1))
-        self._watermark = END_OF_STREAM if last else self.run.promise - 1
-        if found:
-            results = pa.concat_tables(found)
+        sources = {name: self._released(name, mark) for name in self.inputs}
+        self._reached, last = mark, mark == END_OF_STREAM
+        end = FOREVER if last else mark + 1
+        every = np.sort(np.concatenate([batch.ts for batch in sources.values()]))
+        bounds = [*np.unique(every[self.step_rows :: self.step_rows]).tolist(), end]
+        places = {name: np.searchsorted(b.ts, bounds[:-1]).tolist() for name, b in sources.items()}
+        found = []
+        for number, bound in enumerate(bounds):
+            parts = {}
+            for name, batch in sources.items():
+                first, after = list(pairwise([0, *places[name], len(batch)]))[number]
+                parts[name] = batch.take(slice(first, after))
+            found.append(self._step(parts, bound, last and number == len(bounds) - 1))
+        results = concatenated(found)
+        if last:
+            self._watermark = END_OF_STREAM
+        if len(results):
+            names = [*RESERVED, *(name for name, _ in self.plan.nodes[-1].leaves)]
+            table = pa.table([results.ts, results.te, *results.columns], names=names)
             if self.compiled.asked:
-                yield self.compiled.name, results.cast(result_schema(self.compiled.tree))
+                yield self.compiled.name, table.cast(result_schema(self.compiled.tree))
             else:
-                yield f"{self.compiled.name}#", _rows(results)
+                yield f"{self.compiled.name}#", _rows(table)
 
-    def _released(self, name: str, mark: int) -> pa.Table | None:
-        """The rows up to a time that have not been taken yet."""
+    def _released(self, name: str, mark: int) -> IntervalBatch:
+        """The rows up to a time that have not been taken yet, by (ts, te)."""
+        node = self.plan.nodes[self.plan.sources[name]]
+        assert isinstance(node, n.StreamNode)
         if not self._waiting[name]:
-            return None
+            return empty(node.leaves)
         rows = pa.concat_tables(self._waiting[name])
         cut = int(np.searchsorted(rows["ts"].to_numpy(), mark, "right"))
         self._waiting[name] = [rows.slice(cut)] if cut < rows.num_rows else []
-        return rows.slice(0, cut) if cut else None
+        rows = rows.slice(0, cut)
+        stream = self.streams[name]
+        ends = next((c for c in stream.columns if c.name == END and c.type.is_integer), None)
+        ts = te = rows["ts"].to_numpy()
+        if ends is not None:  # of the results of another APAS query, those without an end never do
+            never = pa.scalar(FOREVER) if stream.intervals else rows["ts"]
+            te = pc.coalesce(rows[END].cast(pa.int64()), never).to_numpy()
+        batch = IntervalBatch(
+            ts,
+            te,
+            tuple(
+                rows[".".join(path)].cast(arrow_type(type)).combine_chunks()
+                for path, (_, type) in zip(node.paths, node.leaves, strict=True)
+            ),
+        )
+        wrong = te < ts
+        if wrong.any():
+            self.refused[name] += int(wrong.sum())
+            if self.on_refused is not None:
+                self.on_refused(name, rows.filter(pa.array(wrong)))
+        order = np.lexsort((te, ts))
+        return batch.take(order[~wrong[order]])
+
+    def _step(self, sources: dict[str, IntervalBatch], bound: int, last: bool) -> IntervalBatch:
+        """The results of what starts before a bound."""
+        outputs: list[IntervalBatch] = []
+        promises: list[int] = []
+        for number, (node, operator) in enumerate(
+            zip(self.plan.nodes, self.operators, strict=True)
+        ):
+            if operator is None:
+                assert isinstance(node, n.StreamNode)
+                outputs.append(sources[node.stream])
+                promises.append(bound)
+                continue
+            mine = min(promises[edge.node] for edge in node.edges)
+            inputs = []
+            for source, edge in enumerate(node.edges):
+                held = self._held[number][source]
+                whole = concatenated([held, outputs[edge.node].picked(edge.columns)])
+                cut = len(whole) if last else int(np.searchsorted(whole.ts, mine))
+                inputs.append(whole.take(slice(0, cut)))
+                self._held[number][source] = whole.take(slice(cut, None))
+            try:
+                out, promise = operator.process(inputs, mine, last)
+            except FaultError as error:
+                raise NodeFailed(
+                    f"node {self.plan.titles[number]}: {error}",
+                    "without --strict it is NULL and counted",
+                ) from error
+            except (ArithmeticError, ValueError, TypeError, LookupError) as error:
+                raise NodeFailed(
+                    f"node {self.plan.titles[number]}: {error}",
+                    "exclude such tuples with where, in a definition before this one",
+                ) from error
+            outputs.append(out)
+            promises.append(promise)
+        self._watermark = promises[-1] - 1
+        return outputs[-1]
 
     def snapshot(self) -> bytes:
+        """Raises `NodeFailed` for a state of a library's that no snapshot can hold."""
         tables = {
             f"waiting {name}": pa.concat_tables(parts)
             for name, parts in self._waiting.items()
             if parts
         }
-        plain = {
+        state = {
             "text": self.compiled.source.text.strip(),
-            "run": self.run.save(),
-            "promise": self.run.promise,
+            "operators": [self._saved(number) for number in range(len(self.operators))],
+            "held": plain([[batch.save() for batch in node] for node in self._held]),
+            "refused": self.refused,
             "watermark": self._watermark,
             "reached": self._reached,
             "marks": self._marks,
             "faults": told(self.faults),
         }
-        return Snapshot("temporal", plain, tables).pack()
+        return Snapshot("temporal", state, tables, _VERSION).pack()
+
+    def _saved(self, number: int) -> Any:
+        operator = self.operators[number]
+        try:
+            return plain(None if operator is None else operator.save())
+        except Unsavable as error:
+            raise NodeFailed(
+                f"node {self.plan.titles[number]}: {error}",
+                "keep numbers, texts, columns, lists and dicts of them, or give `save`, `load`",
+            ) from None
 
     def restore(self, snapshot: bytes) -> None:
         """Of another text it begins anew."""
-        state = unpack(snapshot, "temporal")
+        state = unpack(snapshot, "temporal", _VERSION)
         if state.plain["text"] != self.compiled.source.text.strip():
             return
-        self.run.load(state.plain["run"])
-        self.run.promise = state.plain["promise"]
+        for operator, each in zip(self.operators, state.plain["operators"], strict=True):
+            if operator is not None:
+                operator.load(restored(each))
+        self._held = [
+            [IntervalBatch.load(each) for each in node] for node in restored(state.plain["held"])
+        ]
         for name in self.inputs:
             if (waiting := state.tables.get(f"waiting {name}")) is not None:
                 self._waiting[name] = [waiting]
+        self.refused = Counter(state.plain["refused"])
         self._reached, self._watermark = state.plain["reached"], state.plain["watermark"]
         self._marks |= state.plain["marks"]
         restore(self.faults, state.plain["faults"])
+
+
+def _operator(node: n.Node, plan: n.Network, faults: Faults) -> o.ColumnarOperator | None:
+    match node:
+        case n.StreamNode():
+            return None
+        case n.SetEndNode():
+            return o.ColumnarSetEnd(node)
+        case n.LifetimesNode():
+            return ColumnarLifetimes(node, faults)
+        case n.MergeNode():
+            return o.ColumnarMerge()
+        case n.SelectNode():
+            return o.ColumnarSelect(node, faults)
+        case n.JoinNode():
+            return ColumnarJoin(node, faults)
+        case n.AggregateNode() if ColumnarAggregate.can(node):
+            return ColumnarAggregate(node, faults)
+        case n.AggregateNode():
+            in_order = isinstance(plan.nodes[node.side.edge.node], n.SetEndNode)
+            return IndexedAggregate(node, in_order, faults)
 
 
 def result_schema(tree: Node) -> pa.Schema:
@@ -122,24 +264,6 @@ def result_schema(tree: Node) -> pa.Schema:
         for path, type in zip(tree.paths, tree.types, strict=True)
     ]
     return pa.schema([*times, *leaves])
-
-
-def _intervals(stream: Stream, rows: pa.Table) -> pa.Table:
-    """Rows of a stream as tuples that hold from ts to te, by (ts, te); of points, te is ts. Of the
-    results of another APAS query, those without an end hold for ever."""
-    begin = rows["ts"]
-    ends = next((c for c in stream.columns if c.name == END and c.type.is_integer), None)
-    never = pa.scalar(FOREVER) if stream.intervals else begin
-    end = begin if ends is None else pc.coalesce(rows[END].cast(pa.int64()), never)
-    types = tree_of(stream).types
-    columns = [
-        rows[column.name].cast(arrow_type(type))
-        for column, type in zip(leaves(stream), types, strict=True)
-    ]
-    names = ["ts", "te", *(column.name for column in leaves(stream))]
-    table = pa.table([begin, end, *columns], names=names)
-    order = np.lexsort((table["te"].to_numpy(), table["ts"].to_numpy()))
-    return table.take(pa.array(order))
 
 
 def _rows(results: pa.Table) -> pa.Table:

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from seustream.compiler.errors import nearest, suggest
+from seustream.compiler.apas.compile import Compiled
+from seustream.compiler.catalogue import Stream
+from seustream.compiler.errors import CompileError, nearest, suggest
 from seustream.compiler.explain import explain
+from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.pipeline import (
     FITS,
@@ -75,6 +78,17 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         help="the value of :NAME in a pattern, a number or a text; once for each",
     )
     add_library_argument(parser)
+
+
+def is_apas(arguments: argparse.Namespace) -> bool:
+    """True for a file that is one APAS query."""
+    return bool(arguments.file.suffix == ".apas")
+
+
+def apas_queries(c: Compilation) -> dict[str, Compiled]:
+    """The APAS queries by folded name, those that define streams among them."""
+    every = (*c.program.apas.values(), *c.program.asked_apas)
+    return {query.name.lower(): query for query in every}
 
 
 def device_count(given: str | None) -> int | None:
@@ -146,13 +160,15 @@ def compile_file(
     stop_after: str = STAGES[-1],
     bounded: bool = False,
     devices: int | None = None,
+    streams: Iterable[Stream] | None = None,
 ) -> Compilation:
     """The compilation the arguments ask for, or that for so many `devices`; `bounded` if its input
-    will be files."""
-    if arguments.file.suffix == ".apas":
+    will be files. `streams` are those an APAS query may read."""
+    if is_apas(arguments) and streams is None:
         raise UserError(
             [f"{arguments.file}: an APAS query has no image"],
-            hint="it runs in the engine: seustream run",
+            hint="it runs in the engine: seustream run; or in a set of queries: CREATE STREAM …;"
+            " REGISTER QUERY q AS APAS $$ … $$",
         )
     if arguments.max_terms < 1:
         raise UserError([f"--max-terms {arguments.max_terms}: want 1 or more"])
@@ -172,9 +188,21 @@ def compile_file(
         bounded,
         arguments.fit,
         device_count(arguments.devices) if devices is None else devices,
+        tuple(streams or ()),
+        is_apas(arguments),
     )
     text = read_text(arguments.file)
-    c = compile_text(text, str(arguments.file), options, stop_after)
+    try:
+        c = compile_text(text, str(arguments.file), options, stop_after)
+    except CompileError as error:
+        missing = [p.message.split()[-1] for p in error.problems if p.kind == "UnknownStream"]
+        if options.apas and missing:
+            files = " ".join(f"--input {name}=FILE" for name in sorted(set(missing)))
+            print(f"note: streams are known by their inputs: {files}", file=sys.stderr)
+        raise
+    for query in apas_queries(c).values():
+        for warning in query.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
     if arguments.statistics is not None:
         _check_statistics(c, arguments.statistics)
     return c
@@ -256,6 +284,8 @@ def answer_requests(c: Compilation) -> None:
             patterns = {query.name: query for query in c.program.patterns}
             if request.target in patterns:
                 print("\n".join(as_text(patterns[request.target])), file=sys.stderr)
+            elif request.target.lower() in (apas := apas_queries(c)):
+                print(explain_apas(apas[request.target.lower()]), file=sys.stderr)
             else:
                 print(explain(c, None, "text", query=request.target), file=sys.stderr)
         else:

@@ -7,10 +7,17 @@ import json
 from pathlib import Path
 
 from seustream import sites_explain as sites
-from seustream.commands.apas import explain_apas, is_apas
-from seustream.commands.common import add_compile_arguments, compile_file, input_files, keep_apart
+from seustream.commands.common import (
+    add_compile_arguments,
+    apas_queries,
+    compile_file,
+    input_files,
+    is_apas,
+    keep_apart,
+)
 from seustream.compiler.errors import suggest
 from seustream.compiler.explain import SHOWN, explain
+from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.logical.program import Query
 from seustream.compiler.pattern import ir
 from seustream.compiler.pipeline import STAGES, Compilation
@@ -20,6 +27,7 @@ from seustream.engine.sites.errors import SitesError
 from seustream.engine.sites.explain import BadRecord, Block, load
 from seustream.errors import UserError
 from seustream.files import write_all
+from seustream.intervals import by_files, read_schema
 from seustream.patterns import samples
 
 SITES = "sites"
@@ -53,9 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    stage, streams = arguments.stage, None
     if is_apas(arguments):
-        return explain_apas(arguments)
-    stage = arguments.stage
+        if stage is not None or arguments.query is not None:
+            raise UserError(
+                ["--stage and --query are for X-SQL"], hint="an APAS query is shown whole"
+            )
+        streams = by_files(arguments.input, read_schema).values()
     known = (*SHOWN, *patterns.STAGES, SITES)
     if stage is not None and stage not in known:
         raise UserError([f"there is no stage {stage!r}"], hint=suggest(stage, known, "stages"))
@@ -63,21 +75,29 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(["--record is for --stage sites"])
     of_pattern = stage in patterns.STAGES
     last = STAGES[-1] if of_pattern else _LAST.get(stage, stage or STAGES[-1])
-    c = compile_file(arguments, last, bounded=True)
+    c = compile_file(arguments, last, bounded=True, streams=streams)
     names = {q.name.lower() for q in _every(c)}
-    if arguments.input and not names:
+    if arguments.input and not names and not is_apas(arguments):
         raise UserError(
             ["--input is for APAS and patterns"], hint="X-SQL streams say their columns themselves"
         )
     asked = arguments.query is not None and arguments.query.lower() in names
-    if stage == SITES:
+    apas = apas_queries(c).get((arguments.query or "").lower())
+    if is_apas(arguments):
+        (apas,) = c.program.asked_apas
+    if apas is not None:
+        if stage is not None:
+            raise UserError([f"{apas.name} is an APAS query, which is shown whole"])
+        text = explain_apas(apas, arguments.format)
+    elif stage == SITES:
         text = _sites(c, arguments)
     elif of_pattern or asked or (stage is None and names and not c.program.queries):
         text = _patterns(c, stage, arguments)
     else:
         text = _queries(c, stage, arguments)
     if arguments.output is not None:
-        keep_apart([arguments.output], input_files(arguments))
+        inputs = (Path(given.partition("=")[2]) for given in arguments.input)
+        keep_apart([arguments.output], [*input_files(arguments), *inputs])
     if arguments.output is None:
         print(text)
     else:

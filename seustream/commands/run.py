@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from seustream import sites
 from seustream.boards import SHAPES
-from seustream.commands.apas import is_apas, run_apas
 from seustream.commands.common import (
     add_compile_arguments,
     add_strict_argument,
@@ -20,6 +19,7 @@ from seustream.commands.common import (
     compile_file,
     fault_lines,
     input_files,
+    is_apas,
     keep_apart,
     require_queries,
     table,
@@ -37,6 +37,7 @@ from seustream.engine.sites.errors import SitesError
 from seustream.engine.times import Times
 from seustream.errors import UserError
 from seustream.hdl.device import Device, UnitCycles
+from seustream.intervals import by_files, read_intervals
 from seustream.patterns import trace_file
 from seustream.progress import Progress
 from seustream.reading import Tuples, read, read_timed
@@ -117,13 +118,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if is_apas(arguments):
-        return run_apas(arguments)
     remote = sites.given_sites(arguments)
     check_backend(arguments.backend)
     check_devices(arguments.backend, arguments.devices)
     count = 0 if arguments.backend == ENGINE else None
-    c = compile_file(arguments, "predicate" if remote else STAGES[-1], True, count)
+    known = by_files(arguments.input, read_intervals) if is_apas(arguments) else {}
+    streams = [stream for stream, _ in known.values()] if is_apas(arguments) else None
+    c = compile_file(arguments, "predicate" if remote else STAGES[-1], True, count, streams)
     require_queries(c)
     if arguments.engine not in ENGINES:
         raise UserError(
@@ -157,7 +158,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.token_file,
         arguments.tls_ca,
     ) as made:
-        return _run(c, made, program, inputs, joined, arguments)
+        found = {name: tuples for name, (_, tuples) in known.items()} or _tuples_of(inputs)
+        return _run(c, made, program, found, joined, arguments)
 
 
 def _across(
@@ -186,11 +188,12 @@ def _run(
     c: Compilation,
     devices: Sequence[Device],
     program: Program,
-    inputs: list[tuple[Stream, Path]],
+    found: Mapping[str, Tuples],
     joined: sites.SitesOutcome,
     arguments: argparse.Namespace,
 ) -> int:
-    """Runs what has not been joined across sites; `program` is all that was asked for."""
+    """Runs what has not been joined across sites over the tuples of each stream; `program` is all
+    that was asked for."""
     late: list[tuple[str, pa.Table]] = []
     keep = late.append if arguments.late is not None else lambda found: None
     run = GraphRun(
@@ -205,7 +208,6 @@ def _run(
     answer_requests(c)
     clocks = [(device, _cycles(device), _units(device)) for device in devices]
     used = streams_read(c.program)
-    found = {stream.name: tuples for stream, tuples in _tuples_of(inputs)}
     tables = {name: tuples.rows for name, tuples in found.items() if name in used}
     tables |= joined.fetched
     times = Times(program, {name: tuples.time for name, tuples in found.items()})
@@ -238,12 +240,11 @@ def _run(
     return 0
 
 
-def _tuples_of(inputs: list[tuple[Stream, Path]]) -> Iterable[tuple[Stream, Tuples]]:
-    for stream, path in inputs:
-        yield (
-            stream,
-            read_timed(path, stream, lambda text: print(f"warning: {text}", file=sys.stderr)),
-        )
+def _tuples_of(inputs: list[tuple[Stream, Path]]) -> dict[str, Tuples]:
+    def warn(text: str) -> None:
+        print(f"warning: {text}", file=sys.stderr)
+
+    return {stream.name: read_timed(path, stream, warn) for stream, path in inputs}
 
 
 def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argparse.Namespace) -> int:
@@ -410,9 +411,16 @@ def _summary(
         " ±2^61 ms, which no window can be added to"
         for stream, count in report.untimed.items()
     ]
-    for stream, reasons in report.refused.items():
-        why = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
-        lines.append(f"warning: stream {stream}: not taken by APAS: {why}")
+    kept = f"written to {arguments.late}" if arguments.late else "--late DIR keeps them"
+    lines += [
+        f"warning: stream {stream}: {_tuples(count)} not taken by APAS, te is before ts; {kept}"
+        for stream, count in report.refused.items()
+        if count
+    ]
+    lines += [
+        f"warning: {_tuples(count)} with key 0 dropped from time-tables of {name}"
+        for name, count in report.bad_keys.items()
+    ]
     lines += fault_lines({**joined.faults, **report.faults}, arguments.verbose)
     for stream, count in report.join.in_software.items():
         lines.append(

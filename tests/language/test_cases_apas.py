@@ -18,12 +18,14 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import NULL, Type, list_of
 from seustream.compiler.language.types import Kind as Kind_
+from seustream.engine.graph import accepted
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.columnar.run import ColumnarRun
 from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement
-from seustream.engine.temporal.network import ElementNetwork
 from seustream.engine.temporal.values import taken
 from tests.compiler.language.plain import type_named
+from tests.engine.temporal.reference.network import ElementNetwork
+from tests.engine.temporal.running import node
 from tests.language.casefile import Case, place, read
 
 STRING = re.compile(r"'(?:[^']|'')*'")
@@ -53,22 +55,24 @@ def named(text: str) -> Type:
     return type_named(text)
 
 
-def columnar(case: Case, c: Compiled, tree: Node, faults: Faults) -> list[Any]:
-    run = ColumnarRun(c, {"R": tree}, faults=faults)
+def columnar(case: Case, c: Compiled, tree: Node) -> tuple[list[Any], Faults]:
+    one = node(c, {"R": Schema(tree)})
     columns = [pa.array([1] * len(case.rows), pa.int32())]
     for place_, of in enumerate(tree.types[1:]):
         columns.append(pa.array([row[place_] for row in case.rows], arrow_type(of)))
     times = pa.array([1] * len(case.rows), pa.int64())
     ends = pa.array([2] * len(case.rows), pa.int64())
-    run.push("R", pa.table([times, ends, *columns], names=["ts", "te", *map(".".join, tree.paths)]))
-    return [value for part in run.finish() for value in part.column("x").to_pylist()]
+    rows = pa.table([times, ends, *columns], names=["ts", "te", *map(".".join, tree.paths)])
+    one.push("R", accepted(one.streams["R"], rows))
+    one.advance("R", END_OF_STREAM)
+    found = [value for _, part in one.outputs() for value in part.column("x").to_pylist()]
+    return found, one.faults[c.name]
 
 
 def by_rows(case: Case, c: Compiled, tree: Node) -> tuple[list[Any], Faults]:
     out: list[StreamElement] = []
     network = ElementNetwork(c.network, c.tree, {"R": tree})
     network.subscribe(out.append)
-    network.start()
     for row in case.rows:
         values = tuple(taken(value, of) for value, of in zip((1, *row), tree.types, strict=True))
         network.feed("R", StreamElement(ElementKind.INSERTION, 1, 2, values))
@@ -104,8 +108,7 @@ def test_case(case: Case) -> None:
     places = [
         (each.line, each.column, each.rows) for each in case.spelled(lambda n: f"$R.{n}").faults
     ]
-    faults = Faults()
-    on_columns = columnar(case, c, tree, faults)
+    on_columns, faults = columnar(case, c, tree)
     on_rows, counted = by_rows(case, c, tree)
     wanted = [case.value] if case.rows else []
     for found in (on_columns, on_rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seustream.compiler.apas.functions import Aggregate, Registered
-from seustream.engine.temporal.aggregates.index import Index, ListIndex, Values
+from seustream.engine.temporal.aggregates.index import Index, ListIndex
 from seustream.engine.temporal.aggregates.live import (
     Live,
     MergeHeap,
@@ -20,15 +20,14 @@ def choose(
     functions: Sequence[Aggregate],
     deletes: bool,
     in_order: bool,
-    gap: Values | None = None,
     leaves: Sequence[int] | None = None,
 ) -> Index:
-    """The list for keyed streams, for aggregates that cannot merge and where gaps are emitted; else a
+    """The list for keyed streams, for aggregates that cannot merge; else a
     structure for each aggregate, its own if a library gives one. `in_order` says that te never falls."""
     own = [function.index() for function in functions]
     able = all(f.merges or index is not None for f, index in zip(functions, own, strict=True))
-    if deletes or gap is not None or not able:
-        return ListIndex(functions, gap, leaves)
+    if deletes or not able:
+        return ListIndex(functions, leaves)
     parts = [index or _live(f, in_order) for f, index in zip(functions, own, strict=True)]
     return SuffixIndex(functions, parts, leaves)
 

@@ -93,18 +93,11 @@ class Piece:
 
 
 class ListIndex:
-    """`gap` is what stands for no tuples, if gaps are to be emitted (`emit_gaps`)."""
+    """Disjoint pieces in the order of time, each with the state of the tuples that live in it."""
 
-    def __init__(
-        self,
-        functions: Sequence[Aggregate],
-        gap: Values | None = None,
-        leaves: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, functions: Sequence[Aggregate], leaves: Sequence[int] | None = None) -> None:
         self.partials = Partials(functions, leaves or [1] * len(functions))
         self.pieces: list[Piece] = []
-        self.gap = gap
-        self.told: int | None = None  # where the last result ended
 
     def reorganise(self, now: int) -> list[Result]:
         done = 0
@@ -116,7 +109,7 @@ class ListIndex:
             running = self.pieces[0]
             out.append((running.start, now, self.partials.final(running.state)))
             running.start = now
-        return merged(self._with_gaps(out, now))
+        return merged(out)
 
     def change(self, v: tuple[Values, ...], s: int, e: int, sign: int = 1) -> None:
         if s >= e:
@@ -139,10 +132,10 @@ class ListIndex:
         self.pieces[first:last] = new
 
     def save(self) -> Any:
-        return (self.pieces, self.told)
+        return [(p.start, p.end, p.state, p.n) for p in self.pieces]
 
     def load(self, saved: Any) -> None:
-        self.pieces, self.told = saved
+        self.pieces = [Piece(*each) for each in saved]
 
     def _gap(self, start: int, end: int, v: tuple[Values, ...], sign: int) -> Piece:
         if sign < 0:
@@ -160,21 +153,3 @@ class ListIndex:
             x = self.pieces[place]
             self.pieces.insert(place + 1, Piece(t, x.end, x.state, x.n))
             x.end = t
-
-    def _with_gaps(self, results: list[Result], now: int) -> list[Result]:
-        if self.gap is None:
-            return results
-        out = []
-        for start, end, values in results:
-            if self.told is not None and self.told < start:
-                out.append((self.told, start, self.gap))
-            out.append((start, end, values))
-            self.told = end
-        # A gap that reaches `now` is told so far; nothing starts before `now` any more.
-        if self.told is not None and self.told < now and not self._running(now) and now < 2**63 - 1:
-            out.append((self.told, now, self.gap))
-            self.told = now
-        return out
-
-    def _running(self, now: int) -> bool:
-        return bool(self.pieces) and self.pieces[0].start < now

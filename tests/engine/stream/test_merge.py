@@ -16,7 +16,7 @@ import pytest
 
 from seustream.engine.stream.merge import Merger, Slice, timestamps
 from seustream.engine.temporal.elements import STOP, StreamElement, boundary, insertion
-from seustream.engine.temporal.synchroniser import Synchroniser
+from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 Tuple = tuple[int, int, int]
 """Timestamp, stream, arrival in its stream."""

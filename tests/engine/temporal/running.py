@@ -8,12 +8,19 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from seustream.compiler.apas.compile import Compiled, compile_query
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import Node, from_lists
+from seustream.compiler.xsql.intervals import interval_stream as stream_of
+from seustream.engine.stream.faults import QueryFaults
+from seustream.engine.stream.merge import END_OF_STREAM, OnLate
+from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.elements import (
     FOREVER,
     STOP,
@@ -22,8 +29,9 @@ from seustream.engine.temporal.elements import (
     boundary,
     insertion,
 )
-from seustream.engine.temporal.network import ElementNetwork
-from seustream.engine.temporal.operators import Profile
+from seustream.engine.temporal.stream import TemporalNode
+from tests.engine.temporal.reference.network import ElementNetwork
+from tests.engine.temporal.reference.operators import Profile
 
 PAPER = Profile.paper()
 PRODUCT = Profile()
@@ -54,17 +62,15 @@ class Run:
         query: str | Compiled,
         catalogue: Mapping[str, Schema],
         profile: Profile = PRODUCT,
-        scheduler: str = "inline",
     ) -> None:
         self.compiled = compiled(query, catalogue) if isinstance(query, str) else query
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         trees: dict[str, Node] = {name: schema.tree for name, schema in catalogue.items()}
         self.network = ElementNetwork(
-            self.compiled.network, self.compiled.tree, trees, profile, scheduler, self._ask
+            self.compiled.network, self.compiled.tree, trees, profile, self._ask
         )
         self.out: list[StreamElement] = []
         self.network.subscribe(self.out.append)
-        self.network.start()
 
     def _ask(self, kind: str, node: str, detail: dict[str, Any]) -> bool:
         self.asked.append((kind, node, detail))
@@ -75,7 +81,6 @@ class Run:
             self.network.feed(stream, x)
 
     def results(self) -> list[StreamElement]:
-        self.network.drain()
         return [x for x in self.out if x.kind is ElementKind.INSERTION]
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -85,7 +90,6 @@ class Run:
     def finish(self) -> list[tuple[Any, ...]]:
         for stream in self.network.plan.sources:
             self.network.feed(stream, STOP)
-        self.network.drain()
         self.network.stop()
         return self.rows()
 
@@ -95,11 +99,10 @@ def run(
     catalogue: Mapping[str, Schema],
     streams: Streams,
     profile: Profile = PRODUCT,
-    scheduler: str = "inline",
     chance: random.Random | None = None,
 ) -> list[StreamElement]:
     """Everything a query gives of whole streams, interleaved at random if `chance` is given."""
-    one = Run(query, catalogue, profile, scheduler)
+    one = Run(query, catalogue, profile)
     places = [name for name, stream in streams.items() for _ in stream]
     if chance is not None:
         chance.shuffle(places)
@@ -109,6 +112,46 @@ def run(
     one.finish()
     assert one.network.skipped == 0
     return one.out
+
+
+def node(
+    c: Compiled,
+    catalogue: Mapping[str, Schema],
+    step_rows: int = 1000,
+    strict: bool = False,
+    on_refused: OnLate | None = None,
+) -> TemporalNode:
+    """The operator of the graph for a query that is asked for, over streams of intervals."""
+    streams = {name: stream_of(name, schema.tree) for name, schema in catalogue.items()}
+    faults = QueryFaults(strict, source=c.source)
+    return TemporalNode(replace(c, asked=True), streams, faults, on_refused, step_rows)
+
+
+def results_of(
+    one: TemporalNode, streams: Mapping[str, pa.Table], mark: int = END_OF_STREAM
+) -> list[tuple[Any, ...]]:
+    """Rows (ts, te, values…) of what is certain once tables have come and nothing up to a mark
+    comes any more."""
+    for name in one.inputs:
+        if name in streams:
+            one.push(name, streams[name])
+        one.advance(name, mark)
+    found: list[tuple[Any, ...]] = []
+    for _, part in one.outputs():
+        found += zip(*(column.to_pylist() for column in part.columns), strict=True)
+    return found
+
+
+def table(stream: Sequence[StreamElement], tree: Node) -> pa.Table:
+    """Insertions as rows: ts, te and the leaves."""
+    columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
+    arrays = [
+        pa.array(column, arrow_type(type)) for column, type in zip(columns, tree.types, strict=True)
+    ]
+    times = [
+        pa.array(each, pa.int64()) for each in ([x.ts for x in stream], [x.te for x in stream])
+    ]
+    return pa.table([*times, *arrays], names=["ts", "te", *map(".".join, tree.paths)])
 
 
 def insertions(out: Sequence[StreamElement]) -> list[StreamElement]:

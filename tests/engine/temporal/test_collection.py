@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from seustream.engine.temporal.collection import (
+from seustream.engine.temporal.elements import FOREVER, insertion
+from tests.engine.temporal.reference.collection import (
     Change,
     Collection,
     CollectionRow,
@@ -15,8 +16,7 @@ from seustream.engine.temporal.collection import (
     TableCollection,
     TimeCollection,
 )
-from seustream.engine.temporal.elements import FOREVER, insertion
-from seustream.engine.temporal.operators import ElementJoin
+from tests.engine.temporal.reference.operators import ElementJoin
 from tests.engine.temporal.running import Run, insertions, random_stream, schemas
 
 TABLE = schemas(R=[["k", "INTEGER"], ["v", "INTEGER"]], S=[["k", "INTEGER"]])

@@ -3,7 +3,6 @@ columns, however the input is cut, over a snapshot, and where the library is at 
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from typing import Any
@@ -23,7 +22,6 @@ from seustream.compiler.apas.streams import (
 )
 from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
 from seustream.compiler.errors import CompileError
-from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
 from seustream.engine.temporal.elements import (
     FOREVER,
     ElementKind,
@@ -31,17 +29,21 @@ from seustream.engine.temporal.elements import (
     insertion,
     moment,
 )
-from seustream.engine.temporal.operators import Profile
+from seustream.engine.temporal.stream import NodeFailed
 from tests.engine.temporal import windows
+from tests.engine.temporal.reference.operators import Profile
 from tests.engine.temporal.running import (
     PRODUCT,
     Run,
     compiled,
     keys_never_decrease,
+    node,
     random_stream,
+    results_of,
     run,
     schemas,
 )
+from tests.engine.temporal.running import table as rows_of
 
 REFERENCE = Profile(derived_boundaries=False, reference=True)
 SERVED = Profile(derived_boundaries=False)
@@ -74,26 +76,15 @@ def make(chance: random.Random) -> tuple[Any, ...]:
 
 
 def table(stream: list[StreamElement]) -> pa.Table:
-    rows = [(x.ts, x.te, *x.values) for x in stream]
-    columns = zip(*rows, strict=True) if rows else [()] * 4
-    return pa.table([pa.array(c, pa.int64()) for c in columns], names=["ts", "te", "k", "v"])
-
-
-def rows_of(parts: Any) -> list[tuple[Any, ...]]:
-    found = []
-    for part in parts:
-        found += list(zip(*(column.to_pylist() for column in part.columns), strict=True))
-    return found
+    return rows_of(stream, CATALOGUE["A"].tree)
 
 
 def columnar(
     query: str, streams: dict[str, list[StreamElement]], step_rows: int
 ) -> list[tuple[Any, ...]]:
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
-    one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()}, step_rows)
-    for name in c.network.sources:
-        one.push(name, table(streams[name]))
-    return rows_of(one.finish())
+    one = node(c, CATALOGUE, step_rows)
+    return results_of(one, {name: table(streams[name]) for name in c.network.sources})
 
 
 def reference(
@@ -175,22 +166,19 @@ def test_any_cut_and_a_snapshot_change_nothing(query: str, seed: int) -> None:
     streams = streams_of(chance)
     want = columnar(query, streams, 1000)
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
-    trees = {name: schema.tree for name, schema in CATALOGUE.items()}
-    one = ColumnarRun(c, trees, 7)
+    one = node(c, CATALOGUE, 7)
     found: list[tuple[Any, ...]] = []
     for now in sorted(chance.sample(range(17), 4)):
+        coming = {}
         for name in c.network.sources:
-            mine = [x for x in streams[name] if x.ts < now]
-            streams[name] = streams[name][len(mine) :]
-            one.push(name, table(mine))
-        found += rows_of(one.advance(now))
+            coming[name] = [x for x in streams[name] if x.ts < now]
+            streams[name] = streams[name][len(coming[name]) :]
+        found += results_of(one, {name: table(rows) for name, rows in coming.items()}, now - 1)
         assert all(row[0] <= now for row in found)
-        saved = json.loads(json.dumps(one.save()))
-        one = ColumnarRun(c, trees, 7)
-        one.load(saved)
-    for name in c.network.sources:
-        one.push(name, table(streams[name]))
-    found += rows_of(one.finish())
+        state = one.snapshot()
+        one = node(c, CATALOGUE, 7)
+        one.restore(state)
+    found += results_of(one, {name: table(streams[name]) for name in c.network.sources})
     if "agg." in query or "mine.middle" in query:
         # An advance may split an interval; what holds at each instant is the same.
         assert at_each_instant(found) == at_each_instant(want)
@@ -376,10 +364,9 @@ def test_a_library_at_fault_is_named(how: int, message: str) -> None:
     libraries = Libraries()
     libraries.register("bad", {"breaking": Breaking()})
     c = compiled(f"where bad.breaking($A, {how}) select [$A[T]]", CATALOGUE, libraries=libraries)
-    one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()})
-    one.push("A", table([insertion(1, 3, 1, 1)]))
+    one = node(c, CATALOGUE)
     with pytest.raises(NodeFailed, match=message):
-        list(one.finish())
+        results_of(one, {"A": table([insertion(1, 3, 1, 1)])})
     live = Run(c, CATALOGUE)
     live.feed("A", insertion(1, 3, 1, 1))
     live.finish()
@@ -401,6 +388,6 @@ def test_a_state_no_snapshot_holds() -> None:
     libraries = Libraries()
     libraries.register("odd", {"last": OddWindow()})
     c = compiled("where odd.last($A, 2) select [$A[T]]", CATALOGUE, libraries=libraries)
-    one = ColumnarRun(c, {"A": CATALOGUE["A"].tree})
+    one = node(c, CATALOGUE)
     with pytest.raises(NodeFailed, match="set is no plain value"):
-        one.save()
+        one.snapshot()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from seustream.engine.temporal.elements import ElementKind, header, insertion
@@ -17,8 +15,8 @@ O2 = "where window.range($II, 10) " + ROAD.split(";")[1].replace("o2[", "select 
 FACTS = ROAD[: ROAD.rindex("where")] + "select [$facts[T]]"
 
 
-def fed(text: str, profile: object = PRODUCT, scheduler: str = "inline") -> Run:
-    one = Run(text, TWO, profile, scheduler)  # type: ignore[arg-type]
+def fed(text: str, profile: object = PRODUCT) -> Run:
+    one = Run(text, TWO, profile)  # type: ignore[arg-type]
     for first, second in zip(FIRST, SECOND, strict=True):
         one.feed("I", insertion(*first))
         one.feed("II", insertion(*second))
@@ -68,22 +66,6 @@ def test_table_7() -> None:
             each.feed("II", insertion(t, t, v))
     assert one.rows() == [(3, 5, 2, 90, 90), (5, 7, 2, 80, 80), (7, 9, 2, 70, 70)]
     assert without.finish() == []
-
-
-@pytest.mark.acceptance(11)
-def test_the_road_query_inline_and_in_threads() -> None:
-    inline, threads = fed(ROAD), fed(ROAD, scheduler="threads")
-    assert inline.finish() == threads.finish()
-    assert list(map(repr, inline.out)) == list(map(repr, threads.out))
-
-
-def test_threads_end_with_the_network() -> None:
-    before = threading.active_count()
-    one = fed(ROAD, scheduler="threads")
-    assert threading.active_count() == before + len(one.network.operators)
-    one.network.stop()
-    one.network.stop()
-    assert threading.active_count() == before
 
 
 def test_a_sink_gets_a_header_first() -> None:

@@ -19,7 +19,7 @@ from seustream.engine.temporal.elements import (
     header,
     insertion,
 )
-from seustream.engine.temporal.synchroniser import Synchroniser
+from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 
 class Recorder:

@@ -13,6 +13,7 @@ import pytest
 
 from seustream.engine.temporal.aggregates.index import ListIndex, Result, merged
 from tests.engine.temporal.aggregates.five import five, of
+from tests.engine.temporal.reference.network import GapIndex
 
 SUM = of("sum")
 
@@ -153,7 +154,7 @@ def test_withdrawing_from_a_gap_is_a_fault_of_ours() -> None:
 
 
 def test_gaps_can_be_told() -> None:
-    index = ListIndex([of("sum"), of("count")], gap=(0, 0))
+    index = GapIndex((0, 0), [of("sum"), of("count")], [1, 1])
     add(index, 1, 3, 5)
     assert index.reorganise(6) == [(1, 3, (5, 1)), (3, 6, (0, 0))]
     add(index, 6, 7, 1)

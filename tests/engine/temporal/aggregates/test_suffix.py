@@ -98,7 +98,6 @@ def test_what_is_chosen() -> None:
 
     assert isinstance(choose([Last()], False, True), ListIndex)
     assert isinstance(choose([of("count")], True, True), ListIndex)
-    assert isinstance(choose([of("count")], False, True, gap=(0,)), ListIndex)
     for in_order, other in ((True, TwoStacks), (False, MergeHeap)):
         index = choose([of("sum"), of("min"), Product()], False, in_order)
         assert isinstance(index, SuffixIndex)

@@ -10,20 +10,21 @@ network.feed("I", STOP)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from seustream.compiler.apas import network as n
-from seustream.compiler.apas.functions import Registered
+from seustream.compiler.apas.functions import Aggregate, Registered
 from seustream.compiler.apas.tree import Node, Path, from_lists
 from seustream.compiler.apas.types import DOUBLE, shown
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.temporal.aggregates.choose import choose
-from seustream.engine.temporal.aggregates.index import Index, ListIndex
+from seustream.engine.temporal.aggregates.index import Index, ListIndex, Result, Values, merged
 from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement, header, moment
-from seustream.engine.temporal.operators import (
+from tests.engine.temporal.reference.operators import (
     ElementAggregate,
     ElementJoin,
     ElementLifetimes,
@@ -33,7 +34,6 @@ from seustream.engine.temporal.operators import (
     ElementSetEnd,
     Profile,
 )
-from seustream.engine.temporal.schedule import SCHEDULERS, Halted
 
 Sink = Callable[[StreamElement], None]
 Ask = Callable[[str, str, dict[str, Any]], bool]
@@ -41,6 +41,34 @@ Ask = Callable[[str, str, dict[str, Any]], bool]
 
 OnEnd = Callable[[str | None], None]
 """Called from within a node when the network is at its end: by itself (None), or halted, and why."""
+
+
+class Halted(BaseException):
+    """The network stops: unwinds whatever node is at work. Not an error of a node's, so it is no
+    `Exception`."""
+
+
+class GapIndex(ListIndex):
+    """The list, with `gap` for where there are no tuples."""
+
+    def __init__(self, gap: Values, functions: Sequence[Aggregate], leaves: Sequence[int]) -> None:
+        super().__init__(functions, leaves)
+        self.gap = gap
+        self.told: int | None = None  # where the last result ended
+
+    def reorganise(self, now: int) -> list[Result]:
+        out = []
+        for start, end, values in super().reorganise(now):
+            if self.told is not None and self.told < start:
+                out.append((self.told, start, self.gap))
+            out.append((start, end, values))
+            self.told = end
+        # A gap that reaches `now` is told so far; nothing starts before `now` any more.
+        running = bool(self.pieces) and self.pieces[0].start < now
+        if self.told is not None and self.told < now and not running and now < 2**63 - 1:
+            out.append((self.told, now, self.gap))
+            self.told = now
+        return merged(out)
 
 
 class SourceNode(ElementOperator):
@@ -99,7 +127,6 @@ class ElementNetwork:
         tree: Node,
         schemas: dict[str, Node],
         profile: Profile | None = None,
-        scheduler: str = "inline",
         ask: Ask | None = None,
         on_end: OnEnd | None = None,
     ) -> None:
@@ -107,7 +134,9 @@ class ElementNetwork:
         profile = profile or Profile()
         self.faults = Faults(profile.strict)
         self.profile = replace(profile, faults=self.faults)
-        self.scheduler = SCHEDULERS[scheduler]()
+        self.waiting: deque[tuple[int, int, StreamElement]] = deque()
+        self.most_queued = 0
+        self.busy = False
         self._ask, self._on_end = ask, on_end
         self.sinks: list[Sink] = []
         self.lock = threading.Lock()
@@ -135,23 +164,16 @@ class ElementNetwork:
             sink(header(self.tree))
             self.sinks.append(sink)
 
-    def start(self) -> None:
-        self.scheduler.start(len(self.operators), self._deliver)
-
     def feed(self, stream: str, x: StreamElement) -> None:
         """An element of a catalogue stream, already checked by the gate. What comes after STOP
         or a halt is dropped: no reader waits for it."""
         number = self.plan.sources.get(stream)
         if number is not None and self.halted_by is None:
-            self.scheduler.put(number, 0, x)
-
-    def drain(self) -> None:
-        """Returns when all that was fed has been handled."""
-        self.scheduler.drain()
+            self._put(number, 0, x)
 
     def stop(self) -> None:
-        """Ends threads, drops queues, collections and indexes. Idempotent."""
-        self.scheduler.stop()
+        """Drops queues, collections and indexes. Idempotent."""
+        self.waiting.clear()
         for operator in self.operators:
             operator.close()
 
@@ -197,7 +219,7 @@ class ElementNetwork:
     @property
     def most_waiting(self) -> int:
         inside = max((operator.sync.most_waiting for operator in self.operators), default=0)
-        return max(inside, self.scheduler.most_waiting)
+        return max(inside, self.most_queued)
 
     # --- inside ---------------------------------------------------------------
 
@@ -223,17 +245,19 @@ class ElementNetwork:
         functions = [partial.aggregate for partial in node.partials]
         gap = gap_of(node) if self.profile.emit_gaps else None
         leaves = [len(group) for group in node.results]
+        if gap is not None:
+            return GapIndex(gap, functions, leaves)
         if self.profile.reference:
-            return ListIndex(functions, gap, leaves)
+            return ListIndex(functions, leaves)
         in_order = isinstance(self.plan.nodes[node.side.edge.node], n.SetEndNode)
-        return choose(functions, node.side.key is not None, in_order, gap, leaves)
+        return choose(functions, node.side.key is not None, in_order, leaves)
 
     def _emitter(self, number: int) -> Sink:
         last = number == len(self.operators) - 1
 
         def emit(x: StreamElement) -> None:
             for node, source, columns in self.out[number]:
-                self.scheduler.put(node, source, _picked(x, columns))
+                self._put(node, source, _picked(x, columns))
             if last:
                 self._result(x)
 
@@ -253,6 +277,21 @@ class ElementNetwork:
             self.finished.set()
             if self._on_end is not None:
                 self._on_end(None)
+
+    def _put(self, node: int, source: int, x: StreamElement) -> None:
+        """First in, first handled."""
+        self.waiting.append((node, source, x))
+        self.most_queued = max(self.most_queued, len(self.waiting))
+        if self.busy:
+            return
+        self.busy = True
+        try:
+            while self.waiting:
+                self._deliver(*self.waiting.popleft())
+        except Halted:
+            self.waiting.clear()
+        finally:
+            self.busy = False
 
     def _deliver(self, node: int, source: int, x: StreamElement) -> None:
         sync = self.operators[node].sync

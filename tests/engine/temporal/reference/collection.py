@@ -12,12 +12,39 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from seustream.compiler.apas.streams import JoinIndex
+from seustream.compiler.apas.types import BOOLEAN, DATETIME, DOUBLE, INTEGER
 from seustream.compiler.language.types import Type
 from seustream.engine.temporal import library
 
 Values = tuple[Any, ...]
+
+
+_DTYPES: dict[Type, Any] = {
+    INTEGER: np.int64,
+    DATETIME: "datetime64[us]",
+    DOUBLE: np.float64,
+    BOOLEAN: np.bool_,
+}
+
+
+def dtype(of: Type) -> Any:
+    """The type of the columns libraries see; what numpy has no type for are objects."""
+    return _DTYPES.get(of, np.object_)
+
+
+def columns(values: Sequence[Any], types: Sequence[Type]) -> list[npt.NDArray[Any]]:
+    """One row as columns."""
+    return [column([value], type) for value, type in zip(values, types, strict=True)]
+
+
+def column(values: Sequence[Any], of: Type) -> npt.NDArray[Any]:
+    """Values, of which none is NULL, as a column."""
+    found = np.empty(len(values), dtype(of))
+    found[:] = values
+    return found
 
 
 class KeyRefused(ValueError):
@@ -66,7 +93,7 @@ class Served:
             return  # it matches nothing
         number = np.array([self.next])
         with library.calling(self.shown):
-            self.index.insert(number, *library.columns(row.indexed, self.types))
+            self.index.insert(number, *columns(row.indexed, self.types))
         self.number[id], self.rows[self.next] = self.next, row
         self.next += 1
 
@@ -79,8 +106,7 @@ class Served:
             self.index.delete(np.array([number]))
 
     def candidates(self, values: Values, types: Sequence[Type]) -> list[CollectionRow]:
-        columns = library.columns(values, types)
-        numbers = library.candidates(self.shown, self.index, columns)[1]
+        numbers = library.candidates(self.shown, self.index, columns(values, types))[1]
         return [
             self.rows[number] for number in sorted(set(numbers.tolist())) if number in self.rows
         ]
@@ -129,14 +155,6 @@ class Collection:
         for listener in self.listeners:
             listener.reorganised(now)
 
-    def save(self) -> Any:
-        """Its state, for a snapshot: rows by id, in order."""
-        return dict(self.rows)
-
-    def load(self, saved: Any) -> None:
-        for id, row in saved.items():
-            self._store(id, row)
-
     def clear(self) -> None:
         self.rows.clear()
         self.by_term.clear()
@@ -178,13 +196,6 @@ class TimeCollection(Collection):
         self._next += 1
         self._tell("insert", Change(1, row, row.ts, row.te))
 
-    def save(self) -> Any:
-        return (super().save(), self._next)
-
-    def load(self, saved: Any) -> None:
-        rows, self._next = saved
-        super().load(rows)
-
 
 class TableCollection(Collection):
     """Rows by an INTEGER key, at a place of the values. A later row of a key replaces it; key -id
@@ -194,13 +205,6 @@ class TableCollection(Collection):
         super().__init__()
         self.key = key
         self.unknown_deletes = 0
-
-    def save(self) -> Any:
-        return (super().save(), self.unknown_deletes)
-
-    def load(self, saved: Any) -> None:
-        rows, self.unknown_deletes = saved
-        super().load(rows)
 
     def key_of(self, values: Values) -> int:
         """0 stands for no key, and so does NULL."""

@@ -18,17 +18,8 @@ from seustream.compiler.apas import network as n
 from seustream.compiler.apas.streams import Lifetimes as Found
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import Fault
-from seustream.engine.temporal import compute, library
+from seustream.engine.temporal import library
 from seustream.engine.temporal.aggregates.index import Index
-from seustream.engine.temporal.collection import (
-    Change,
-    Collection,
-    CollectionRow,
-    KeyRefused,
-    Served,
-    TableCollection,
-    TimeCollection,
-)
 from seustream.engine.temporal.elements import (
     FOREVER,
     STOP,
@@ -38,7 +29,18 @@ from seustream.engine.temporal.elements import (
     boundary,
     later,
 )
-from seustream.engine.temporal.synchroniser import Synchroniser
+from tests.engine.temporal.reference import compute
+from tests.engine.temporal.reference.collection import (
+    Change,
+    Collection,
+    CollectionRow,
+    KeyRefused,
+    Served,
+    TableCollection,
+    TimeCollection,
+    columns,
+)
+from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 Emit = Callable[[StreamElement], None]
 OnFault = Callable[[int, StreamElement, str], None]
@@ -109,25 +111,6 @@ class ElementOperator:
     def end(self) -> None:
         self.finish()
         self.emit(STOP)
-
-    # --- snapshots ------------------------------------------------------------
-
-    def save(self) -> Any:
-        """Returns what it remembers, in what `saving` takes."""
-        return (self.sync.save(), self.last, self.skipped, self.bad_keys, self.remembered())
-
-    def load(self, saved: Any) -> None:
-        """Goes on from what was remembered."""
-        sync, self.last, self.skipped, self.bad_keys, inside = saved
-        self.sync.load(sync)
-        self.recall(inside)
-
-    def remembered(self) -> Any:
-        """Returns what the algebra keeps."""
-        return None
-
-    def recall(self, saved: Any) -> None:
-        """There is nothing to."""
 
     # --- for the nodes --------------------------------------------------------
 
@@ -206,7 +189,7 @@ class ElementLifetimes(ElementOperator):
         taken = self.take(array(x))
         if None in taken:
             raise library.LibraryFailed(f"{self.shown}: an argument is NULL")
-        row = library.columns(taken, self.types)
+        row = columns(taken, self.types)
         ts, te = np.array([x.ts]), np.array([x.te])
         with library.calling(self.shown):
             found = self.window.push(self.seen, ts, te, *row)
@@ -225,15 +208,6 @@ class ElementLifetimes(ElementOperator):
         for x in self.waiting.values():
             self._failed(x, library.LibraryFailed(f"{self.shown}: no lifetime at the end"))
         self._flush(None)
-
-    def remembered(self) -> Any:
-        with library.calling(self.shown):
-            return (self.window.save(), self.seen, self.waiting, self.buffer)
-
-    def recall(self, saved: Any) -> None:
-        window, self.seen, self.waiting, self.buffer = saved
-        with library.calling(self.shown):
-            self.window.load(window)
 
     def close(self) -> None:
         super().close()
@@ -380,14 +354,6 @@ class ElementJoin(ElementOperator):
     def tables(self) -> list[TableCollection]:
         return [c for c in self.collections if isinstance(c, TableCollection)]
 
-    def remembered(self) -> Any:
-        return ([each.save() for each in self.collections], self.buffer, self.pushed)
-
-    def recall(self, saved: Any) -> None:
-        collections, self.buffer, self.pushed = saved
-        for collection, each in zip(self.collections, collections, strict=True):
-            collection.load(each)
-
     def close(self) -> None:
         super().close()
         self.buffer.clear()
@@ -487,15 +453,6 @@ class ElementAggregate(ElementOperator):
         if holds and isinstance(key, int) and key > 0:
             self.take(inp)  # one that a library or strict faults refuse is not stored
         _put(self.table, x, holds, lambda: CollectionRow(x.ts, x.te, x.values))
-
-    def remembered(self) -> Any:
-        return (self.index.save(), None if self.table is None else self.table.save())
-
-    def recall(self, saved: Any) -> None:
-        index, table = saved
-        self.index.load(index)
-        if self.table is not None:
-            self.table.load(table)
 
     def close(self) -> None:
         super().close()

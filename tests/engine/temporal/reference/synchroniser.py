@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import Any, Protocol
+from typing import Protocol
 
 from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 
@@ -43,16 +43,6 @@ class Synchroniser:
         self.heap: list[tuple[int, int, int]] = []
         self.most_waiting = 0
         self._running = self._ended = False
-
-    def save(self) -> Any:
-        """Returns what waits, and which inputs are open."""
-        return ([list(queue) for queue in self.queues], self.open, self._ended)
-
-    def load(self, saved: Any) -> None:
-        queues, self.open, self._ended = saved
-        for i, queue in enumerate(queues):
-            self.queues[i] = deque(queue)
-            self._head(i)
 
     def put(self, i: int, x: StreamElement) -> None:
         """Takes the next element of input i."""

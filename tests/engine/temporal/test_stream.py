@@ -15,14 +15,20 @@ import pytest
 
 from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
 from seustream.compiler.apas.libraries import Libraries
-from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.types import DOUBLE
-from seustream.compiler.language.faults import Faults
-from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.columnar.run import ColumnarRun, NodeFailed
+from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement, insertion
-from seustream.engine.temporal.operators import Profile
-from tests.engine.temporal.running import compiled, random_stream, run, schemas
+from seustream.engine.temporal.stream import NodeFailed
+from tests.engine.temporal.reference.operators import Profile
+from tests.engine.temporal.running import (
+    compiled,
+    node,
+    random_stream,
+    results_of,
+    run,
+    schemas,
+    table,
+)
 
 REFERENCE = Profile(derived_boundaries=False, reference=True)
 CATALOGUE = schemas(
@@ -106,32 +112,17 @@ def make(chance: random.Random) -> tuple[Any, ...]:
     return tuple(None if chance.random() < 0.1 else value for value in values)
 
 
-def table(stream: list[StreamElement], catalogue: dict[str, Schema], name: str) -> pa.Table:
-    tree = catalogue[name].tree
-    columns = list(zip(*(x.values for x in stream), strict=True)) or [()] * len(tree.paths)
-    arrays = [
-        pa.array(column, arrow_type(type)) for column, type in zip(columns, tree.types, strict=True)
-    ]
-    times = [
-        pa.array(each, pa.int64()) for each in ([x.ts for x in stream], [x.te for x in stream])
-    ]
-    return pa.table([*times, *arrays], names=["ts", "te", *map(".".join, tree.paths)])
-
-
 def columnar(
     query: str, streams: dict[str, list[StreamElement]], step_rows: int
 ) -> list[tuple[Any, ...]]:
     c = compiled(query, CATALOGUE, libraries=LIBRARIES)
-    one = ColumnarRun(c, {name: schema.tree for name, schema in CATALOGUE.items()}, step_rows)
-    for name in c.network.sources:
-        rows = table(streams[name], CATALOGUE, name)
-        half = rows.num_rows // 2
-        one.push(name, rows.slice(0, half))
-        one.push(name, rows.slice(half))
-    found = []
-    for part in one.finish():
-        found += list(zip(*(column.to_pylist() for column in part.columns), strict=True))
-    return found
+    one = node(c, CATALOGUE, step_rows)
+    rows = {name: table(streams[name], CATALOGUE[name].tree) for name in c.network.sources}
+    for name, each in rows.items():
+        half = each.num_rows // 2
+        one.push(name, each.slice(0, half))
+        rows[name] = each.slice(half)
+    return results_of(one, rows)
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -161,37 +152,32 @@ def test_the_cases_have_results() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_gate_goes_tuple_by_tuple(seed: int) -> None:
+def test_tuples_of_one_time_come_in_any_order(seed: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     catalogue = schemas(A=[["v", "INTEGER"]])
-    accepted: list[tuple[int, int]] = []
-    rejected: Counter[str] = Counter()
-    rows = [
-        (chance.randint(0, 9), chance.randint(0, 12), chance.choice((1, 2, None)))
-        for _ in range(20)
-    ]
-    for ts, te, _ in rows:
-        if te < ts:
-            rejected["interval"] += 1
-        elif accepted and (ts, te) < accepted[-1]:
-            rejected["late"] += 1
-        else:
-            accepted.append((ts, te))
+    rows = sorted(
+        [
+            (chance.randint(0, 9), chance.randint(0, 12), chance.choice((1, 2, None)))
+            for _ in range(20)
+        ],
+        key=lambda row: row[0],
+    )
+    refused: list[pa.Table] = []
     c = compiled("select [$A[T]]", catalogue)
-    one = ColumnarRun(c, {"A": catalogue["A"].tree})
-    for part in (rows[:9], rows[9:]):
+    one = node(c, catalogue, on_refused=lambda stream, rows: refused.append(rows))
+    found = []
+    for part, mark in ((rows[:9], rows[8][0] - 1), (rows[9:], END_OF_STREAM)):
         columns = [pa.array(column, pa.int64()) for column in zip(*part, strict=True)]
-        one.push("A", pa.table(columns, names=["ts", "te", "v"]))
-    found = [
-        pair
-        for part in one.finish()
-        for pair in zip(*(part.column(i).to_pylist() for i in (0, 1)), strict=True)
-    ]
-    assert found == accepted
-    assert one.reasons.get("A", Counter()) == rejected
-    kept = sum(part.num_rows for part in one.rejected.get("A", []))
-    assert kept + one.accepted["A"] == len(rows)
+        table = pa.table(columns, names=["ts", "te", "v"])
+        found += results_of(one, {"A": table}, mark)
+    assert [row[:2] for row in found] == sorted(row[:2] for row in rows if row[1] >= row[0])
+    assert Counter(found) == Counter(row for row in rows if row[1] >= row[0])
+    wrong = [row for row in rows if row[1] < row[0]]
+    assert one.refused.total() == len(wrong)
+    assert Counter(
+        row for each in refused for row in zip(*each.to_pydict().values(), strict=True)
+    ) == Counter(wrong)
 
 
 FAULTY = [
@@ -209,22 +195,23 @@ FAULTY = [
 def test_a_fault_is_null_and_counted(query: str, stream: list[StreamElement], fault: str) -> None:
     for strict in (False, True):
         c = compiled(query, CATALOGUE, libraries=LIBRARIES)
-        one = ColumnarRun(c, {"A": CATALOGUE["A"].tree}, faults=Faults(strict))
-        one.push("A", table(stream, CATALOGUE, "A"))
+        one = node(c, {"A": CATALOGUE["A"]}, strict=strict)
+        rows = {"A": table(stream, CATALOGUE["A"].tree)}
         if strict:
             with pytest.raises(NodeFailed, match=re.escape(fault)):
-                list(one.finish())
+                results_of(one, rows)
         else:
-            assert [part.column("x").to_pylist() for part in one.finish()] == [[None]]
-            assert [(str(place), n) for place, n in one.faults.count.items()] == [(fault, 1)]
+            assert [row[2:] for row in results_of(one, rows)] == [(None,)]
+            assert [(str(place), n) for place, n in one.faults[c.name].count.items()] == [
+                (fault, 1)
+            ]
 
 
 def test_a_strict_fault_names_the_tuple() -> None:
     c = compiled(FAULTY[0][0], CATALOGUE)
-    one = ColumnarRun(c, {"A": CATALOGUE["A"].tree}, faults=Faults(strict=True))
-    one.push("A", table(FAULTY[0][1], CATALOGUE, "A"))
+    one = node(c, {"A": CATALOGUE["A"]}, strict=True)
     with pytest.raises(NodeFailed, match=r"node select out: .*, row \[1,2\)"):
-        list(one.finish())
+        results_of(one, {"A": table(FAULTY[0][1], CATALOGUE["A"].tree)})
 
 
 def test_a_null_that_nobody_reads_takes_no_tuple_away() -> None:
