@@ -169,7 +169,7 @@ def test_three_inputs_left_deep() -> None:
     text = "where $A.k == $B.k, $B.v == $C.v, $A.v > 0 select [a = $A.v, c = $C.k, at = $B.ts]"
     one = Run(text, catalogue)
     assert [type(node).__name__ for node in one.compiled.network.nodes] == [
-        "Source", "Source", "Source", "Join", "Join",
+        "StreamNode", "StreamNode", "StreamNode", "JoinNode", "JoinNode",
     ]  # fmt: skip
     one.feed("A", insertion(1, 10, 1, 5), insertion(2, 10, 1, 0))
     one.feed("B", insertion(3, 8, 1, 7))
