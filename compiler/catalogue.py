@@ -23,7 +23,8 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
-    rows hold until their column te, for ever where it is NULL. An unknown stream,
+    rows hold until their column te, for ever where it is NULL. A `table` is all there before the
+    streams begin and has no times; `path` is the file it says it is in. An unknown stream,
     already reported, has every column one asks for, of a type that silences what follows."""
 
     name: str
@@ -31,6 +32,8 @@ class Stream:
     defined_by: str | None = None
     unknown: bool = False
     intervals: bool = False
+    table: bool = False
+    path: str | None = None
 
     def column(self, name: str) -> Column | None:
         """The column of this name; the implicit time column unless one of the same name hides it."""
@@ -40,4 +43,4 @@ class Stream:
                 return column
         if self.unknown:
             return Column(name, ERROR)
-        return TIME_COLUMN if folded in TIMESTAMP_NAMES else None
+        return TIME_COLUMN if folded in TIMESTAMP_NAMES and not self.table else None

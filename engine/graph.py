@@ -18,6 +18,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from seustream.compiler.apas.compile import Compiled
@@ -50,7 +51,7 @@ from seustream.engine.stream.failures import Failures
 from seustream.engine.stream.faults import QueryFaults, located, told
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
-from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.schema import TABLE_TIME, stream_schema
 from seustream.engine.temporal.stream import TemporalNode
 from seustream.engine.temporal.stream import result_schema as temporal_schema
 from seustream.hdl.device import Device
@@ -471,8 +472,12 @@ def drive(
 
 
 def accepted(stream: Stream, rows: pa.Table) -> pa.Table:
-    """Rows with the stream's columns and types; NaN is NULL, as everywhere."""
+    """Rows with the stream's columns and types; NaN is NULL, as everywhere. Those of a table come before
+    all time."""
     schema = stream_schema(stream)
+    if stream.table:
+        rows = rows.drop_columns([name for name in rows.column_names if name == "ts"])
+        rows = rows.append_column("ts", pa.array(np.full(rows.num_rows, TABLE_TIME)))
     columns = []
     for want in schema:
         where = f"stream {stream.name}, column {want.name}"

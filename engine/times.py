@@ -37,6 +37,7 @@ class Times:
     def __init__(self, program: Program, given: Mapping[str, pa.DataType]) -> None:
         self.streams = {stream.name: TICKS for stream in program.base}
         self.streams |= {name: _of(kind) for name, kind in given.items()}
+        self.tables = {stream.name for stream in program.base if stream.table}
         defined = definitions(program)
         for stream in program.streams:  # a stream is defined after those it reads
             if stream.name in defined:
@@ -60,7 +61,7 @@ class Times:
         return _cast(rows, {"ts": self.streams.get(stream, TICKS)})
 
     def _read_by(self, node: Node) -> pa.DataType:
-        return _common(self.streams.get(name, TICKS) for name in reads(node))
+        return _common(self.streams.get(name, TICKS) for name in reads(node) - self.tables)
 
     def _columns_of(self, node: Relation | ir.PatternQuery) -> dict[str, pa.DataType]:
         """The columns that are nothing but a time."""

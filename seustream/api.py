@@ -149,6 +149,8 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
                 suggest(name, [stream.name for stream in base.values()], "streams"),
             )
     found = {base[name.lower()].name: given for name, given in rows.items()}
+    for name, stream in ((s.name, s) for s in base.values() if s.path is not None):
+        found.setdefault(name, Path(str(stream.path)))
     if missing := sorted(streams_read(c.program) - set(found)):
         raise InputError(f"no rows for stream {', '.join(missing)}", f"{missing[0]}=frame")
     return found

@@ -108,6 +108,8 @@ class LiveQueries(ABC):
             found = tuples_of(of.name, rows, of)
             self._given.setdefault(of.name, found.time)
             self._push(of.name, found.rows)
+            if of.table:  # all of it
+                self._end(of.name)
 
     def watermark(self, stream: str, ts: int | datetime) -> None:
         """Says that nothing before this time comes on the stream any more, so that what waits for
@@ -168,6 +170,9 @@ class LiveQueries(ABC):
     def _push(self, stream: str, rows: pa.Table) -> None: ...
 
     @abstractmethod
+    def _end(self, stream: str) -> None: ...
+
+    @abstractmethod
     def _watermark(self, stream: str, timestamp: int) -> None: ...
 
     @abstractmethod
@@ -224,6 +229,10 @@ class EngineQueries(LiveQueries):
         if self._run is not None:
             self._run.push(stream, rows)
 
+    def _end(self, stream: str) -> None:
+        if self._run is not None:
+            self._run.end(stream)
+
     def _watermark(self, stream: str, timestamp: int) -> None:
         if self._run is not None:
             self._run.promise(stream, timestamp)
@@ -278,6 +287,10 @@ class BridgeQueries(LiveQueries):
         commit = p.Commit(self._writer, self._epoch, (part.staged,), {stream: highest})
         self._client.commit(commit)
         self._epoch += 1
+
+    def _end(self, stream: str) -> None:
+        if self._loaded:
+            self._client.end(stream)
 
     def _watermark(self, stream: str, timestamp: int) -> None:
         if self._loaded:

@@ -20,13 +20,14 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest
-from seustream.engine.stream.schema import arrow_type, stream_schema
+from seustream.engine.stream.schema import TABLE_TIME, arrow_type, stream_schema
 from seustream.errors import InputError
 from seustream.tables import (
     FAULTS_LISTED,
@@ -78,7 +79,7 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
             known = ", ".join(_READERS)
             raise InputError(f"{path}: unknown format, the known suffixes are {known}")
         source = _Source(path, stream, fields(stream), warn or _python_warning)
-        if not source.fields[0].names:
+        if not source.fields[0].names and not stream.table:
             raise InputError(
                 f"{path}: stream {stream.name} has columns ts and TimeStamp of its own, "
                 "which leaves no name for the time column"
@@ -88,14 +89,19 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    return Tuples(pa.table(columns, schema=stream_schema(stream)), source.time)
+    return _tuples(source, columns)
 
 
 def take_table(name: str, table: pa.Table, stream: Stream) -> Tuples:
     """The tuples of a table; `name` is what errors call it."""
     source = _Source(Path(name), stream, fields(stream), lambda text: None)
-    columns = _table_columns(source, table)
-    return Tuples(pa.table(columns, schema=stream_schema(stream)), source.time)
+    return _tuples(source, _table_columns(source, table))
+
+
+def _tuples(source: _Source, columns: _Columns) -> Tuples:
+    if source.stream.table:  # its rows come before all time
+        columns = [pa.chunked_array([np.full(len(columns[0]), TABLE_TIME)]), *columns]
+    return Tuples(pa.table(columns, schema=stream_schema(source.stream)), source.time)
 
 
 def _python_warning(message: str) -> None:
@@ -210,7 +216,7 @@ def _read_csv(source: _Source) -> _Columns:
 
 
 def _csv_columns(source: _Source, text: pa.Table, cells: Sequence[BadCells]) -> _Columns:
-    if text.num_rows:
+    if text.num_rows and not source.stream.table:
         source.time = time_type(pa.string(), text.column(0)[0].as_py())
     return [
         from_text(column, of, faults)
@@ -529,7 +535,8 @@ def _read_parquet(source: _Source) -> _Columns:
 def _table_columns(source: _Source, table: pa.Table) -> _Columns:
     path, names = source.path, table.schema.names
     chosen = [names[place] for place in _places(source, names)]
-    source.time = time_type(table.column(chosen[0]).type)
+    if not source.stream.table:
+        source.time = time_type(table.column(chosen[0]).type)
     columns, messages, cells = [], [], source.no_faults()
     for name, of, faults in zip(chosen, source.fields, cells, strict=True):
         column = from_column(table.column(name), of, faults)

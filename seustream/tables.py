@@ -57,12 +57,13 @@ class Field:
 
 
 def fields(stream: Stream) -> tuple[Field, ...]:
-    """The time column, then the stream's. A column that is itself called `ts` or `TimeStamp`
+    """The time column, then the stream's; a table has no time. A column that is itself called `ts` or `TimeStamp`
     leaves the other name to the time column; `names` is empty where it takes both."""
     taken = {fold(column.name) for column in stream.columns}
     names = tuple(name for name in TIMESTAMP_NAMES if name not in taken)
     time = Field(TIME_NAME, names, BIGINT, nullable=False, is_time=True)
-    return time, *(_field(column) for column in stream.columns)
+    own = tuple(_field(column) for column in stream.columns)
+    return own if stream.table else (time, *own)
 
 
 def _field(column: Column) -> Field:

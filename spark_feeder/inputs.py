@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.streaming import DataStreamReader
 
 from seustream.compiler.catalogue import Stream
-from seustream.engine.stream.schema import stream_schema
+from seustream.engine.stream.schema import TABLE_TIME, stream_schema
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.types import spark_schema, time_type
 
@@ -58,7 +59,7 @@ class InputSource:
 def read(
     spark: SparkSession, source: InputSource, stream: Stream, files_a_batch: int | None = None
 ) -> DataFrame:
-    """The source as a streaming frame; columns as they come. Files are one batch unless so many
+    """The source as a streaming frame, or of a table as a frame of all its rows; columns as they come. Files are one batch unless so many
     at a time are asked for, which are then read in the order in which they were written."""
     if source.kind == "rate":
         if not source.where.isdigit() or not int(source.where):
@@ -74,6 +75,7 @@ def _files(
 ) -> DataFrame:
     path = Path(source.where)
     options: dict[str, str] = {"mode": "FAILFAST"}
+    reader: DataFrameReader | DataStreamReader = spark.read if stream.table else spark.readStream
     if path.is_file():
         # Spark's streams read folders; of this one only the file.
         escaped = "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in path.name)
@@ -82,21 +84,21 @@ def _files(
     elif not path.is_dir() and not any(c in source.where for c in "*?[{:"):
         raise FeedError(f"{source.where}: no such file or folder")
     where = source.where if ":" in source.where else str(path.absolute())
-    if files_a_batch is not None:
+    if files_a_batch is not None and not stream.table:
         options["maxFilesPerTrigger"] = str(files_a_batch)
     if source.kind == "parquet":
         schema = spark.read.options(**options).parquet(where).schema
-        return spark.readStream.options(**options).schema(schema).parquet(where)
+        return reader.options(**options).schema(schema).parquet(where)
     # Whatever is not as the stream says stops the job, rather than becoming NULL.
     schema = _text_schema(stream)
     if source.kind == "jsonl":
-        return spark.readStream.options(**options).schema(schema).json(where)
+        return reader.options(**options).schema(schema).json(where)
     # Spark takes CSV columns by place, so the schema follows the file's own head.
     options |= {"header": "true", "enforceSchema": "false"}
     own = {field.name.lower(): field.dataType for field in schema}
     head = spark.read.options(**options).csv(where).columns
     fields = [t.StructField(name, own.get(name.lower(), t.StringType()), True) for name in head]
-    return spark.readStream.options(**options).schema(t.StructType(fields)).csv(where)
+    return reader.options(**options).schema(t.StructType(fields)).csv(where)
 
 
 def _kafka(spark: SparkSession, where: str, stream: Stream) -> DataFrame:
@@ -125,12 +127,15 @@ def _text_schema(stream: Stream) -> t.StructType:
     fields = [
         t.StructField(field.name, field.dataType, True) for field in own if field.name != "ts"
     ]
-    return t.StructType([t.StructField("ts", t.StringType(), True), *fields])
+    time = [] if stream.table else [t.StructField("ts", t.StringType(), True)]
+    return t.StructType([*time, *fields])
 
 
 def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> DataFrame:
     """A frame with exactly the stream's columns: `ts` in milliseconds, then its own."""
     frame = _selected(frame, stream, select)
+    if stream.table:
+        frame = frame.withColumn("ts", f.lit(TABLE_TIME).cast("bigint"))
     by_name = {name.lower(): name for name in frame.columns}
     wanted = [field.name for field in stream_schema(stream)]
     missing = [name for name in wanted if name.lower() not in by_name]
@@ -148,6 +153,8 @@ def rows_of(frame: DataFrame, stream: Stream, select: str | None = None) -> Data
 
 def time_of(frame: DataFrame, stream: Stream, select: str | None = None) -> pa.DataType:
     """The type of the frame's `ts`, before `rows_of` makes milliseconds of it."""
+    if stream.table:
+        return pa.int64()
     fields = _selected(frame, stream, select).schema
     return time_type(next(field.dataType for field in fields if field.name.lower() == "ts"))
 

@@ -332,6 +332,14 @@ def run(
         to = options(rows.write.format(NAME), stream=stream, key=key_of.get(stream))
         to.option("writer", writer).option("epoch", str(epoch)).mode("append").save()
 
+    for stream in (s for s in compilation.streams if s.table and s.name in frames):
+        rows = frames.pop(stream.name)
+        if rows.isStreaming or len(bridges) > 1:
+            what = "its frame is streaming" if rows.isStreaming else "there are several bridges"
+            raise FeedError(f"table {stream.name}: {what}", "spark.read it, for one bridge")
+        put(stream.name, rows, f"table {stream.name}", 0)
+        connection.client(0).end(stream.name)
+
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, read(query))
         writer = writer.option("checkpointLocation", str(place / "queries" / query))

@@ -17,7 +17,8 @@ from seustream.compiler.logical.program import Operation, Query, Source
 
 class JoinKind(Enum):
     """The results of a join: all matches, and with LEFT, RIGHT, FULL the combinations of that side without
-    one; with SEMI the left ones that have a match, with ANTI those that have none."""
+    one; with SEMI the left ones that have a match, with ANTI those that have none; with ASOF the latest match of each
+    left one."""
 
     INNER = "INNER"
     LEFT = "LEFT OUTER"
@@ -25,11 +26,18 @@ class JoinKind(Enum):
     FULL = "FULL OUTER"
     SEMI = "LEFT SEMI"
     ANTI = "LEFT ANTI"
+    ASOF = "ASOF"
+    LEFT_ASOF = "LEFT ASOF"
 
     @property
     def keeps_left(self) -> bool:
         """Says if left combinations without a match are results."""
         return self in (JoinKind.LEFT, JoinKind.FULL, JoinKind.ANTI)
+
+    @property
+    def looks_up(self) -> bool:
+        """Says if each left combination has at most one partner, the latest."""
+        return self in (JoinKind.ASOF, JoinKind.LEFT_ASOF)
 
     @property
     def keeps_right(self) -> bool:
@@ -53,6 +61,17 @@ class TreeJoin:
 
 
 JoinSide = int | TreeJoin
+
+
+@dataclass(frozen=True, slots=True)
+class AsofJoin(TreeJoin):
+    """Each left combination with the one right tuple of greatest time among those that meet the condition,
+    the last to arrive among equal times: known once the watermark has passed the time of source `at`. The
+    right tuple is at most `later` milliseconds after it. Other conditions do not tell candidates of one
+    key apart: they read one side, or bound how old a candidate may be."""
+
+    at: int
+    later: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +127,7 @@ def optional(side: JoinSide) -> frozenset[int]:
     if isinstance(side, int):
         return frozenset()
     found = optional(side.left) | optional(side.right)
-    if side.kind in (JoinKind.LEFT, JoinKind.FULL):
+    if side.kind in (JoinKind.LEFT, JoinKind.FULL, JoinKind.LEFT_ASOF):
         found |= frozenset(visible(side.right))
     if side.kind in (JoinKind.RIGHT, JoinKind.FULL):
         found |= frozenset(visible(side.left))

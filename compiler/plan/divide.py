@@ -131,7 +131,10 @@ def _divide(
 def _no_join(query: Query) -> str:
     if query.where == x.FALSE:
         return "its condition is never true"
-    return "one stream, nothing to join" if len(query.sources) == 1 else "it reads a derived stream"
+    if len(query.sources) == 1:
+        return "one stream, nothing to join"
+    table = any(source.stream.table for source in query.sources)
+    return f"it reads a {'table' if table else 'derived stream'}"
 
 
 @dataclass

@@ -57,6 +57,11 @@ class Analysis:
         """The streams one can name: all but the hidden ones."""
         return {folded: s for folded, s in self.streams.items() if folded not in self.owners}
 
+    @property
+    def timed(self) -> dict[str, Stream]:
+        """The streams one can name but tables, for languages that only know streams."""
+        return {folded: s for folded, s in self.visible.items() if not s.table}
+
     def run(self, statements: list[Statement]) -> logical.Program:
         for statement in statements:
             self._statement(statement)
@@ -160,7 +165,7 @@ class Analysis:
 
     def _streams_shown(self) -> list[str]:
         return [
-            f"stream {stream.name} ({', '.join(f'{c.name} {c.type}' for c in stream.columns)})"
+            f"{'table' if stream.table else 'stream'} {stream.name} ({', '.join(f'{c.name} {c.type}' for c in stream.columns)})"
             for stream in self.visible.values()
         ]
 
@@ -195,12 +200,25 @@ class Analysis:
                     "duplicate-name",
                     f"{column.name.text} is the implicit time of every stream",
                     column.name.span,
-                    "leave it out; input files carry it in their column ts",
+                    "rows of a table have none; give the column another name"
+                    if s.table
+                    else "leave it out; input files carry it in their column ts",
                 )
             seen[folded] = column.name.text
             kind = bind_type(column.type, self.problems)
             columns.append(Column(column.name.text, kind, column.nullable))
-        self._add_stream(s.name, Stream(s.name.text, tuple(columns)))
+        path = None
+        for setting in s.settings:
+            if setting.name.text.lower() == "path" and isinstance(setting.value, str):
+                path = setting.value
+            else:
+                self.problems.add(
+                    "unknown-option",
+                    f"a table has no option {setting.name.text}",
+                    setting.span,
+                    "WITH (path = 'file.csv') is the one there is",
+                )
+        self._add_stream(s.name, Stream(s.name.text, tuple(columns), table=s.table, path=path))
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)
@@ -225,7 +243,7 @@ class Analysis:
 
     def _apas(self, name: str, text: Span) -> Compiled | None:
         return compile_apas(
-            self.source, text, name, self.visible, self.problems, self.libraries, self.parameters
+            self.source, text, name, self.timed, self.problems, self.libraries, self.parameters
         )
 
     def _add_stream(self, name: syntax.Name, stream: Stream) -> bool:
@@ -363,7 +381,7 @@ class Analysis:
         """A pattern: registered under its name or the next one, or as a stream."""
         header = s.header
         context = PatternContext(
-            self.source, self.problems, self.visible, self.parameters, self.bounded
+            self.source, self.problems, self.timed, self.parameters, self.bounded
         )
         if header is not None and header.verb == "create" and header.name is not None:
             query = bind(s, header.name.text, context)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -25,9 +25,11 @@ Bound = tuple[int, int, int]
 _SIGN = {"+": 1, "-": -1}
 
 
-def implied(side: JoinSide, where: Iterable[x.Expression], count: int) -> list[int | None]:
+def implied(
+    side: JoinSide, where: Iterable[x.Expression], count: int, lasting: Container[int]
+) -> list[int | None]:
     """The windows of all sources in milliseconds, None where the conditions do not bound one. A row of
-    WHERE lacks none of the sources whose times are bounded there."""
+    WHERE lacks none of the sources whose times are bounded there; for what is `lasting` nothing waits."""
     always = [bound for e in where for bound in bounds(e)]
     if all(join.kind.name == "INNER" for join in joins(side)):
         always += [bound for join in joins(side) for bound in bounds(join.condition)]
@@ -40,7 +42,8 @@ def implied(side: JoinSide, where: Iterable[x.Expression], count: int) -> list[i
         lacking = optional(join.left) | optional(join.right)
         firm = {*left, *right} - lacking | {end for bound in mine for end in bound[:2]}
         most = _shortest([*mine, *below], count, sorted(firm))
-        for i, j in ((i, j) for i in left for j in right):
+        pairs = ((i, j) for i in left for j in right)
+        for i, j in ((i, j) for i, j in pairs if i not in lasting and j not in lasting):
             windows[i] = max(windows[i], most[i][j])
             windows[j] = max(windows[j], most[j][i])
     return [None if math.isinf(size) else int(size) for size in windows]

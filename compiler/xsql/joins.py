@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.errors import Problems
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
@@ -20,8 +21,11 @@ from seustream.compiler.language.types import Kind
 from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, joins, optional, visible
 from seustream.compiler.logical.program import Source
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.asof import asof
 from seustream.compiler.xsql.scope import Merged, QueryScope
 from seustream.hdl.isa import Condition
+
+_TIME = (TIME_COLUMN.name, TIME_COLUMN.type, TIME_COLUMN.nullable)
 
 Subquery = tree.Exists | tree.InQuery
 
@@ -110,8 +114,37 @@ class JoinBinder:
         if part.condition is not None:
             scope = self.scope(((*visible(left), *visible(right)),), "ON")
             condition = Binder(scope, self.problems).condition(part.condition)
-        terms = [self._using(name, kind, left, right) for name in part.using]
-        return TreeJoin(kind, left, right, x.conjunction((*x.conjuncts(condition), *terms)))
+        terms = [*x.conjuncts(condition)]
+        terms += [self._using(name, kind, left, right) for name in part.using]
+        if part.looks_up:
+            return self._asof(part, kind, left, right, terms)
+        return TreeJoin(kind, left, right, x.conjunction(tuple(terms)))
+
+    def _asof(
+        self,
+        part: tree.JoinClause,
+        kind: JoinKind,
+        left: JoinSide,
+        right: JoinSide,
+        terms: list[x.Expression],
+    ) -> TreeJoin:
+        if isinstance(part.right, tree.FromItem) and part.right.as_of is not None:
+            binder = Binder(self.scope((visible(left),), "FOR SYSTEM_TIME AS OF"), self.problems)
+            time = binder.value(part.right.as_of)
+            held = x.ColumnReference(visible(right)[0], *_TIME, part.right.stream.text)
+            terms.append(binder.compare(Condition.GE, time, held, part.right.as_of.span))
+            if kind in (JoinKind.INNER, JoinKind.LEFT):
+                kind = JoinKind.ASOF if kind is JoinKind.INNER else JoinKind.LEFT_ASOF
+            elif not kind.looks_up:
+                self.problems.add(
+                    "asof",
+                    f"FOR SYSTEM_TIME looks up rows for those of the left side, not for {part.kind} JOIN",
+                    part.right.span,
+                    "JOIN and LEFT JOIN have it",
+                )
+        if FAILED in terms:
+            return TreeJoin(kind, left, right, FAILED)
+        return asof(kind, left, right, x.conjunction(tuple(terms)), part.span, self.problems)
 
     def _using(self, name: s.Name, kind: JoinKind, left: JoinSide, right: JoinSide) -> x.Expression:
         """That both sides have the same value in a column, which has one name from then on."""

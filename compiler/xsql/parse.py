@@ -250,6 +250,21 @@ class _Builder(ExpressionBuilder):
     def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
         return tree.CreateStream(c[0], tuple(c[1:]), span_of(meta))
 
+    def create_table(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
+        return tree.CreateStream(c[0], tuple(c[1:-1]), span_of(meta), c[-1] or (), True)
+
+    def settings(self, meta: Meta, c: list[Any]) -> tuple[tree.OptionValue, ...]:
+        return tuple(c)
+
+    def setting(self, meta: Meta, c: list[Any]) -> tree.OptionValue:
+        name, written = c
+        value: str | int = str(written)
+        if written.type == "INTEGER":
+            value = whole_number(written)
+        elif written.type == "STRING":
+            value = str(written)[1:-1].replace("''", "'")
+        return tree.OptionValue(name, value, span_of(meta))
+
     def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
         return tree.CreateStreamAs(c[0], c[1], span_of(meta))
 
@@ -314,7 +329,8 @@ class _Builder(ExpressionBuilder):
         return tree.SelectItem(c[0], c[1], span_of(meta))
 
     def from_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
-        return tree.FromItem(c[0], c[1], span_of(meta))
+        stream, as_of, alias = c
+        return tree.FromItem(stream, alias, span_of(meta), as_of=as_of)
 
     def with_query(self, meta: Meta, c: list[Any]) -> tree.With:
         return tree.With(tuple(c[:-1]), c[-1], span_of(meta))
@@ -393,6 +409,11 @@ class _Builder(ExpressionBuilder):
 
     def join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
         left, kind, right, (condition, using) = c
+        return tree.JoinClause(left, right, kind, condition, using, span_of(meta))
+
+    def asof_join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:
+        left, outer, _, right, (condition, using) = c
+        kind = "ASOF" if outer is None else "LEFT_ASOF"
         return tree.JoinClause(left, right, kind, condition, using, span_of(meta))
 
     def cross_join(self, meta: Meta, c: list[Any]) -> tree.JoinClause:

@@ -17,19 +17,16 @@ from seustream.compiler.language.bind import Binder, ParameterValue
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinSide, JoinTree, TreeJoin, joins, visible
 from seustream.compiler.xsql import periods, tree
-from seustream.compiler.xsql.bounds import implied
 from seustream.compiler.xsql.joins import (
     JoinBinder,
     inner_only,
     selects,
-    subqueries,
 )
 from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import QueryScope
-from seustream.compiler.xsql.windows import window
-from seustream.hdl.device import UNUSED, Window, WindowKind
+from seustream.compiler.xsql.windows import bounded, extents, missing_window
 
 
 @dataclass
@@ -49,7 +46,7 @@ class SelectBinder:
 
     def bound(self, name: str, select: tree.Select, span: Span) -> BoundSelect:
         """A SELECT as the query of this name, and what it has beyond one."""
-        sources = self._sources(select)
+        sources, lasting = self._sources(select)
         found = len(self.problems.found)
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
@@ -102,8 +99,8 @@ class SelectBinder:
                 select.qualify.span,
                 "other conditions stand in WHERE or HAVING",
             )
-        if aggregated and every is None and not select.windows and len(sources) == 1:
-            self._missing_window(select, "aggregates")
+        if aggregated and every is None and not select.windows and len(sources) == len(lasting) + 1:
+            missing_window(select, "aggregates", self.problems)
         if every is None and (select.order_by or select.limit is not None):
             self._unordered(select)
         if aggregated and len(self.problems.found) == found:
@@ -121,39 +118,31 @@ class SelectBinder:
             strict=self._strict(select),
         )
         if len(self.problems.found) == found:
-            query = replace(query, sources=self._bounded(select, sources, side, conditions))
+            query = replace(
+                query, sources=bounded(select, query, side, conditions, lasting, self.problems)
+            )
+            self._timed(select, sources, side)
         limit = None if select.limit is None else select.limit[0]
         whole = self._joined(query, side, conditions)
         return BoundSelect(whole, every, order_by, limit, qualify)
 
-    def _bounded(
-        self,
-        select: tree.Select,
-        sources: tuple[logical.Source, ...],
-        side: JoinSide,
-        conditions: list[x.Expression],
-    ) -> tuple[logical.Source, ...]:
-        """The sources, with windows from the conditions where none are written."""
-        if all(source.window != UNUSED for source in sources):
-            return sources
-        sizes = implied(side, conditions, len(sources))
-        unbounded = [
-            at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None
-        ]
-        if unbounded:
-            late = sources[unbounded[0]].alias
-            other = next(of.alias for of in sources if of.alias != late)
-            if len(unbounded) < len(sources):
-                why = f"joins what may come any time after {late}"
-            else:
-                why = "joins streams"
-            self._missing_window(
-                select, why, f", or bound their times: abs({late}.ts - {other}.ts) <= 5 minutes"
+    def _timed(
+        self, select: tree.Select, sources: tuple[logical.Source, ...], side: JoinSide
+    ) -> None:
+        """Reports a join that keeps rows of tables alone, which have no time."""
+        tables = {at for at, source in enumerate(sources) if source.stream.table}
+        kept = [join.left for join in joins(side) if join.kind.keeps_left]
+        kept += [join.left for join in joins(side) if not join.kind.pairs or join.kind.looks_up]
+        kept += [join.right for join in joins(side) if join.kind.keeps_right]
+        alone = [part for part in (side, *kept) if tables.issuperset(visible(part))]
+        if alone:
+            at = sources[visible(alone[0])[0]]
+            self.problems.add(
+                "table-alone",
+                f"rows of table {at.stream.name} would be results by themselves, and they have no time",
+                at.span,
+                "join a stream with it, the stream on the left: s LEFT JOIN t ON ...",
             )
-        return tuple(
-            of if of.window != UNUSED else replace(of, window=Window(WindowKind.RANGE, size or 0))
-            for of, size in zip(sources, sizes, strict=True)
-        )
 
     def _joined(
         self, query: logical.Query, side: JoinSide, conditions: list[x.Expression]
@@ -268,15 +257,18 @@ class SelectBinder:
     def text(self, span: Span) -> str:
         return self.source.text[span.start : span.end]
 
-    def _sources(self, select: tree.Select) -> tuple[logical.Source, ...]:
-        """The streams of FROM, then those of the subqueries."""
-        written = [list(tree.from_items(part.sources)) for part in selects(select)]
-        windows = iter(self._windows(select, sum(map(len, written))))
+    def _sources(self, select: tree.Select) -> tuple[tuple[logical.Source, ...], frozenset[int]]:
+        """The streams of FROM, then those of the subqueries; and the places of those that last: tables and
+        the right sides of ASOF joins, which have no window."""
+        written = [item for part in selects(select) for item in tree.from_items(part.sources)]
+        rights = {item for part in selects(select) for item in tree.looked_up(part.sources)}
+        streams = {item: self.known_stream(item.stream) for item in written}
+        lasting = {item for item, of in streams.items() if item in rights or (of and of.table)}
         sources = []
-        for items in written:
+        windows = iter(extents(select, lasting, self.problems))
+        for part in selects(select):
             aliases: set[str] = set()
-            for item in items:
-                extent, window_span = next(windows)
+            for item in tree.from_items(part.sources):
                 alias = (item.alias or item.stream).text
                 if alias.lower() in aliases:
                     self.problems.add(
@@ -286,63 +278,9 @@ class SelectBinder:
                         f"name one of them: {item.stream.text} AS {alias}2",
                     )
                 aliases.add(alias.lower())
-                stream = self.known_stream(item.stream) or Stream(alias, (), unknown=True)
-                sources.append(logical.Source(alias, stream, extent, item.span, window_span))
-        return tuple(sources)
-
-    # --- windows --------------------------------------------------------------
-
-    def _windows(self, select: tree.Select, total: int) -> list[tuple[Window, Span]]:
-        """The window of each stream; a subquery may have windows of its own."""
-        own = [self._own_windows(inner) for inner in subqueries(select.where)]
-        streams = total - sum(len(found) for found in own if found is not None)
-        inherited = self._shared(select, streams, total)
-        nested = [
-            sum(len(list(tree.from_items(part.sources))) for part in selects(inner))
-            for inner in subqueries(select.where)
-        ]
-        first = len(list(tree.from_items(select.sources)))
-        found, inherited = inherited[:first], inherited[first:]
-        for windows, count in zip(own, nested, strict=True):
-            if windows is None:
-                windows, inherited = inherited[:count], inherited[count:]
-            found += windows
-        return found
-
-    def _own_windows(self, select: tree.Select) -> list[tuple[Window, Span]] | None:
-        """The windows of a subquery that has a WINDOW clause."""
-        if not select.windows:
-            return None
-        return self._windows(
-            select, sum(len(list(tree.from_items(p.sources))) for p in selects(select))
-        )
-
-    def _shared(self, select: tree.Select, streams: int, total: int) -> list[tuple[Window, Span]]:
-        """The windows of a WINDOW clause, for the streams that have no other."""
-        windows = [(window(clause, self.problems), clause.span) for clause in select.windows]
-        if not windows:
-            unsaid = UNUSED if total > 1 else Window(WindowKind.RANGE, 0)
-            return [(unsaid, select.span)] * streams
-        if len(windows) == 1:
-            return windows * streams
-        if len(windows) != streams:
-            spans = [clause.span for clause in select.windows]
-            self.problems.add(
-                "window-count",
-                f"{len(windows)} windows for {streams} stream{'s' if streams > 1 else ''}",
-                Span(spans[0].start, spans[-1].end),
-                "give one window for all streams, or one for each in FROM order",
-            )
-            windows = (windows * streams)[:streams]
-        return windows
-
-    def _missing_window(self, select: tree.Select, why: str, otherwise: str = "") -> None:
-        self.problems.add(
-            "missing-window",
-            f"a query that {why} needs a window",
-            Span(select.span.end - 1, select.span.end),
-            f"end it with its windows, such as WINDOW RANGE 5 minutes{otherwise}",
-        )
+                stream = streams[item] or Stream(alias, (), unknown=True)
+                sources.append(logical.Source(alias, stream, *next(windows)))
+        return tuple(sources), frozenset(at for at, item in enumerate(written) if item in lasting)
 
     # --- result columns -------------------------------------------------------
 

@@ -19,10 +19,23 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class OptionValue:
+    """`name = value` behind WITH."""
+
+    name: Name
+    value: str | int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class CreateStream:
+    """`table` says that CREATE TABLE is written."""
+
     name: Name
     columns: tuple[ColumnDefinition, ...]
     span: Span
+    settings: tuple[OptionValue, ...] = ()
+    table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ class SelectItem:
 class FromItem:
     """`windows` is the function of `TUMBLE(TABLE stream, DESCRIPTOR(ts), size)`, as the call
     `TUMBLE(ts, size)`; `partition` what stands behind its PARTITION BY. `query` is that of
-    `(SELECT …) alias`; its `stream` is no name in any text."""
+    `(SELECT …) alias`; its `stream` is no name in any text. `as_of` is the time behind FOR SYSTEM_TIME AS OF."""
 
     stream: Name
     alias: Name | None
@@ -66,6 +79,7 @@ class FromItem:
     windows: FunctionCall | None = None
     partition: tuple[Expression, ...] = ()
     query: Query | None = None
+    as_of: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,7 @@ class OverCall(Expression):
 
 @dataclass(frozen=True, slots=True)
 class JoinClause:
-    """`kind` is INNER, LEFT, RIGHT, FULL, SEMI, ANTI or CROSS; `using` are the columns of USING."""
+    """`kind` is INNER, LEFT, RIGHT, FULL, SEMI, ANTI, ASOF, LEFT_ASOF or CROSS; `using` are the columns of USING."""
 
     left: FromPart
     right: FromPart
@@ -107,6 +121,12 @@ class JoinClause:
     condition: Expression | None
     using: tuple[Name, ...]
     span: Span
+
+    @property
+    def looks_up(self) -> bool:
+        """Says if the right side is what held at a time of the left."""
+        by_item = isinstance(self.right, FromItem) and self.right.as_of is not None
+        return by_item or self.kind.endswith("ASOF")
 
 
 FromPart = FromItem | JoinClause
@@ -119,6 +139,15 @@ def from_items(parts: Sequence[FromPart]) -> Iterator[FromItem]:
             yield part
         else:
             yield from from_items((part.left, part.right))
+
+
+def looked_up(parts: Sequence[FromPart]) -> Iterator[FromItem]:
+    """Those of them that stand right of an ASOF join."""
+    for part in parts:
+        if isinstance(part, JoinClause):
+            yield from looked_up((part.left, part.right))
+            if part.looks_up:
+                yield from from_items((part.right,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,113 @@
-"""Windows of a WINDOW clause: from what was written to milliseconds and rows."""
+"""The windows of a SELECT's streams: what its WINDOW clauses say, in milliseconds and rows, or what the
+conditions of its joins imply."""
 
 from __future__ import annotations
 
+from collections.abc import Container
+from dataclasses import replace
 from fractions import Fraction
 
-from seustream.compiler.errors import Problems, suggest
+from seustream.compiler.errors import Problems, Span, suggest
+from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.logical.joins import JoinSide
+from seustream.compiler.logical.program import Query, Source
 from seustream.compiler.xsql import tree
-from seustream.hdl.device import Window, WindowKind
+from seustream.compiler.xsql.bounds import implied
+from seustream.compiler.xsql.joins import subqueries
+from seustream.hdl.device import UNUSED, Window, WindowKind
 
 _LARGEST = (1 << 63) - 1
+
+Extent = tuple[Window, Span, Span]
+"""A stream's window, the place of the stream, and that of the window."""
+
+
+def extents(
+    select: tree.Select, lasting: Container[tree.FromItem], problems: Problems
+) -> list[Extent]:
+    """The windows in order of appearance, UNUSED where the conditions of a join are to give one. What
+    is `lasting` has none and never leaves."""
+    found = _given(select, lasting, problems)
+    streams = sum(of != UNUSED for of, _, _ in found)
+    unsaid = UNUSED if streams > 1 else Window(WindowKind.RANGE, 0)
+    forever = Window(WindowKind.UNBOUNDED)
+    return [
+        (unsaid if of is None else forever if of == UNUSED else of, span, at)
+        for of, span, at in found
+    ]
+
+
+def _given(
+    select: tree.Select, lasting: Container[tree.FromItem], problems: Problems
+) -> list[tuple[Window | None, Span, Span]]:
+    """The windows that are written; None where there is none, UNUSED of what lasts. A subquery may have
+    windows of its own."""
+    found: list[tuple[Window | None, Span, Span]] = [
+        (UNUSED if item in lasting else None, item.span, select.span)
+        for item in tree.from_items(select.sources)
+    ]
+    for inner in subqueries(select.where):
+        found += _given(inner, lasting, problems)
+    if not select.windows:
+        return found
+    waiting = [place for place, (of, _, _) in enumerate(found) if of is None]
+    said = [(window(clause, problems), clause.span) for clause in select.windows]
+    for place, (of, at) in zip(waiting, _shared(said, len(waiting), problems), strict=True):
+        found[place] = (of, found[place][1], at)
+    return found
+
+
+def _shared(
+    said: list[tuple[Window, Span]], streams: int, problems: Problems
+) -> list[tuple[Window, Span]]:
+    """A window for each stream."""
+    if len(said) not in (1, streams):
+        problems.add(
+            "window-count",
+            f"{len(said)} windows for {streams} stream{'s' if streams > 1 else ''}",
+            Span(said[0][1].start, said[-1][1].end),
+            "give one window for all streams, or one for each in FROM order",
+        )
+    return said if len(said) == streams else (said * streams)[:streams]
+
+
+def bounded(
+    select: tree.Select,
+    query: Query,
+    side: JoinSide,
+    conditions: list[x.Expression],
+    lasting: frozenset[int],
+    problems: Problems,
+) -> tuple[Source, ...]:
+    """The sources of a query, with windows from the conditions where none are written."""
+    sources = query.sources
+    if all(source.window != UNUSED for source in sources):
+        return sources
+    sizes = implied(side, conditions, len(sources), lasting)
+    unbounded = [at for at, of in enumerate(sources) if of.window == UNUSED and sizes[at] is None]
+    if unbounded:
+        late = sources[unbounded[0]].alias
+        other = next(
+            of.alias for at, of in enumerate(sources) if at != unbounded[0] and at not in lasting
+        )
+        some = len(unbounded) + len(lasting) < len(sources)
+        why = f"joins what may come any time after {late}" if some else "joins streams"
+        way = f", or bound their times: abs({late}.ts - {other}.ts) <= 5 minutes"
+        missing_window(select, why, problems, way)
+    return tuple(
+        replace(of, window=Window(WindowKind.RANGE, size or 0)) if of.window == UNUSED else of
+        for of, size in zip(sources, sizes, strict=True)
+    )
+
+
+def missing_window(select: tree.Select, why: str, problems: Problems, otherwise: str = "") -> None:
+    problems.add(
+        "missing-window",
+        f"a query that {why} needs a window",
+        Span(select.span.end - 1, select.span.end),
+        f"end it with its windows, such as WINDOW RANGE 5 minutes{otherwise}",
+    )
 
 
 def window(clause: tree.WindowClause, problems: Problems) -> Window:

@@ -72,12 +72,13 @@ def in_order(query: Query, sides: list[Side], sequences: Ints, faults: Faults) -
         side.store.timestamp[side.store.index(sequences[:, source])]
         for source, side in enumerate(sides)
     ]
+    timed = [ts for ts, of in zip(times, query.sources, strict=True) if not of.stream.table]
     rows = rows_of([item.expression for item in query.items], sides, sequences)
     with faults.naming(lambda row: combination(sides, sequences[row])):
         return selected(
             query,
             rows,
-            functools.reduce(np.minimum, times),
+            functools.reduce(np.minimum, timed),
             functools.reduce(np.maximum, times),
             faults,
         )

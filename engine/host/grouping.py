@@ -337,5 +337,6 @@ def of_results(query: Query, sides: list[Side], sequences: Ints) -> tuple[Arriva
     read = [item.expression for item in query.items] + list(query.group_by)
     read += [query.having] if query.having is not None else []
     rows = rows_of(read, sides, sequences)
-    new = Members(arrival, tuple(ends), times.min(axis=1), rows)
+    timed = [i for i, source in enumerate(query.sources) if not source.stream.table]
+    new = Members(arrival, tuple(ends), times[:, timed].min(axis=1), rows)
     return Arrivals(time, tuple(clocks)), new, sequences

@@ -150,6 +150,14 @@ class RowStore:
             need = np.maximum(need, in_range)
         return int(need.max())
 
+    def keep(self, places: Ints) -> None:
+        """Frees all rows but these, which are numbered anew from `first` on."""
+        rows, times = self.table.take(pa.array(places)), self.timestamp[places]
+        positions, first = [position[places] for position in self.position], self.first
+        self.drop_before(len(self))
+        self.first = first
+        self.append(rows, times, positions)
+
     def drop_before(self, place: int) -> None:
         """Frees the rows before a place; copies what stays, so that nothing holds the rest."""
         self.first += place

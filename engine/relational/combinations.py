@@ -161,7 +161,9 @@ class TreeSources:
     def oldest(self, rows: Ints) -> Ints:
         """The time of each combination's oldest tuple."""
         found = np.full(len(rows), NEVER)
-        for source in range(len(self.sources)):
+        for source, of in enumerate(self.sources):
+            if of.stream.table:
+                continue
             here = rows[:, source] != NOTHING
             store = self.store(source)
             times = store.timestamp[store.index(rows[here, source])]

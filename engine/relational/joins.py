@@ -30,7 +30,7 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.relational.inputs import Inputs
-from seustream.engine.relational.matching import Arrived, JoinStep
+from seustream.engine.relational.matching import Arrived, part
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import survivors
 from seustream.engine.stream.faults import QueryFaults, restore, told
@@ -53,7 +53,7 @@ class TreeOperator:
         self.push, self.advance = self.rows.push, self.rows.advance
         self.stores = Stores(node.inputs, dict.fromkeys(self.inputs, 1), {})
         self.frame = TreeSources(node.sources, self.stores)
-        self.root = JoinStep(node.tree, self.frame, faults)
+        self.root = part(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
         self.held = Combinations.none(len(node.sources))
         self.frontier = Frontier(0, EARLIEST)
@@ -63,8 +63,8 @@ class TreeOperator:
         return END_OF_STREAM if self.frontier == END else self.frontier.time - 1
 
     def outputs(self) -> Iterator[Answer]:
-        for part in self.rows.release():
-            yield from self._step(part)
+        for rows in self.rows.release():
+            yield from self._step(rows)
         reached = self.rows.watermark
         if reached == END_OF_STREAM:
             coming = END
@@ -165,19 +165,26 @@ class TreeOperator:
         return [self.held, *(kept for node in self.root.nodes() for kept in node.kept)]
 
     def _trim(self) -> None:
-        """Frees the rows before the first that is needed, once they are the larger part of a store."""
+        """Frees the rows that nothing needs any more, once they are the larger part of a store. Windows of
+        rows count those between the others."""
         kept = [part.rows for part in self._kept()]
         for name in self.inputs:
             store = self.stores[name]
-            # Windows of rows count those that what follows may look back on.
-            first = store.first + int(np.searchsorted(store.position[0], self.frontier.place))
-            for number, source in enumerate(self.node.sources):
-                if source.stream.name == name:
-                    for rows in kept:
-                        mine = rows[:, number]
-                        first = int(mine[mine != NOTHING].min(initial=first))
-            if 2 * (first - store.first) > len(store):
-                store.drop_before(first - store.first)
+            own = [n for n, of in enumerate(self.node.sources) if of.stream.name == name]
+            first = int(np.searchsorted(store.position[0], self.frontier.place))
+            places = [store.index(rows[:, n][rows[:, n] != NOTHING]) for rows in kept for n in own]
+            needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
+            if any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own):
+                needed = np.arange(int(needed.min(initial=len(store))), len(store))
+            if 2 * len(needed) >= len(store):
+                continue
+            store.keep(needed)
+            for rows in kept:
+                for n in own:
+                    here = rows[:, n] != NOTHING
+                    rows[here, n] = store.first + np.searchsorted(
+                        needed, store.index(rows[here, n])
+                    )
 
     def snapshot(self) -> bytes:
         plain = {

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.compiler.logical.joins import JoinKind, JoinSide, TreeJoin, visible
+from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, TreeJoin, visible
 from seustream.engine.relational.combinations import (
+    END,
+    NEVER,
     NOTHING,
     Combinations,
     Frontier,
@@ -22,9 +24,14 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.stream.evaluate import evaluate, survivors
+from seustream.engine.stream.schema import TABLE_TIME
+from seustream.engine.stream.operator import EARLIEST
+from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
 
 _PAIRS_AT_ONCE = 1 << 20
+_NO_TIME = EARLIEST
+"""Stands for the time of a tuple that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,9 @@ class SourceTuples:
         certain = Combinations(
             rows, store.timestamp[at], store.position[0][at], np.zeros(len(new), np.bool_)
         )
+        # The rows of a table all come before those of streams.
+        if self.frame.sources[self.source].stream.table and arrived.frontier.time > TABLE_TIME:
+            return certain, END
         return certain, arrived.frontier
 
 
@@ -180,8 +190,9 @@ class JoinStep:
                 self.faults,
             )
 
-    def _codes(self, left: Ints, right: Ints) -> tuple[Ints, Ints] | None:
-        """Numbers that are equal where all equalities hold, -1 where one has NULL; None without any."""
+    def _codes(self, left: Ints, right: Ints, doubtful: bool = False) -> tuple[Ints, Ints] | None:
+        """Numbers that are equal where all equalities hold, -1 where one has NULL; None without any.
+        `doubtful` ones are those with faults."""
         found: Ints | None = None
         valid = np.ones(len(left) + len(right), np.bool_)
         for mine, theirs in self.equalities:
@@ -190,7 +201,7 @@ class JoinStep:
                 self._value(mine, left, doubts),
                 self._value(theirs, right, doubts),
             ]
-            if doubts.total:
+            if doubts.total and not doubtful:
                 continue  # the condition as a whole says in which pairs they count
             indices = pa.concat_arrays(values).dictionary_encode().indices.fill_null(-1)
             one = np.asarray(indices).astype(np.int64)
@@ -212,8 +223,116 @@ class JoinStep:
         return value
 
 
+class AsofStep(JoinStep):
+    """An ASOF join. It keeps the left combinations whose time is not certain, and the right tuples that
+    some may yet look up: those from that time on, and the latest of each key before it."""
+
+    def __init__(self, join: AsofJoin, frame: TreeSources, faults: Faults) -> None:
+        super().__init__(join, frame, faults)
+        self.at, self.later, self.right = join.at, join.later, visible(join.right)[0]
+        reads = [x.sources(e) for e in self.conjuncts]
+        self.own = [e for e, of in zip(self.conjuncts, reads, strict=True) if of == {self.right}]
+        self.conjuncts = tuple(e for e in self.conjuncts if e not in self.own)
+
+    def step(self, arrived: Arrived) -> tuple[Combinations, Frontier]:
+        (new_left, left_frontier), (new_right, right_frontier) = (
+            side.step(arrived) for side in self.sides
+        )
+        left = together([self.kept[0], new_left])
+        right = together([self.kept[1], self._own(new_right)])
+        until = self._until(left.rows)
+        due = np.asarray(until < right_frontier.time)
+        stays = np.flatnonzero(~due)
+        partner = self._partners(left.pick(due), until[due], right)
+        some = np.flatnonzero(partner >= 0)
+        rows, candidates = left.rows[due], right.rows[partner[some]]
+        holds = some[self._true(rows[some], candidates)]
+        found = left.pick(due)
+        found.rows = found.rows.copy()
+        found.rows[holds, self.right] = right.rows[partner[holds], self.right]
+        time = np.where(until[due] == _NO_TIME, found.time, until[due])
+        found = found.not_before(time, np.full(len(found), NEVER))
+        if self.join.kind is JoinKind.ASOF:
+            found = found.pick(holds)
+        self.kept = [left.pick(stays), right]
+        self.kept[1] = right.pick(self._reached(right, until[stays], left_frontier))
+        frontier = left_frontier
+        if len(stays):
+            lives = self.frame.lives(left.rows[stays])
+            frontier = frontier.meet(Frontier(int(lives.place.min()), int(lives.time.min())))
+        return found, frontier
+
+    def _own(self, right: Combinations) -> Combinations:
+        """The right tuples that meet the conditions on the right alone."""
+        if not self.own or not len(right):
+            return right
+        rows = right.rows
+        with self.faults.naming(lambda row: self.frame.named(rows[row])):
+            return right.pick(
+                survivors(
+                    tuple(self.own),
+                    lambda e, which: self.frame.leaves(e, rows[which]),
+                    len(rows),
+                    self.faults,
+                )
+            )
+
+    def _times(self, rows: Ints, source: int) -> Ints:
+        """The times of a source's tuples."""
+        found = np.full(len(rows), _NO_TIME)
+        here = rows[:, source] != NOTHING
+        store = self.frame.store(source)
+        found[here] = store.timestamp[store.index(rows[here, source])]
+        return found
+
+    def _until(self, rows: Ints) -> Ints:
+        """The last time of a right tuple that left combinations may look up."""
+        times = self._times(rows, self.at)
+        latest = np.minimum(times, NEVER - max(self.later, 0)) + self.later
+        return np.where(times == _NO_TIME, _NO_TIME, latest)
+
+    def _partners(self, left: Combinations, until: Ints, right: Combinations) -> Ints:
+        """The place among `right` of the latest candidate of each left combination, -1 without one."""
+        if not len(left) or not len(right):
+            return np.full(len(left), NOTHING)
+        times = self._times(right.rows, self.right)
+        ours, keys = self._codes(left.rows, right.rows, doubtful=True) or (
+            np.zeros(len(left), np.int64),
+            np.zeros(len(right), np.int64),
+        )
+        order = np.lexsort((right.place, times, keys))
+        moments = np.unique(times)
+        span = len(moments) + 1
+        ranked = keys[order] * span + np.searchsorted(moments, times[order])
+        rank = np.searchsorted(moments, until, side="right")
+        last = np.searchsorted(ranked, ours * span + rank) - 1
+        found = order[np.maximum(last, 0)]
+        fits = (last >= 0) & (ours >= 0) & (keys[found] == ours) & (until != _NO_TIME)
+        return np.where(fits, found, NOTHING)
+
+    def _reached(self, right: Combinations, waiting: Ints, coming: Frontier) -> Ints:
+        """The right tuples that left combinations that wait or come may look up."""
+        if coming == END and not len(waiting):
+            return np.empty(0, np.int64)
+        since = coming.time
+        if isinstance(self.join.left, TreeJoin):  # its times lag behind by its window
+            window = self.frame.sources[self.at].window
+            ranged = window.kind is WindowKind.RANGE
+            since = max(since, EARLIEST + window.size) - window.size if ranged else EARLIEST
+        least = min([max(since + self.later, EARLIEST), *waiting[waiting != _NO_TIME].tolist()])
+        times = self._times(right.rows, self.right)
+        coded = self._codes(right.rows[:0], right.rows, doubtful=True)
+        keys = np.zeros(len(right), np.int64) if coded is None else coded[1]
+        order = np.lexsort((right.place, times, keys))
+        keys, times = keys[order], times[order]
+        last = np.append((keys[1:] != keys[:-1]) | (times[1:] >= least), True)
+        return np.sort(order[(keys >= 0) & (last | (times >= least))])
+
+
 def part(side: JoinSide, frame: TreeSources, faults: Faults) -> SourceTuples | JoinStep:
     """Makes the operator of a part of a tree."""
+    if isinstance(side, AsofJoin):
+        return AsofStep(side, frame, faults)
     return SourceTuples(side, frame) if isinstance(side, int) else JoinStep(side, frame, faults)
 
 

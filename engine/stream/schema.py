@@ -7,6 +7,9 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.types import Kind, Type
 
+TABLE_TIME = -(1 << 63) + 1
+"""The time of every row of a table: before those of streams."""
+
 _ARROW: dict[Kind, pa.DataType] = {
     Kind.SMALLINT: pa.int16(),
     Kind.INT: pa.int32(),

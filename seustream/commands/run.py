@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STREAM=FILE",
-        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te);"
-        " once for each stream",
+        help="a stream's tuples: .csv, .jsonl or .parquet with a column ts (APAS: also te), which a"
+        " table has not; once for each stream and table",
     )
     sites.add_arguments(parser)
     parser.add_argument(
@@ -359,6 +359,9 @@ def _inputs(
         else:
             found[name.lower()] = Path(path)
     used = streams_read(c.program)
+    for folded, stream in streams.items():
+        if stream.path is not None and stream.name in used:
+            found.setdefault(folded, Path(stream.path))
     has = found.keys() | set(elsewhere)
     missing = [s.name for s in streams.values() if s.name in used and s.name.lower() not in has]
     if missing and not problems:

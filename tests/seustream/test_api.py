@@ -127,3 +127,18 @@ def test_importing_the_package_imports_none_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_table_has_no_times(tmp_path: Path) -> None:
+    """Given as a frame, as a file, or by the path it names."""
+    (tmp_path / "t.csv").write_text("n,a\none,1\ntwo,2\n")
+    named = tmp_path / "t.csv"
+    text = "CREATE TABLE t (a int, n varchar){}; REGISTER QUERY q AS SELECT t.n FROM R JOIN t ON R.a = t.a"
+    rows = pa.table({"ts": pa.array([5], pa.timestamp("ms")), "a": [2]})
+    at = datetime.datetime(1970, 1, 1, 0, 0, 0, 5000)
+    frame = pa.table({"a": [1, 2], "n": ["one", "two"]})
+    for given in ({"t": frame}, {"t": named}, {}):
+        said = "" if given else f" WITH (path = '{named}')"
+        assert ss.run(text.format(said), R=rows, **given)["q"].rows() == [("two", at, at)]
+    with pytest.raises(InputError, match="no rows for stream t"):
+        ss.run(text.format(""), R=rows)

@@ -127,3 +127,24 @@ def test_mistakes() -> None:
     con.close()
     with pytest.raises(ss.Error):
         ss.connect("grpc://127.0.0.1:1")
+
+
+TABLE = """CREATE STREAM R (a int, b int); CREATE TABLE t (a int, n varchar);
+REGISTER QUERY named AS SELECT R.b, t.n FROM R LEFT JOIN t ON R.a = t.a"""
+
+
+def with_table(con: ss.LiveQueries) -> list[tuple[object, ...]]:
+    con.sql(TABLE)
+    con.push("R", pa.table({"ts": [1, 2], "a": [1, 2], "b": [10, 20]}))
+    assert [row for _, part in con.results() for row in part.rows()] == []
+    con.push("t", pa.table({"a": [1], "n": ["one"]}))
+    con.push("R", pa.table({"ts": [3], "a": [1], "b": [30]}))
+    return [row for _, part in con.finish() for row in part.rows()]
+
+
+def test_a_table_is_whole_once_it_is_pushed(tmp_path: Path) -> None:
+    want = [(10, "one", 1, 1), (20, None, 2, 2), (30, "one", 3, 3)]
+    with ss.connect() as con:
+        assert with_table(con) == want
+    with bridge(tmp_path) as (_, url), ss.connect(url) as con:
+        assert with_table(con) == want

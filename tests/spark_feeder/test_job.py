@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
+from seustream.compiler.plan.pipeline import Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Run
 from seustream.cosim.golden import GoldenDevice
@@ -238,3 +239,19 @@ def test_what_is_wrong_with_a_job_is_said_first(spark: SparkSession, tmp_path: P
         ):
             with pytest.raises(FeedError, match=complaint):
                 run(queries, sources, files("x"), **{"bridge": url, **options})
+
+
+def test_a_frame_that_does_not_stream_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    text = """CREATE STREAM R (a int, b int); CREATE TABLE t (a int, n varchar);
+    REGISTER QUERY q AS SELECT R.b, t.n FROM R LEFT JOIN t ON R.a = t.a"""
+    (tmp_path / "r.csv").write_text("ts,a,b\n1,1,10\n2,2,20\n")
+    (tmp_path / "t.csv").write_text("a,n\n1,one\n3,three\n")
+    c = compile_text(text, options=Options(TINY))
+    sources = {
+        s.name: read(spark, InputSource.parse(f"{tmp_path}/{s.name.lower()}.csv"), s)
+        for s in c.streams
+    }
+    with bridge(tmp_path / "journal") as (_, url):
+        run(c, sources, files(tmp_path / "out"), bridge=url).wait(timeout=120)
+    want = {(10, "one", 1, 1): 1, (20, None, 2, 2): 1}
+    assert found(tmp_path / "out", ["q"]) == {"q": want}

@@ -1,0 +1,68 @@
+"""ASOF joins: for each row of the left side, what held on the right at its time.
+
+before  R LEFT ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts        R LEFT JOIN S FOR SYSTEM_TIME AS OF R.ts ON R.a = S.a
+after   AsofJoin(LEFT ASOF, R, S, ..., at=R, later=0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from seustream.compiler.errors import Problems, Span
+from seustream.compiler.language import expressions as x
+from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, visible
+from seustream.compiler.xsql.bounds import bounds
+from seustream.hdl.isa import Condition
+
+_FORM = "R ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts"
+
+
+def asof(
+    kind: JoinKind,
+    left: JoinSide,
+    right: JoinSide,
+    condition: x.Expression,
+    span: Span,
+    problems: Problems,
+) -> AsofJoin:
+    """The join, if its condition says which right row is the one; else what is wrong is reported."""
+    if not isinstance(right, int):
+        problems.add("asof", "an ASOF JOIN looks up one stream", span, f"such as {_FORM}")
+        return AsofJoin(kind, left, visible(right)[0], x.TRUE, 0, 0)
+    terms, mine = tuple(_terms(condition)), frozenset(visible(left))
+    latest: list[tuple[int, int]] = []
+    for e in terms:
+        reads, found = x.sources(e), list(bounds(e))
+        latest += [(i, later) for i, j, later in found if j == right]
+        both = right in reads and reads & mine
+        equal = isinstance(e, x.Compare) and e.condition is Condition.EQ
+        if both and not (found or (equal and _apart(e, mine, right))):
+            problems.add(
+                "asof",
+                f"{x.show(e)} would choose among the rows of one key",
+                span,
+                "ASOF JOIN takes equalities, conditions on one side, and bounds on times;"
+                " WHERE filters what it gives",
+            )
+    if len({source for source, _ in latest}) != 1:
+        why = "says" if not latest else "goes by one time, and this one by several; it says"
+        problems.add("asof", f"an ASOF JOIN {why} which rows come before", span, f"such as {_FORM}")
+        return AsofJoin(kind, left, right, x.TRUE, 0, 0)
+    at = latest[0][0]
+    return AsofJoin(kind, left, right, x.conjunction(terms), at, min(most for _, most in latest))
+
+
+def _terms(e: x.Expression) -> Iterator[x.Expression]:
+    """The conjuncts, also those of BETWEEN."""
+    for term in x.conjuncts(e):
+        if isinstance(term, x.And):
+            yield from _terms(term)
+        else:
+            yield term
+
+
+def _apart(e: x.Expression, left: frozenset[int], right: int) -> bool:
+    """Says if each side of a comparison reads one side of the join."""
+    assert isinstance(e, x.Compare)
+    sides = [x.sources(e.left), x.sources(e.right)]
+    return {right} in sides and any(side and side <= left for side in sides)

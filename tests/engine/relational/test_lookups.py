@@ -1,0 +1,198 @@
+"""ASOF joins and joins with tables, against DuckDB over the whole streams."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.errors import CompileError
+from seustream.compiler.plan.pipeline import compile_text
+from seustream.cosim.golden import GoldenDevice
+from seustream.engine.graph import GraphRun
+from tests.engine.relational.generate import judged, rows_of
+from tests.engine.relational.running import at_once, in_pieces
+
+DEFINITIONS = """CREATE STREAM R (a int, b int); CREATE STREAM S (a int, d int);
+CREATE TABLE t (a int, n varchar(9));
+"""
+
+
+def stream(chance: random.Random, other: str, most: int = 40) -> pa.Table:
+    ts = sorted(chance.randint(0, 40) for _ in range(chance.randint(0, most)))
+    columns = {
+        name: pa.array([chance.choice([None, 0, 1, 2]) for _ in ts], pa.int32())
+        for name in ("a", other)
+    }
+    return pa.table({"ts": pa.array(ts, pa.int64()), **columns})
+
+
+def table(chance: random.Random) -> pa.Table:
+    keys = [chance.choice([None, 0, 1, 2, 3]) for _ in range(chance.randint(0, 6))]
+    names = [chance.choice(["x", "y", None]) for _ in keys]
+    return pa.table({"a": pa.array(keys, pa.int32()), "n": pa.array(names, pa.string())})
+
+
+def streams(chance: random.Random) -> dict[str, pa.Table]:
+    return {"R": stream(chance, "b"), "S": stream(chance, "d"), "t": table(chance)}
+
+
+def check_asof(seed: int) -> int:
+    chance = random.Random(seed)
+    rows = streams(chance)
+    terms = [chance.choice(("y.ts <= x.ts", "x.ts > y.ts", "y.ts < x.ts + 4", "x.ts - 3 >= y.ts"))]
+    terms += ["x.a = y.a"] * (chance.random() < 0.8)
+    terms += ["y.d > 0"] * (chance.random() < 0.3)
+    terms += ["x.b <> 1"] * (chance.random() < 0.2)
+    terms += ["x.ts - y.ts <= 6"] * (chance.random() < 0.3)
+    chance.shuffle(terms)
+    on, outer = " AND ".join(terms), chance.choice(("", "LEFT "))
+    items, times = "x.a AS p, x.b AS q, y.d AS r", "x.ts, y.ts"
+    more = chance.choice(("", "", " WHERE y.d IS NULL OR y.d < 2", " LEFT JOIN t ON t.a = y.d"))
+    items += ", t.n AS n" * ("t.n" in more or " t " in more)
+    theirs = f"(SELECT * FROM S y WHERE {on} ORDER BY y.ts DESC, y.rn DESC LIMIT 1) y"
+    want = Counter(
+        judged(
+            f"SELECT {items}, least({times}), greatest({times})"
+            f" FROM R x {outer or 'INNER '}JOIN LATERAL {theirs} ON TRUE{more}",
+            **rows,
+        )
+    )
+    select = f"SELECT {items} FROM R x {outer}ASOF JOIN S y ON {on}{more}"
+    text = f"{DEFINITIONS}REGISTER QUERY q AS {select};\nCREATE STREAM d AS {select};\nREGISTER QUERY over AS SELECT p, ts AS at FROM d"
+    print(f"seed {seed}\n{text}")
+    for found in (at_once(text, rows), in_pieces(text, rows, seed)):
+        assert Counter(rows_of(found.get("q"))) == want
+        over = Counter(row[:2] for row in rows_of(found.get("over")))
+        assert over == Counter((row[0], row[-1]) for row in want.elements())
+    return want.total()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_asof(seed: int) -> None:
+    check_asof(seed)
+
+
+def check_table(seed: int) -> int:
+    chance = random.Random(seed)
+    rows = streams(chance)
+    text, items, times = chance.choice(
+        (
+            ("FROM R x JOIN t ON x.a = t.a", "x.b AS p, t.n AS q", "x.ts"),
+            ("FROM t, R x WHERE x.a < t.a", "x.b AS p, t.a AS q", "x.ts"),
+            ("FROM R x LEFT JOIN t ON x.a = t.a AND t.n = 'x'", "x.b AS p, t.n AS q", "x.ts"),
+            ("FROM R x WHERE NOT EXISTS (SELECT * FROM t WHERE t.a = x.a)", "x.b AS p", "x.ts"),
+            ("FROM R x WHERE x.a IN (SELECT a FROM t)", "x.b AS p", "x.ts"),
+            (
+                "FROM R x JOIN S y ON x.a = y.a AND abs(x.ts - y.ts) <= 5 JOIN t ON t.a = y.d",
+                "x.b AS p, t.n AS q, y.d AS r",
+                "x.ts, y.ts",
+            ),
+            (
+                "FROM R x LEFT JOIN S y ON x.a = y.a AND abs(x.ts - y.ts) <= 5 LEFT JOIN t ON t.a = y.d",
+                "x.b AS p, t.n AS q, y.d AS r",
+                "x.ts, y.ts",
+            ),
+        )
+    )
+    query = f"{DEFINITIONS}REGISTER QUERY q AS SELECT {items} {text}"
+    print(f"seed {seed}\n{query}")
+    want = Counter(judged(f"SELECT {items}, least({times}), greatest({times}) {text}", **rows))
+    for found in (at_once(query, rows), in_pieces(query, rows, seed)):
+        assert Counter(rows_of(found.get("q"))) == want
+    return want.total()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tables(seed: int) -> None:
+    check_table(seed)
+
+
+def run_of(select: str) -> GraphRun:
+    compilation = compile_text(DEFINITIONS + select)
+    return GraphRun(compilation, GoldenDevice(compilation.options.config))
+
+
+def rows(**columns: list[int]) -> pa.Table:
+    return pa.table(
+        {n: pa.array(v, pa.int64() if n == "ts" else pa.int32()) for n, v in columns.items()}
+    )
+
+
+def came(run: GraphRun) -> list[tuple[Any, ...]]:
+    return [row for _, part in run.advance() for row in rows_of(part)]
+
+
+def test_an_asof_row_comes_once_the_watermark_has_passed_it() -> None:
+    run = run_of("SELECT R.b, S.d FROM R LEFT ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts")
+    run.push("S", rows(ts=[1], a=[1], d=[10]))
+    run.push("R", rows(ts=[5, 9], a=[1, 2], b=[7, 8]))
+    run.promise("S", 5)
+    assert came(run) == []
+    run.push("S", rows(ts=[5], a=[1], d=[20]))
+    assert came(run) == []
+    run.promise("S", 6)
+    assert came(run) == [(7, 20, 5, 5)]
+    run.end("S")
+    run.promise("R", 10)
+    assert came(run) == [(8, None, 9, 9)]
+
+
+def test_an_asof_join_keeps_one_row_a_key() -> None:
+    run = run_of("SELECT R.b, S.d FROM R ASOF JOIN S ON R.a = S.a AND R.ts >= S.ts")
+    (operator,) = [one for name, one in run.operators.items() if name.startswith("operation")]
+    run.push("S", rows(ts=[0], a=[99], d=[0]))
+    for now in range(1, 60):
+        run.push(
+            "S",
+            rows(
+                ts=[10 * now + n for n in range(10)],
+                a=[n % 3 for n in range(10)],
+                d=list(range(10)),
+            ),
+        )
+        run.push("R", rows(ts=[10 * now + 9], a=[1], b=[now]))
+        assert all(row[1] == 7 for row in came(run))
+    assert len(operator.stores["S"]) < 40  # type: ignore[attr-defined]
+    assert sum(len(kept) for kept in operator._kept()) < 30  # type: ignore[attr-defined]
+
+
+def test_rows_wait_for_the_whole_table() -> None:
+    run = run_of("SELECT R.b, t.n FROM R LEFT JOIN t ON R.a = t.a")
+    run.push("R", rows(ts=[5], a=[1], b=[7]))
+    run.promise("R", 6)
+    run.push("t", pa.table({"a": pa.array([2], pa.int32()), "n": ["two"]}))
+    assert came(run) == []
+    run.push("t", pa.table({"a": pa.array([1], pa.int32()), "n": ["one"]}))
+    assert came(run) == []
+    run.end("t")
+    assert came(run) == [(7, "one", 5, 5)]
+    run.push("R", rows(ts=[8], a=[3], b=[9]))
+    run.promise("R", 9)
+    assert came(run) == [(9, None, 8, 8)]
+
+
+@pytest.mark.parametrize(
+    ("select", "kind"),
+    [
+        ("SELECT * FROM R ASOF JOIN S ON R.a = S.a", "asof"),
+        ("SELECT * FROM R ASOF JOIN S ON R.a < S.a AND R.ts >= S.ts", "asof"),
+        ("SELECT * FROM R ASOF JOIN (S JOIN R y ON S.a = y.a) ON R.ts >= S.ts", "asof"),
+        ("SELECT * FROM R FULL JOIN S FOR SYSTEM_TIME AS OF R.ts ON R.a = S.a", "asof"),
+        ("SELECT * FROM t", "table-alone"),
+        ("SELECT * FROM t LEFT JOIN R ON t.a = R.a", "table-alone"),
+        ("SELECT R.b FROM R FULL JOIN t ON t.a = R.a", "table-alone"),
+        ("SELECT t.ts FROM R JOIN t ON t.a = R.a", "unknown-column"),
+        ("SELECT R.b, S.d FROM R JOIN S ON R.a = S.a JOIN t ON t.a = R.a", "missing-window"),
+        ("SELECT t.n, count(*) FROM R JOIN t ON t.a = R.a GROUP BY t.n", "missing-window"),
+        ("CREATE TABLE u (ts int)", "duplicate-name"),
+        ("CREATE TABLE u (k int) WITH (paht = 'u.csv')", "unknown-option"),
+    ],
+)  # fmt: skip
+def test_mistakes(select: str, kind: str) -> None:
+    with pytest.raises(CompileError) as error:
+        compile_text(DEFINITIONS + select)
+    assert kind in [problem.kind for problem in error.value.problems]
