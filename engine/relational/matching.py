@@ -24,8 +24,8 @@ from seustream.engine.relational.combinations import (
     together,
 )
 from seustream.engine.stream.evaluate import evaluate, survivors
-from seustream.engine.stream.schema import TABLE_TIME
 from seustream.engine.stream.operator import EARLIEST
+from seustream.engine.stream.schema import TABLE_TIME
 from seustream.hdl.device import WindowKind
 from seustream.hdl.isa import Condition
 

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
-from seustream.compiler.plan.pipeline import Options, compile_text
+from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.protocol import Run
 from seustream.cosim.golden import GoldenDevice

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from seustream.compiler.errors import CompileError
-from seustream.compiler.plan.pipeline import compile_text
+from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun
 from tests.engine.relational.generate import judged, rows_of
