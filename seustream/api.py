@@ -23,7 +23,7 @@ from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
 from seustream.results import QueryResult
-from seustream.texts import NAME, declarations, translated
+from seustream.texts import NAME, declarations, text_of, translated
 
 
 class DataWarning(UserWarning):
@@ -78,7 +78,7 @@ def run(
     [('Ada', 20.0, 1000, 4000)]
     """
     with translated():
-        text = _text(sql)
+        text = text_of(sql)
         rows = {**(streams or {}), **frames}
         folded = [name.lower() for name in rows]
         if twice := {name for name in folded if folded.count(name) > 1}:
@@ -154,15 +154,6 @@ def _given(c: Compilation, rows: Mapping[str, Rows]) -> dict[str, Rows]:
     if missing := sorted(streams_read(c.program) - set(found)):
         raise InputError(f"no rows for stream {', '.join(missing)}", f"{missing[0]}=frame")
     return found
-
-
-def _text(sql: str | Path) -> str:
-    if not isinstance(sql, Path):
-        return sql
-    try:
-        return sql.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{sql}: cannot be read: {error}") from None
 
 
 def config_named(name: str) -> DeviceConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from seustream.compiler.errors import CompileError, Problems, SourceText, Span
 from seustream.compiler.pattern.tree import Header
@@ -16,7 +17,7 @@ from seustream.cosim.bridge.security import AddressRefused
 from seustream.cosim.link.errors import LinkError
 from seustream.cosim.verilated.build import BuildFailed
 from seustream.engine.stream.errors import EngineError
-from seustream.errors import Error, QueryError
+from seustream.errors import Error, InputError, QueryError
 from seustream.hdl.device import LoadRefused
 
 NAME = "<sql>"
@@ -35,6 +36,16 @@ def translated() -> Iterator[None]:
         raise QueryError(str(error), first.hint, line, column) from None
     except (EngineError, LoadRefused, BridgeError, AddressRefused, LinkError, BuildFailed) as error:
         raise QueryError(str(error), getattr(error, "hint", None)) from error
+
+
+def text_of(sql: str | Path) -> str:
+    """A text, or that of a file."""
+    if not isinstance(sql, Path):
+        return sql
+    try:
+        return sql.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{sql}: cannot be read: {error}") from None
 
 
 def declarations(text: str) -> set[str]:

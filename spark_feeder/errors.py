@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
+from seustream.compiler.errors import CompileError
 from seustream.cosim.bridge.errors import BridgeError
 
 
@@ -21,10 +23,15 @@ def as_feed_errors() -> Iterator[None]:
     """Errors of the bridge as Spark will show them: as text, with their kind."""
     try:
         yield
-    except BridgeError as error:
-        raise FeedError(
-            f"{error.kind}: {error}{f' ({error.hint})' if error.hint else ''}"
-        ) from None
+    except (CompileError, BridgeError, FeedError) as error:
+        # The worker ends with this error; Spark would show the worker's stack before it.
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        if isinstance(error, FeedError):
+            raise
+        if isinstance(error, CompileError):
+            raise FeedError(f"compile: {error}") from None
+        hint = f" ({error.hint})" if error.hint else ""
+        raise FeedError(f"{error.kind}: {error}{hint}") from None
 
 
 def cause(text: str) -> tuple[str | None, str]:

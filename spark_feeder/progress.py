@@ -20,13 +20,13 @@ STREAM, QUERY, LATE_ROWS, ALL = "stream ", "query ", "late ", "streams"
 OBSERVED = "seustream"
 
 
-def observed(rows: DataFrame) -> DataFrame:
+def observed(rows: DataFrame, name: str = OBSERVED) -> DataFrame:
     """The same rows, counted batch by batch for Spark's listeners."""
     counts = [f.count(f.lit(1)).alias("rows")]
     time = next((name for name in ("ts", RESULT_TIMES[1]) if name in rows.columns), None)
     if time is not None:
         counts += [f.min(time).alias("first"), f.max(time).alias("last")]
-    return rows.observe(OBSERVED, *counts)
+    return rows.observe(name, *counts)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,5 @@
-"""The Python Data Source `seustream`: streams to a bridge, results from it, exactly once.
-
-    spark.dataSource.register(Seustream)
+"""The Python Data Source `seustream`: streams to a bridge, results from it, exactly once. Spark finds
+it by itself, as the default source of the module `pyspark_seustream`.
 
 Sink: one streaming query feeds one stream, in two phases. Each task stages its rows, on disk at
 the bridge; when all have, Spark's driver commits the epoch, which the bridge takes once however
@@ -13,18 +12,26 @@ any failure; what is before it is given up at the bridge.
 
     spark.readStream.format("seustream").option("bridge", url).option("query", "q0").load()
 
-Options: `bridge` (several, with commas between, if the compiler found a key to divide by), `stream`
-and `key`, or `query`; `reader`, a name for each consumer of a query's results (spark); `maxRows` of
-a batch of results (1,000,000); `tokenFile`, `tlsCa`; `patience`, seconds to wait for a bridge that
-is away or has no room (60).
+With the trigger `availableNow` it reads what the bridge can say of the rows it has by then. Without
+a stream, `spark.read` does so too.
+
+Options: `bridge` (several, with commas between, if the compiler found a key to divide by); `queries`,
+or `queriesFile`, the text to load there first; `stream` and `key`, or `query`; `reader`, a name for
+each consumer of a query's results (spark); `maxRows` of a batch of results (1,000,000);
+`endStreams`, true: what is read with `availableNow` or `spark.read` is all, so the streams end
+first; `tokenFile`, `tlsCa`; `patience`, seconds to wait for a bridge that is away or has no room
+(60). A batch of rows may have a `writer` and an `epoch`, by which the bridge knows it again.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -32,17 +39,25 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
+    DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import (
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.protocol import Abort, Commit, Stage, StagedPart
+from seustream.hdl.config import DeviceConfig
+from seustream.spark_feeder.draining import Drain
 from seustream.spark_feeder.errors import FeedError, as_feed_errors
 from seustream.spark_feeder.split import split
 from seustream.spark_feeder.types import for_bridge, for_spark, spark_schema
@@ -51,6 +66,8 @@ NAME = "seustream"
 MOST_ROWS = 1_000_000
 _PART_ROWS = 1 << 18
 """Results of one task."""
+_LOOK = 0.2
+"""Seconds between looks at a bridge that is busy."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,13 @@ class Connection:
     tls_ca: str | None = None
     patience: float = 60.0
 
+    @property
+    def options(self) -> dict[str, str | None]:
+        """As the data source takes them."""
+        urls = ",".join(self.bridges)
+        given = {"tokenFile": self.token_file, "tlsCa": self.tls_ca}
+        return {"bridge": urls, "patience": f"{self.patience:g}", **given}
+
     def client(self, number: int = 0) -> BridgeClient:
         """A client, one a process: Spark uses its workers again, and forks them."""
         key = (os.getpid(), self, number)
@@ -71,8 +95,29 @@ class Connection:
             )
         return _CLIENTS[key]
 
+    def clients(self) -> list[BridgeClient]:
+        """One for each bridge."""
+        return [self.client(number) for number in range(len(self.bridges))]
+
 
 _CLIENTS: dict[tuple[int, Connection, int], BridgeClient] = {}
+
+
+def compiled_for(client: BridgeClient, queries: str | Path) -> Compilation:
+    """A text, or a file of it, for what a bridge serves."""
+    text, name = str(queries), "<sql>"
+    if isinstance(queries, Path) or queries.endswith(".xsql"):
+        name = text
+        try:
+            text = Path(queries).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FeedError(f"{name}: cannot be read: {error}") from None
+    return compile_text(text, name, Options(config_of(client)))
+
+
+def config_of(client: BridgeClient) -> DeviceConfig:
+    """The configuration a bridge takes programs for."""
+    return DeviceConfig.from_json(json.dumps(client.health()["config"]))
 
 
 class Seustream(DataSource):
@@ -83,12 +128,20 @@ class Seustream(DataSource):
         return NAME
 
     def _connection(self) -> Connection:
-        return Connection(
+        """The bridges, with the queries loaded where the options have them."""
+        connection = Connection(
             tuple(url.strip() for url in self._wanted("bridge").split(",")),
             self.options.get("tokenFile"),
             self.options.get("tlsCa"),
             float(self.options.get("patience", "60")),
         )
+        file = self.options.get("queriesFile")
+        queries = Path(file) if file else self.options.get("queries")
+        if queries is not None:
+            with as_feed_errors():
+                for client in connection.clients():
+                    client.load(compiled_for(client, queries))
+        return connection
 
     def _wanted(self, option: str) -> str:
         value = self.options.get(option)
@@ -98,22 +151,31 @@ class Seustream(DataSource):
 
     def schema(self) -> StructType:
         query = self._wanted("query")
-        return spark_schema(self._connection().client().schema("query", query))
+        with as_feed_errors():
+            return spark_schema(self._connection().client().schema("query", query))
 
     def streamReader(self, schema: StructType) -> SourceReader:  # noqa: N802
+        drain = self.options.get("drain")
         return SourceReader(
-            self._connection(),
-            self._wanted("query"),
-            schema,
+            self._results(schema),
             self.options.get("reader", "spark"),
             int(self.options.get("maxRows", MOST_ROWS)),
+            None if drain is None else Drain(drain),
         )
+
+    def reader(self, schema: StructType) -> BatchReader:
+        return BatchReader(self._results(schema))
+
+    def _results(self, schema: StructType) -> BridgeResults:
+        ends = self.options.get("endStreams", "false").lower() == "true"
+        return BridgeResults(self._connection(), self._wanted("query"), schema, ends)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SourceWriter:  # noqa: N802
         return SourceWriter(*self._sink())
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        return BatchWriter(*self._sink(), self._wanted("writer"), int(self._wanted("epoch")))
+        writer = self.options.get("writer", f"batch-{uuid.uuid4()}")
+        return BatchWriter(*self._sink(), writer, int(self.options.get("epoch", "0")))
 
     def _sink(self) -> tuple[Connection, str, str | None]:
         connection, stream = self._connection(), self._wanted("stream")
@@ -256,72 +318,166 @@ class SourceRange(InputPartition):
     end: int
 
 
-class SourceReader(DataSourceStreamReader):
-    """Results by offset; an offset is a number for each bridge."""
+Offset = dict[str, int]
+"""A number of results for each bridge."""
 
-    def __init__(
-        self, connection: Connection, query: str, columns: StructType, reader: str, most: int
-    ) -> None:
-        self.connection, self.query, self.columns = connection, query, columns
-        self.reader, self.most = reader, most
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {str(bridge): found["first"] for bridge, found in self._latest()}
+@dataclass(frozen=True)
+class BridgeResults:
+    """A query's results at its bridges. `ends`: the streams end before all there is is read."""
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(self.most)
+    connection: Connection
+    query: str
+    columns: StructType
+    ends: bool
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        found = {}
-        for bridge, latest in self._latest(start):
-            begin, end = start[str(bridge)], latest["end"]
-            if end < begin:
-                raise FeedError(
-                    f"gap: {self.query}: read up to {begin:,}, but there are {end:,} results;"
-                    " does the checkpoint belong to this session?"
-                )
-            if left is not None:
-                end = min(end, begin + left)
-                left -= end - begin
-            found[str(bridge)] = end
-        return found
+    def latest(self, start: Offset | None = None, wait_ms: int = 0) -> list[dict[str, Any]]:
+        """Counts each bridge's results. A bridge that was started again waits until it has
+        been as far as `start`."""
+        with as_feed_errors():
+            return [
+                client.latest(self.query, -1 if start is None else start[str(bridge)], wait_ms)
+                for bridge, client in enumerate(self.connection.clients())
+            ]
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-        return {str(bridge): found["end"] for bridge, found in self._latest()}
+    def close_streams(self) -> None:
+        """Says that no rows come any more, if that is so."""
+        if self.ends:
+            with as_feed_errors():
+                for client in self.connection.clients():
+                    client.end()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[SourceRange]:
-        # What is before a planned batch was committed by Spark.
-        self._trim(start)
+    def processed(self) -> bool:
+        """Returns whether the bridges have nothing left to do."""
+        with as_feed_errors():
+            if any(client.status()["rows_waiting"] for client in self.connection.clients()):
+                return False
+        return not self.ends or all(found["over"] for found in self.latest())
+
+    def ranges(self, start: Offset, end: Offset) -> list[SourceRange]:
+        """One for each task."""
         return [
             SourceRange(bridge, at, min(at + _PART_ROWS, end[str(bridge)]))
             for bridge in range(len(self.connection.bridges))
             for at in range(start[str(bridge)], end[str(bridge)], _PART_ROWS)
         ]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, SourceRange)
-        client = self.connection.client(partition.bridge)
+    def read(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(part, SourceRange)
         with as_feed_errors():
-            rows = client.read(self.query, partition.start, partition.end)
+            rows = self.connection.client(part.bridge).read(self.query, part.start, part.end)
         for batch in rows.combine_chunks().to_batches():
             yield for_spark(batch, self.columns)
 
-    def commit(self, end: dict[str, int]) -> None:
+
+def _offset(latest: list[dict[str, Any]], what: str) -> Offset:
+    return {str(bridge): found[what] for bridge, found in enumerate(latest)}
+
+
+class BatchReader(DataSourceReader):
+    """All results there are of the rows that have come."""
+
+    def __init__(self, results: BridgeResults) -> None:
+        self.results = results
+
+    def partitions(self) -> list[SourceRange]:
+        results = self.results
+        results.close_streams()
+        while not results.processed():
+            time.sleep(_LOOK)
+        latest = results.latest()
+        first, end = _offset(latest, "first"), _offset(latest, "end")
+        if gone := sum(first.values()):
+            with as_feed_errors():
+                raise FeedError(
+                    f"trimmed: {results.query}: its first {gone:,} results were read by a stream"
+                    " and given up (read them where that stream put them)"
+                )
+        return results.ranges(first, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.results.read(partition)
+
+
+class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Results by offset. `drain` is the feed in the driver's process, if the bridge has its rows
+    from there."""
+
+    def __init__(self, results: BridgeResults, reader: str, most: int, drain: Drain | None) -> None:
+        self.results, self.reader, self.most, self.drain = results, reader, most, drain
+        self._bounded = False
+        self._target: Offset | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._bounded = True
+        if self.drain is not None:
+            self.drain.ask(all_there=True)
+        else:
+            self.results.close_streams()
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return _offset(self.results.latest(), "first")
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(self.most)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """With `availableNow`, no new offset ends the query: it is given when all rows that were
+        there have been processed."""
+        if self.drain is not None and not self._bounded:
+            self.drain.ask(all_there=False)
+        while True:
+            if self._bounded and self._target is None and self._processed():
+                self._target = _offset(self.results.latest(), "end")
+            found = self._beyond(start, limit)
+            if found != start or not self._bounded or self._target is not None:
+                return found
+
+    def _processed(self) -> bool:
+        return self.results.processed() if self.drain is None else self.drain.answered()
+
+    def _beyond(self, start: Offset, limit: ReadLimit) -> Offset:
+        left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        wait = _LOOK if self._bounded and self._target is None else 0
+        ends = _offset(self.results.latest(start, int(1000 * wait)), "end")
+        if self.drain is not None:
+            with as_feed_errors():
+                self.drain.check()
+        found = {}
+        for bridge, begin in start.items():
+            if ends[bridge] < begin:
+                raise FeedError(
+                    f"gap: {self.results.query}: read up to {begin:,}, but there are"
+                    f" {ends[bridge]:,} results; does the checkpoint belong to this session?"
+                )
+            end = ends[bridge]
+            if self._target is not None:
+                end = max(begin, min(end, self._target[bridge]))
+            if left is not None:
+                end = min(end, begin + left)
+                left -= end - begin
+            found[bridge] = end
+        return found
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        return _offset(self.results.latest(), "end")
+
+    def partitions(self, start: Offset, end: Offset) -> list[SourceRange]:
+        # What is before a planned batch was committed by Spark.
+        self._trim(start)
+        return self.results.ranges(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.results.read(partition)
+
+    def commit(self, end: Offset) -> None:
         self._trim(end)
 
     def stop(self) -> None:
         """Nothing is held."""
 
-    def _latest(self, start: dict[str, int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-        """A bridge that was started again waits until it has been as far as `start`."""
-        for bridge in range(len(self.connection.bridges)):
-            beyond = -1 if start is None else start[str(bridge)]
-            with as_feed_errors():
-                found = self.connection.client(bridge).latest(self.query, beyond)
-            yield bridge, found
-
-    def _trim(self, offset: dict[str, int]) -> None:
+    def _trim(self, offset: Offset) -> None:
+        results = self.results
         with as_feed_errors():
-            for bridge in range(len(self.connection.bridges)):
-                self.connection.client(bridge).trim(self.query, offset[str(bridge)], self.reader)
+            for bridge, at in offset.items():
+                results.connection.client(int(bridge)).trim(results.query, at, self.reader)

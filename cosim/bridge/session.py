@@ -181,7 +181,11 @@ class Session:
                 self.stream(name)
                 self.epochs.check_writer(commit.writer, name)
                 if name in self.ended:
-                    raise BridgeError("conflict", f"stream {name} has ended")
+                    raise BridgeError(
+                        "conflict",
+                        f"stream {name} has ended",
+                        "rows after the end need another checkpoint, or a reset of the bridge",
+                    )
             self.append(self.epochs.record(commit, parts, streams))
             highest = max(
                 (part.highest for part in parts if part.highest is not None), default=None

@@ -1,0 +1,91 @@
+"""`sql_streams`: continuous queries over streaming frames of Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seustream.compiler.pipeline import Options
+from seustream.cosim.bridge.protocol import Run
+from seustream.errors import QueryError
+from seustream.frames import declared, stream_of
+from seustream.hdl.config import DeviceConfig
+from seustream.texts import compiled, declarations, text_of, translated
+
+try:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from seustream.spark_feeder.errors import FeedError
+    from seustream.spark_feeder.streams import SqlStreams
+    from seustream.spark_feeder.streams import sql_streams as started
+except ModuleNotFoundError as error:
+    if error.name != "pyspark":
+        raise
+    raise ImportError('Spark is not installed: pip install "seustream[spark]"') from None
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from seustream.compiler.pipeline import Compilation
+
+__all__ = ["SqlStreams", "sql_streams"]
+
+
+def sql_streams(
+    spark: SparkSession,
+    sql: str | Path,
+    /,
+    *,
+    bridge: str | None = None,
+    checkpoint: str | Path | None = None,
+    slack: int = 0,
+    strict: bool = False,
+    ends: bool = True,
+    token_file: str | None = None,
+    tls_ca: str | None = None,
+    **frames: DataFrame,
+) -> SqlStreams:
+    """Runs queries over streaming frames, and gives the results of each query as one, by its name.
+
+    `sql` is a text, or the `Path` of a file. Each stream is a frame with a column `ts`; CREATE STREAM
+    may be left out, since the columns say what it is. A frame that is not streaming is read whole.
+    Reading a result starts the feed. With the trigger `availableNow` all that the sources have by
+    then is read, the streams end, and so does the query after its last row.
+
+    bridge      the address of a bridge; without one the queries run in this process
+    checkpoint  a folder that keeps the progress of the feed, and the journal of a bridge in this
+                process, so that the same call goes on from there
+    slack       milliseconds a stream's times may fall back before a row is late
+    strict      the first evaluation without a value stops the queries, instead of being NULL
+    ends        False: what waits for later rows after `availableNow` waits for the next run
+    token_file  a file with the bridge's token; `tls_ca` one with who signed its certificate
+    """
+    with translated():
+        try:
+            return started(
+                spark,
+                lambda config: _compiled(sql, frames, config),
+                frames,
+                bridge=bridge,
+                checkpoint=checkpoint,
+                how=Run(slack=slack, strict=strict),
+                ends=ends,
+                token_file=token_file,
+                tls_ca=tls_ca,
+            )
+        except FeedError as error:
+            raise QueryError(str(error), error.hint) from None
+
+
+def _compiled(sql: str | Path, frames: dict[str, DataFrame], config: DeviceConfig) -> Compilation:
+    text = text_of(sql)
+    known = declarations(text)
+    before = ""
+    for name, frame in frames.items():
+        if name.lower() not in known:
+            rows = to_arrow_schema(frame.schema, timezone="UTC").empty_table()
+            before += declared(stream_of(name, rows)) + "\n"
+    found = compiled(before, text, Options(config))
+    if not found.program.names:
+        raise QueryError("there are no queries in it", "SELECT … FROM … WINDOW …")
+    return found

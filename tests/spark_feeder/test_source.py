@@ -1,0 +1,61 @@
+"""The data source by its options alone, as Spark finds it by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from seustream.cosim.bridge.client import BridgeClient
+from tests.cosim.bridge.serving import QUERIES, bridge, compiled, multiset, streams, wanted
+
+
+def test_both_ends_load_the_queries_and_read_to_the_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """R as a stream, S as a batch; `pairs` read as a stream with `availableNow`, `large` as a batch;
+    what a stream gave up is not there for a batch."""
+    rows, compilation = streams(300, 4), compiled()
+    text = tmp_path / "q.xsql"
+    text.write_text(QUERIES)
+    for name, table in rows.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "all.parquet")
+    whole = spark.read.parquet(str(tmp_path / "S"))
+    arriving = spark.readStream.schema(spark.read.parquet(str(tmp_path / "R")).schema)
+    with bridge(tmp_path / "journal") as (_, url):
+        options = {"bridge": url, "queriesFile": str(text), "patience": "5"}
+        into = arriving.parquet(str(tmp_path / "R")).writeStream.format("seustream")
+        into = into.options(**options, stream="R", checkpointLocation=str(tmp_path / "fed"))
+        into.trigger(availableNow=True).start().awaitTermination()
+        to = whole.write.format("seustream").options(**options, stream="S")
+        to.mode("append").save()
+        out = spark.readStream.format("seustream").options(
+            **options, query="pairs", endStreams="true"
+        )
+        delivered = out.load().writeStream.format("parquet").trigger(availableNow=True)
+        delivered = delivered.option("checkpointLocation", str(tmp_path / "read"))
+        delivered.start(str(tmp_path / "pairs")).awaitTermination()
+
+        want = wanted(compilation, rows)
+        pairs = spark.read.parquet(str(tmp_path / "pairs"))
+        assert multiset(pa.Table.from_pandas(pairs.toPandas())) == want["pairs"]
+        batch = spark.read.format("seustream").options(**options)
+        large = batch.option("query", "large").load()
+        assert multiset(pa.Table.from_pandas(large.toPandas())) == want["large"]
+        assert Counter(large.columns) == Counter(["a", "b", "ts_oldest", "ts_newest"])
+        with BridgeClient(url) as client:
+            client.trim("pairs", 7, "spark")
+        with pytest.raises(
+            PySparkException, match="first 7 results were read by a stream and given up"
+        ):
+            batch.option("query", "pairs").load().collect()
+        with pytest.raises(PySparkException) as unknown:
+            batch.option("query", "piars").load()
+        assert "FeedError: unknown: " in str(unknown.value)
+        assert "Traceback" not in str(unknown.value)
