@@ -40,6 +40,20 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def wheel(session: nox.Session) -> None:
+    """Builds the wheel; an empty folder and a fresh environment run README, tutorial and Spark."""
+    session.install(*nox.project.dependency_groups(PROJECT, "wheel"))
+    session.run("python", "-m", "tests.wheel", *session.posargs)
+
+
+@nox.session
+def changelog(session: nox.Session) -> None:
+    """Gathers `changelog.d` into CHANGELOG.md: `-- --version 0.2.0`; shows it without a version."""
+    session.install(*nox.project.dependency_groups(PROJECT, "changelog"))
+    session.run("towncrier", "build", *(session.posargs or ("--draft", "--version", "next")))
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Format, common mistakes, strict types, imports, one of each, and the prose of docstrings."""
     install(session, "dev")

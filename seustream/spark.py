@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "pyspark":
         raise
-    raise ImportError('Spark is not installed: pip install "seustream[spark]"') from None
+    raise ImportError('Spark is not installed: python3 -m pip install "seustream[spark]"') from None
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

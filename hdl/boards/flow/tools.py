@@ -39,7 +39,7 @@ def check() -> None:
     if missing():
         raise BitstreamFailed(
             f"a bitstream needs {', '.join(missing())}",
-            'python3 -m pip install "amaranth[builtin-yosys]" ' + " ".join(WHEELS),
+            'python3 -m pip install "seustream[fpga]"',
         )
 
 
