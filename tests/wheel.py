@@ -76,13 +76,13 @@ def check_content(wheel: Path) -> None:
 
 def installed(wheel: Path, venv: Path, extra: str) -> dict[str, str]:
     """A fresh environment with the wheel; gives the variables to run in it."""
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-    python = venv / "bin" / "python"
-    wanted = [f"{wheel}{extra}", "duckdb"]
-    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
     gone = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYSPARK_PYTHON")
     found = {name: value for name, value in os.environ.items() if name not in gone}
-    return {**found, "PATH": os.pathsep.join((str(venv / "bin"), found.get("PATH", "")))}
+    found["PATH"] = os.pathsep.join((str(venv / "bin"), found.get("PATH", "")))
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    wanted = ["python", "-m", "pip", "install", "--quiet", f"{wheel}{extra}", "duckdb"]
+    subprocess.run(wanted, check=True, env=found)
+    return found
 
 
 def tutorial() -> list[tuple[Block, Block | None]]:
