@@ -439,7 +439,7 @@ def _operators(
         own = QueryFaults(strict or operation.strict, source=c.source)
         found.append((level(operation, at), _own_name(operation), operator_of(operation, own)))
     for pattern in program.patterns:
-        node = PatternNode(pattern, engine, QueryFaults(strict, source=c.source))
+        node = PatternNode(pattern, engine, QueryFaults(strict or pattern.strict, source=c.source))
         found.append((level(pattern, at), _own_name(pattern), node))
     unclaimed = {stream.name for stream in program.base}  # a refused row is handed out once
     for compiled in (*program.apas.values(), *program.asked_apas):

@@ -395,7 +395,7 @@ class _Analysis:
             message = f"there is no attribute {key}"
             self.problems.add("UnknownAttribute", message, key.span, unknown)
             return None
-        if node.type != INTEGER:
+        if node.type is None or not node.type.is_integer:
             self._bad(call, f"the key is {shown(node.type)}", key.span, hint)
             return None
         return BoundWindow("table", key=path)

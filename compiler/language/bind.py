@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from seustream.compiler.errors import Span, suggest
+from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
 from seustream.compiler.language import types as t
@@ -441,3 +441,16 @@ def _text(e: s.Expression) -> str:
 
 
 __all__ = ["FAILED", "MAX_DEPTH", "Binder", "Chosen", "ParameterValue", "Scope"]
+
+
+def is_strict(options: Sequence[s.Name], problems: Problems) -> bool:
+    """Returns whether the first fault of a query is an error: WITH (strict)."""
+    for option in options:
+        if option.text.lower() != "strict":
+            problems.add(
+                "unknown-option",
+                f"there is no option {option.text}",
+                option.span,
+                suggest(option.text, ["strict"], "options"),
+            )
+    return bool(options)

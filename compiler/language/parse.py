@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,7 @@ from lark.lark import PostLex
 from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive, v_args
 
-from seustream.compiler.errors import Span
+from seustream.compiler.errors import Problem, Span
 from seustream.compiler.language import syntax as s
 
 MAX_NESTING = 200
@@ -240,3 +241,27 @@ class ExpressionBuilder(Transformer_NonRecursive[Token, Any]):
 
     def function(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
         return tuple(token_name(token) for token in c)
+
+
+def library_call(text: str, at: int) -> Problem | None:
+    """Returns what is wrong with a function of a library of APAS, if one stands before the bracket at
+    this place: other languages have a dot between a stream and its column alone."""
+    before = _LIBRARY_CALL.search(text, 0, at)
+    if before is None:
+        return None
+    library, name = before.groups()
+    if library == "agg":
+        hint = f"write {name}"
+    elif (library, name) == ("util", "millis"):
+        hint = "write epoch_ms"
+    else:
+        hint = "CREATE STREAM s AS APAS $$ ... $$ computes it, and this statement reads s"
+    return Problem(
+        "syntax",
+        f"{library}.{name} is a function of a library, which APAS alone calls",
+        Span(before.start(), at),
+        hint,
+    )
+
+
+_LIBRARY_CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)\s*$")

@@ -14,7 +14,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
 from seustream.compiler.language.evaluate import compile_row
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import MILLISECONDS
@@ -121,6 +121,7 @@ def analyse(statement: tree.Pattern, name: str, context: PatternContext) -> ir.P
         context.text(statement.span),
         statement.span,
         empty=empty,
+        strict=is_strict(statement.options, context.problems),
     )
 
 

@@ -187,7 +187,7 @@ class PatternQuery:
     MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
     and `skip_to` is the element of SKIP TO. `previous` are the attributes of the previous row
     the events carry as `prev.NAME`. `defines` is the derived stream its matches are, if it is one's
-    definition; nobody asked for these as results."""
+    definition; nobody asked for these as results. `strict` makes its first fault an error."""
 
     name: str
     elements: tuple[Element, ...]
@@ -207,6 +207,7 @@ class PatternQuery:
     previous: tuple[str, ...] = ()
     empty: str = ""
     defines: str | None = None
+    strict: bool = False
 
     @property
     def positives(self) -> tuple[int, ...]:

@@ -116,6 +116,9 @@ def _report(
         problems.add("P001", text, _end(source, span), hint)
         return
     start = token.start_pos or 0
+    if token == "(" and (library := language.library_call(source.text, start)):
+        problems.add("P001", f"P001 {library.message}", library.span, library.hint)
+        return
     text = f"P001 {str(token)!r} is unexpected; expected {wanted}"
     problems.add("P001", text, Span(start, token.end_pos or start + 1), hint)
 
@@ -137,6 +140,9 @@ def _names(c: list[Any]) -> tuple[s.Name, ...]:
 @v_args(meta=True)
 class _ClauseBuilder(ExpressionBuilder):
     """The rules both grammars have."""
+
+    def options(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
+        return _names(c)
 
     def __init__(self, problems: Problems) -> None:
         super().__init__()
@@ -184,7 +190,7 @@ class _ClauseBuilder(ExpressionBuilder):
 @v_args(meta=True)
 class _PatternBuilder(_ClauseBuilder):
     def start(self, meta: Meta, c: list[Any]) -> tree.Pattern:
-        header, elements, source, partition, where, within, strategy, after, output = c
+        header, elements, source, partition, where, within, strategy, after, output, options = c
         return tree.Pattern(
             header,
             elements,
@@ -195,6 +201,7 @@ class _PatternBuilder(_ClauseBuilder):
             strategy,
             after or "no_skip",
             output,
+            options or (),
             span_of(meta),
         )
 
@@ -284,6 +291,7 @@ class _RecognizeBuilder(_ClauseBuilder):
             within,
             define or (),
             tuple(unsupported),
+            c[-1] or (),
             span_of(meta),
         )
 

@@ -16,7 +16,7 @@ from seustream.compiler.catalogue import TIMESTAMP_NAMES, Stream
 from seustream.compiler.errors import Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax as s
-from seustream.compiler.language.bind import FAILED, Binder
+from seustream.compiler.language.bind import FAILED, Binder, is_strict
 from seustream.compiler.language.syntax import Name
 from seustream.compiler.language.types import VARCHAR, Type
 from seustream.compiler.pattern import ir, tree
@@ -77,6 +77,7 @@ def recognize(statement: tree.Recognize, name: str, context: PatternContext) -> 
         skip_to=skip_to,
         previous=tuple(sorted(scope.previous)),
         empty=next(iter(never), ""),
+        strict=is_strict(statement.options, context.problems),
     )
 
 

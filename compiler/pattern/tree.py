@@ -73,6 +73,7 @@ class Pattern:
     strategy: tuple[str, Span] | None
     skip: str
     items: tuple[ReturnItem, ...] | None
+    options: tuple[Name, ...]
     span: Span
 
 
@@ -99,6 +100,7 @@ class Recognize:
     within: Within | None
     definitions: tuple[tuple[Name, Expression], ...]
     unsupported: tuple[Unsupported, ...]
+    options: tuple[Name, ...]
     span: Span
 
 

@@ -26,6 +26,7 @@ from seustream.compiler.language.parse import (
     MAX_NESTING,
     TOKEN_NAMES,
     ExpressionBuilder,
+    library_call,
     parser,
     span_of,
     token_name,
@@ -190,6 +191,9 @@ def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pr
     keywords = [name for name in possible if name not in TOKEN_NAMES]
     close = difflib.get_close_matches(str(token).upper(), keywords, n=1, cutoff=0.7)
     start = token.start_pos or 0
+    if token == "(" and (library := library_call(source.text, start)):
+        problems.add("syntax", library.message, library.span, library.hint)
+        return
     # A keyword may be the beginning of a word.
     word = re.compile(r"\w*").match(source.text, start)
     end = max(token.end_pos or start + 1, 0 if word is None else word.end())

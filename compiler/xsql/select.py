@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from seustream.compiler.errors import Problems, SourceText, Span, suggest
+from seustream.compiler.errors import Problems, SourceText, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
-from seustream.compiler.language.bind import Binder, ParameterValue
+from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinSide, JoinTree, TreeJoin, joins, visible
 from seustream.compiler.xsql import periods, tree
@@ -115,7 +115,7 @@ class SelectBinder:
             aggregated,
             self.text(select.span),
             span,
-            strict=self._strict(select),
+            strict=is_strict(select.options, self.problems),
         )
         if len(self.problems.found) == found:
             query = replace(
@@ -242,17 +242,6 @@ class SelectBinder:
 
     def _binder(self, scope: QueryScope) -> Binder:
         return Binder(scope, self.problems)
-
-    def _strict(self, select: tree.Select) -> bool:
-        for option in select.options:
-            if option.text.lower() != "strict":
-                self.problems.add(
-                    "unknown-option",
-                    f"there is no option {option.text}",
-                    option.span,
-                    suggest(option.text, ["strict"], "options"),
-                )
-        return bool(select.options)
 
     def text(self, span: Span) -> str:
         return self.source.text[span.start : span.end]

@@ -188,6 +188,29 @@ def test_a_bad_cell_is_named_and_nothing_written(capfd: pytest.CaptureFixture[st
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "PATTERN ANY x; ANY y FROM S WHERE 1 / (x.d - 1) > y.d WITHIN 9 s RETURN x.d",
+        "SELECT * FROM S MATCH_RECOGNIZE (ORDER BY ts MEASURES A.d AS d PATTERN (A B)"
+        " WITHIN INTERVAL '9' SECOND DEFINE B AS 1 / (A.d - 1) > B.d)",
+    ],
+)
+def test_a_strict_pattern(pattern: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A fault ends the run where the pattern is strict, and is counted where it is not."""
+    Path("s.csv").write_text("ts,d,name\n1,1,one\n5,2,two\n")
+    run = ["run", "q.xsql", "--input", "S=s.csv", "-o", "out"]
+    Path("q.xsql").write_text(f"{STREAMS}REGISTER QUERY p AS {pattern};")
+    assert main(run) == 0
+    assert "division by zero in 1 / (" in capfd.readouterr().err
+    Path("q.xsql").write_text(f"{STREAMS}REGISTER QUERY p AS {pattern} WITH (strict);")
+    assert main(run) == 2
+    assert "division by zero in 1 / (" in capfd.readouterr().err
+    Path("q.xsql").write_text(f"{STREAMS}REGISTER QUERY p AS {pattern} WITH (strit);")
+    assert main(run) == 2
+    assert "there is no option strit" in capfd.readouterr().err
+
+
 def test_a_value_that_does_not_exist_names_query_and_expression(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

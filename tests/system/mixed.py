@@ -1,7 +1,7 @@
 """Random query sets that mix the three languages, each reading the results of the others: the same
-multiset of results from files, in pieces with a snapshot and a restore, and behind a bridge.
+multiset of results from files, in pieces with snapshots and restores, behind a bridge, and fed by Spark.
 
-    python -m tests.system.mixed [--cases N] [--first SEED]
+    python -m tests.system.mixed [--cases N] [--first SEED] [--spark]
 
 A case is drawn from its seed: up to seven statements over the streams `R` and `S`, each a join, a selection,
 groups, a pattern or an APAS query over base streams and the streams defined before it.
@@ -15,30 +15,37 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seustream.cli import main as seustream
 from seustream.compiler.errors import CompileError
-from seustream.compiler.pipeline import Compilation
+from seustream.compiler.pipeline import Compilation, Options, compile_text
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, drive, streams_read
+from seustream.libraries import load_libraries
 from tests.cosim.bridge.serving import (
+    TINY,
     Rows,
     bridge,
-    compiled,
     cut,
     feed_epoch,
     multiset,
     results,
     streams,
 )
+from tests.engine.temporal import windows
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIBRARY = Path(windows.__file__)
 DECLARED = "CREATE STREAM R (a int, b int);\nCREATE STREAM S (d int, name varchar(9));\n"
 
 
@@ -65,7 +72,7 @@ class MixedCase:
 
     @property
     def compilation(self) -> Compilation:
-        return compiled(self.text)
+        return set_compiled(self.text)
 
     @property
     def read(self) -> dict[str, pa.Table]:
@@ -82,6 +89,11 @@ def case(seed: int, rows: int = 80) -> MixedCase:
         kinds = made.counts.keys()
         if "pattern" in kinds and "apas" in kinds and kinds & {"selection", "join", "groups"}:
             return MixedCase(seed, text, streams(rows, seed), made.counts)
+
+
+def set_compiled(text: str) -> Compilation:
+    """With the windows of a library."""
+    return compile_text(text, "q.xsql", Options(config=TINY, libraries=load_libraries([LIBRARY])))
 
 
 class _Statements:
@@ -105,14 +117,12 @@ class _Statements:
         while wanted > 0 or not asked:
             number += 1
             maker, defines = r.choice(makers), wanted > 1 and r.random() < 0.6
-            # An APAS query defines a stream; another statement shows its rows.
-            defines = defines or maker == self.apas
             name = f"x{number}"
             body, relation = maker(name)
             head = f"CREATE STREAM {name} AS" if defines else f"REGISTER QUERY {name} AS"
             longer = f"{text}{head} {body};\n"
             with contextlib.suppress(CompileError):
-                compiled(longer)
+                set_compiled(longer)
                 text, asked = longer, asked or not defines
                 wanted -= 1
                 self.counts[maker.__name__] += 1
@@ -199,21 +209,24 @@ class _Statements:
         r = self.chance
         one = self.relation()
         key, number = r.choice(one.keys), r.choice(one.numbers)
-        size = r.choice((0, 5, 15))
         a = f"${one.name}"
+        window = r.choice(
+            (*(f"window.range({a}, {size})" for size in (0, 5, 15)), f"mine.last({a}, 3)",
+             f"mine.tumbling({a}, 6)", f"window.table({a}, {a}.{key})")
+        )  # fmt: skip
         if r.random() < 0.5:
             body = (
-                f"APAS $$ where window.range({a}, {size})"
+                f"APAS $$ where {window}"
                 f" select {name}[k = agg.count({a}), n = agg.max({a}.{number})] $$"
             )
         else:
             other = self.relation()
             b, its = f"${other.name}", r.choice(other.keys)
             if other.name == one.name:
-                conditions = [f"window.range({a}, {size})", f"{a}.{key} > 1"]
+                conditions = [window, f"{a}.{key} > 1"]
                 picked = f"n = {a}.{number}"
             else:
-                sizes = f"window.range({a}, {size}), window.range({b}, {r.choice((0, 9))})"
+                sizes = f"{window}, window.range({b}, {r.choice((0, 9))})"
                 conditions = [sizes, f"{a}.{key} == {b}.{its}"]
                 picked = f"n = {b}.{r.choice(other.numbers)}"
             body = (
@@ -240,6 +253,7 @@ def by_files(of: MixedCase, folder: Path) -> dict[str, Rows]:
     text, out = folder / "q.xsql", folder / "out"
     text.write_text(of.text)
     words = ["run", str(text), "--config", "tiny", "--quiet", "--format", "parquet", "-o", str(out)]
+    words += ["--library", str(LIBRARY)]
     for name, rows in of.read.items():
         path = folder / f"{name}.parquet"
         pq.write_table(rows, path)
@@ -278,11 +292,12 @@ def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[
     """Epochs over Flight; once the bridge starts again from its journal."""
     compilation, epochs = of.compilation, cut(of.read, chance.randint(2, 6))
     again = chance.randrange(len(epochs))
-    with bridge(folder) as (_, url), BridgeClient(url) as client:
+    libraries = load_libraries([LIBRARY])
+    with bridge(folder, libraries=libraries) as (_, url), BridgeClient(url) as client:
         client.load(compilation)
         for epoch in range(again):
             feed_epoch(client, epoch, epochs[epoch])
-    with bridge(folder) as (_, url), BridgeClient(url) as client:
+    with bridge(folder, libraries=libraries) as (_, url), BridgeClient(url) as client:
         client.load(compilation)
         for epoch in range(again, len(epochs)):
             feed_epoch(client, epoch, epochs[epoch])
@@ -290,19 +305,38 @@ def behind_a_bridge(of: MixedCase, folder: Path, chance: random.Random) -> dict[
         return results(client, compilation.program.names)
 
 
-def check(seed: int, folder: Path) -> MixedCase:
+def through_spark(
+    of: MixedCase, folder: Path, chance: random.Random, spark: SparkSession
+) -> dict[str, Rows]:
+    """A Spark job from files of random number, a few a batch, into a bridge and out of it."""
+    from seustream.spark_feeder.job import files, run
+    from tests.spark_feeder.feeding import found, frames, write
+
+    compilation = of.compilation
+    write(folder / "in", of.rows, chance.randint(1, 3))
+    sources = frames(spark, compilation, folder / "in", chance.randint(1, 3))
+    libraries = load_libraries([LIBRARY])
+    with bridge(folder / "journal", libraries=libraries) as (_, url):
+        run(compilation, sources, files(folder / "out"), bridge=url).wait(timeout=240)
+    return found(folder / "out", compilation.program.names)
+
+
+def check(seed: int, folder: Path, spark: SparkSession | None = None) -> MixedCase:
     """Raises if any way to run the case of a seed gives other results."""
     of, chance = case(seed), random.Random(seed)
     want = at_once(of)
-    for number, (way, found) in enumerate(
-        {
-            "in small parts": at_once(of, chance.randint(1, 20)),
-            "in pieces": in_pieces(of, chance),
-            "from files": by_files(of, folder),
-            "behind a bridge": behind_a_bridge(of, folder / "journal", chance),
-        }.items()
-    ):
-        assert found == want, f"seed {seed}, {way} ({number}):\n{of.text}"
+    ways: dict[str, Callable[[], dict[str, Rows]]] = {
+        "in small parts": lambda: at_once(of, chance.randint(1, 20)),
+        "in pieces": lambda: in_pieces(of, chance),
+        "from files": lambda: by_files(of, folder),
+        "behind a bridge": lambda: behind_a_bridge(of, folder / "journal", chance),
+    }
+    if spark is not None:
+        ways = {"fed by Spark": lambda: through_spark(of, folder / "spark", chance, spark)}
+    for way, results_of in ways.items():
+        found = results_of()
+        wrong = [name for name, rows in want.items() if found[name] != rows]
+        assert not wrong, f"seed {seed}, {way}, {', '.join(wrong)}:\n{of.text}"
     of.counts["results"] = sum(rows.total() for rows in want.values())
     return of
 
@@ -311,12 +345,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--spark", action="store_true", help="fed by Spark, and no other way")
     arguments = parser.parse_args()
+    spark = None
+    if arguments.spark:
+        from seustream.spark_feeder.job import SHORT, session
+
+        spark = session(**{**SHORT, "spark.driver.memory": "1g"})
     counts: Counter[str] = Counter()
     for seed in range(arguments.first, arguments.first + arguments.cases):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                counts += check(seed, Path(folder)).counts
+                counts += check(seed, Path(folder), spark).counts
             except BaseException:
                 print(f"seed {seed}:\n{case(seed).text}", flush=True)
                 raise

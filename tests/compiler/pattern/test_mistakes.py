@@ -19,6 +19,7 @@ PATTERNS = [
     ("P001", "PATTERN A FROM s WHERE a.x «b.x WITHIN 1 s RETURN *"),
     ("P001", "PATTERN A«- FROM s WITHIN 1 s RETURN *"),
     ("P001", "PATTERN A FROM s WITHIN 1 s RETURN a.x «§"),
+    ("P001", "PATTERN A a FROM s WHERE «mine.middle(a.x) > 2 WITHIN 1 s RETURN *"),
     ("P002", "«PATTERN A WITHIN 1 s RETURN *"),
     ("P002", "PATTERN A FROM «r WITHIN 1 s RETURN *"),
     ("P002", "PATTERN A FROM «t WITHIN 1 s RETURN *"),

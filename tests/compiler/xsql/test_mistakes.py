@@ -37,6 +37,8 @@ def test_example(example: str, hint: str) -> None:
         ("SELECT * FROM Trade JOIN Quote WINDOW 1", "a join says when rows match"),
         ("SELECT * FROM Trade, News t FULL JOIN Quote q WHERE a = b", "a join says when"),
         ("DELETE FROM Trade", "a statement begins with"),
+        ("SELECT agg.sum(price) FROM Trade WINDOW 1", "write sum"),
+        ("SELECT mine.middle(price) FROM Trade WINDOW 1", "CREATE STREAM s AS APAS"),
     ],
 )
 def test_another_mistake_of_its_kind(text: str, hint: str) -> None:
