@@ -395,11 +395,11 @@ def _text_of(node: Node) -> str:
     return node.source.text.strip() if isinstance(node, Compiled) else node.text
 
 
-def _own_name(node: Operation | ir.PatternQuery | Compiled) -> str:
+def _own_name(node: Operation | ir.MatchQuery | Compiled) -> str:
     """The name of the operator of an operation, a pattern or an APAS query."""
     if isinstance(node, Operation):
         return f"operation {node.name}"
-    if isinstance(node, ir.PatternQuery):
+    if isinstance(node, ir.MatchQuery):
         return f"pattern {node.name}"
     return f"APAS {'query ' if node.asked else ''}{node.name}"
 

@@ -25,7 +25,7 @@ from seustream.compiler.logical.program import (
     Query,
     Relation,
 )
-from seustream.compiler.pattern import ir
+from seustream.compiler.pattern import ir, rows
 from seustream.compiler.pattern.fields import fields
 
 TICKS = pa.int64()
@@ -42,7 +42,7 @@ class Times:
         for stream in program.streams:  # a stream is defined after those it reads
             if stream.name in defined:
                 self.streams[stream.name] = self._read_by(defined[stream.name])
-        asked: list[Relation | ir.PatternQuery] = [
+        asked: list[Relation | ir.MatchQuery] = [
             *program.asked_relations,
             *program.asked_patterns,
         ]
@@ -63,13 +63,13 @@ class Times:
     def _read_by(self, node: Node) -> pa.DataType:
         return _common(self.streams.get(name, TICKS) for name in reads(node) - self.tables)
 
-    def _columns_of(self, node: Relation | ir.PatternQuery) -> dict[str, pa.DataType]:
+    def _columns_of(self, node: Relation | ir.MatchQuery) -> dict[str, pa.DataType]:
         """The columns that are nothing but a time."""
-        if isinstance(node, ir.PatternQuery):
+        if isinstance(node, ir.MatchQuery):
             kind = self._read_by(node)
-            times = [(name, e) for name, e, _ in fields(node) if isinstance(e, ir.Value)]
             own = {column.name.lower() for column in node.stream.columns}
-            return {name: kind for name, e in times if e.attribute == ir.TIME not in own}
+            times = {name for name, e, _ in fields(node) if ir.TIME not in own and _is_time(e)}
+            return dict.fromkeys(times, kind)
         found = {name: self._read_by(node) for name in RESULT_TIMES}
         if isinstance(node, Query):
             for item in node.items:
@@ -81,6 +81,12 @@ class Times:
             bounds = [i.name for i in node.items if i.expression in (WINDOW_START, WINDOW_END)]
             found |= dict.fromkeys(bounds, self._read_by(node))
         return found
+
+
+def _is_time(e: x.Expression) -> bool:
+    """Returns whether a column of a pattern is nothing but the time of an event."""
+    part = e.part if isinstance(e, rows.At) else e
+    return isinstance(part, (ir.Value, rows.Cell)) and part.attribute == ir.TIME
 
 
 def _of(kind: pa.DataType) -> pa.DataType:

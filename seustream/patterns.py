@@ -33,7 +33,7 @@ def trace_file(
 
 
 def samples(
-    c: Compilation, patterns: Iterable[ir.PatternQuery], given: list[str]
+    c: Compilation, patterns: Iterable[ir.MatchQuery], given: list[str]
 ) -> dict[str, Sample]:
     """Returns what the beginning of each pattern's stream shows, of those given as STREAM=FILE."""
     streams = {stream.name.lower(): stream for stream in c.streams if stream.defined_by is None}
@@ -47,9 +47,11 @@ def samples(
         tables[stream.name] = read(Path(path), stream)
     found = {}
     for query in patterns:
-        if query.stream.name in tables and len(candidates(query)) > 1:
+        if not isinstance(query, ir.PatternQuery) or query.stream.name not in tables:
+            continue
+        if len(candidates(query)) > 1:
             rows = tables[query.stream.name].slice(0, _SAMPLED)
-            columns = {n.removeprefix("prev.") for n in needed(query)} - {ir.TIME}
+            columns = {*needed(query)} - {ir.TIME}
             batch = of_table(rows, query.stream, query.type_column, columns, 0)
             batch = batch.take(np.argsort(batch.ts, kind="stable"))
             found[query.name] = sample(query, beginning(batch, query.window), len(batch))

@@ -2,7 +2,7 @@
 
     found = match(spark_stream, query, "ts", delay="10 seconds")
 
-The matcher is the engine's own: each key has a `PatternOperator`, kept between micro-batches as
+The matcher is the engine's own: each key has an operator of its own, kept between micro-batches as
 its snapshot in Spark's state store, so that it is in every checkpoint and comes back after a
 restart. Spark's watermark is the operator's: rows wait until it passes them, and a timer on event
 time wakes a key whose matches become certain without a new row of that key.
@@ -21,9 +21,11 @@ import pyarrow as pa
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.errors import PatternError
-from seustream.engine.pattern.event import Event
+from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.pattern.operator import PatternOperator
 from seustream.engine.pattern.output import schema
+from seustream.engine.pattern.recognize.operator import RowOperator
+from seustream.engine.stream.schema import stream_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +44,7 @@ MATCHED_AT = "matched_at"
 
 
 def match(
-    rows: DataFrame, query: ir.PatternQuery, time: str = "ts", delay: str = "0 seconds"
+    rows: DataFrame, query: ir.MatchQuery, time: str = "ts", delay: str = "0 seconds"
 ) -> DataFrame:
     """The matches of a query with PARTITION BY over a stream. `time` is its timestamp column;
     `delay` is how far its times may fall back. The columns are those of RETURN, and the time of
@@ -71,7 +73,7 @@ def match(
         )
         .groupBy(*[f"key_{number}" for number in range(len(keys))])
     )
-    processor = _processor(query, inside)
+    processor = _processor(query, columns, inside)
     return keyed.transformWithState(
         statefulProcessor=processor,
         outputStructType=_spark_schema(query),
@@ -80,13 +82,13 @@ def match(
     )
 
 
-def _spark_schema(query: ir.PatternQuery) -> Any:
+def _spark_schema(query: ir.MatchQuery) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema(query).append(pa.field(MATCHED_AT, pa.int64())))
 
 
-def _processor(query: ir.PatternQuery, inside: list[str]) -> Any:
+def _processor(query: ir.MatchQuery, columns: dict[str, str], inside: list[str]) -> Any:
     """The processor is a class of Spark's, made here so that this module imports without it."""
     from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -99,11 +101,9 @@ def _processor(query: ir.PatternQuery, inside: list[str]) -> Any:
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Any:  # noqa: N802, N803
             operator = self._operator()
             before = operator.stats.bad_events
-            given = dict(zip(query.partition, key, strict=True))
-            for row in rows:
-                attrs = {name.lower(): row[name] for name in inside} | given
-                kind = None if query.type_column is None else attrs[query.type_column]
-                operator.push(Event(row["_ts"], 0, kind, attrs))
+            given = dict(zip((columns[name] for name in query.partition), key, strict=True))
+            taken = [{"ts": row["_ts"], **{n: row[n] for n in inside}, **given} for row in rows]
+            operator.push_table(pa.Table.from_pylist(taken, schema=stream_schema(query.stream)))
             untimed = operator.stats.bad_events - before
             if untimed:
                 log.warning("query %s, key %s: %d rows without a time", query.name, key, untimed)
@@ -115,14 +115,16 @@ def _processor(query: ir.PatternQuery, inside: list[str]) -> Any:
         def close(self) -> None:
             pass
 
-        def _operator(self) -> PatternOperator:
-            operator = PatternOperator(query)
+        def _operator(self) -> PatternOperator | RowOperator:
+            operator = operator_of(query)
             stored = self._state.get()
             if stored is not None:
                 operator.restore(json.loads(stored[0]))
             return operator
 
-        def _advance(self, operator: PatternOperator, timer_values: Any) -> Iterator[Any]:
+        def _advance(
+            self, operator: PatternOperator | RowOperator, timer_values: Any
+        ) -> Iterator[Any]:
             # A row at Spark's watermark is not late yet.
             now = timer_values.getCurrentWatermarkInMs() - 1
             found, times = operator.advance_table(max(now, operator.watermark))

@@ -14,13 +14,13 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.logical import program as logical
 from seustream.compiler.pattern import ir
 
-Node = logical.Relation | ir.PatternQuery | Compiled
+Node = logical.Relation | ir.MatchQuery | Compiled
 """A query of any of the three languages, or a part of one."""
 
 
 def reads(node: Node) -> set[str]:
     """The streams a query reads."""
-    if isinstance(node, ir.PatternQuery):
+    if isinstance(node, ir.MatchQuery):
         return {node.stream.name}
     if isinstance(node, Compiled):
         return set(node.network.sources)

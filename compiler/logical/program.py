@@ -210,7 +210,7 @@ class Program:
     streams: tuple[Stream, ...] = ()
     queries: tuple[Query, ...] = ()
     requests: tuple[ShowRequest, ...] = ()
-    patterns: tuple[ir.PatternQuery, ...] = ()
+    patterns: tuple[ir.MatchQuery, ...] = ()
     apas: Mapping[str, Compiled] = field(default_factory=dict)
     operations: tuple[Operation, ...] = ()
     asked_apas: tuple[Compiled, ...] = ()
@@ -238,7 +238,7 @@ class Program:
         return tuple(relation for relation in self.relations if relation.defines is None)
 
     @property
-    def asked_patterns(self) -> tuple[ir.PatternQuery, ...]:
+    def asked_patterns(self) -> tuple[ir.MatchQuery, ...]:
         """The patterns whose results are asked for."""
         return tuple(pattern for pattern in self.patterns if pattern.defines is None)
 

@@ -15,13 +15,14 @@ from seustream.compiler.language.types import BIGINT, Kind
 from seustream.compiler.pattern import ir
 
 
-def fields(query: ir.PatternQuery) -> Iterator[tuple[str, x.Expression, int | None]]:
+def fields(query: ir.MatchQuery) -> Iterator[tuple[str, x.Expression, int | None]]:
     """Every column: its name, its value, and the group it lists, if any."""
     taken: set[str] = set()
     for output in query.outputs:
         if not isinstance(output.expression, ir.Whole):
             yield _free(output.name, taken), output.expression, output.each
             continue
+        assert isinstance(query, ir.PatternQuery)
         element, pick = output.expression.element, output.expression.pick
         name = query.elements[element].variable
         own = {column.name.lower() for column in query.stream.columns}
@@ -42,7 +43,7 @@ def _free(name: str, taken: set[str]) -> str:
     return distinct
 
 
-def stream_of(name: str, query: ir.PatternQuery, problems: Problems) -> Stream:
+def stream_of(name: str, query: ir.MatchQuery, problems: Problems) -> Stream:
     """The stream of a pattern's results. Its rows have one value a column."""
     columns = []
     for column, e, each in fields(query):

@@ -1,5 +1,5 @@
-"""The meaning of a pattern, apart from how a matcher finds it: one representation for PATTERN and for
-MATCH_RECOGNIZE.
+"""The meaning of a PATTERN query, apart from how a matcher finds it. That of MATCH_RECOGNIZE is in
+`rows`; what both have in common is here.
 
 Elements are numbered as written, negated ones included; an expression names a variable by the
 number of its element. Everything here is immutable and free of syntax.
@@ -180,34 +180,35 @@ class OutputColumn:
     each: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PatternQuery:
-    """A pattern query. `window` is in milliseconds, None without bound; `mode` matters under
-    ANY only. `empty` is the condition without variables that is never true, if there is one. `rows` marks
-    MATCH_RECOGNIZE: rows are totally ordered by time and arrival, starts are settled by rows,
-    and `skip_to` is the element of SKIP TO. `previous` are the attributes of the previous row
-    the events carry as `prev.NAME`. `defines` is the derived stream its matches are, if it is one's
-    definition; nobody asked for these as results. `strict` makes its first fault an error."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchQuery:
+    """The part that PATTERN and MATCH_RECOGNIZE have in common. `window` is in milliseconds, None
+    without bound. `empty` is the condition without variables that is never true, if there is one.
+    `defines` is the derived stream its matches are, if it is one's definition; they are no results
+    then. `strict` makes its first fault an error."""
 
     name: str
-    elements: tuple[Element, ...]
-    conjuncts: tuple[Conjunct, ...]
     window: int | None
-    strategy: Strategy
-    mode: Mode
     skip: Skip
     partition: tuple[str, ...]
     outputs: tuple[OutputColumn, ...]
     stream: Stream
-    type_column: str | None
     text: str
     span: Span
-    rows: bool = False
-    skip_to: int | None = None
-    previous: tuple[str, ...] = ()
     empty: str = ""
     defines: str | None = None
     strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternQuery(MatchQuery):
+    """A PATTERN query; `mode` matters under ANY only."""
+
+    elements: tuple[Element, ...]
+    conjuncts: tuple[Conjunct, ...]
+    strategy: Strategy
+    mode: Mode
+    type_column: str | None
 
     @property
     def positives(self) -> tuple[int, ...]:

@@ -273,12 +273,8 @@ class _PatternBuilder(_ClauseBuilder):
 @v_args(meta=True)
 class _RecognizeBuilder(_ClauseBuilder):
     def start(self, meta: Meta, c: list[Any]) -> tree.Recognize:
-        header, columns, stream, partition, order, measures, rows, after, parts, within, define = c[
-            :11
-        ]
-        unsupported = [part for part in parts if isinstance(part, tree.Unsupported)]
-        if isinstance(rows, tree.Unsupported):
-            unsupported.append(rows)
+        header, columns, stream, partition, order, measures, rows, after, *rest = c[:12]
+        pattern, within, subsets, define = rest
         return tree.Recognize(
             header,
             columns,
@@ -286,11 +282,12 @@ class _RecognizeBuilder(_ClauseBuilder):
             () if partition is None else partition[1],
             order or (),
             measures or (),
+            rows or ("one_row", span_of(meta)),
             after or ("past_last", None),
-            tuple(part for part in parts if isinstance(part, tree.ElementClause)),
+            pattern,
             within,
+            subsets or (),
             define or (),
-            tuple(unsupported),
             c[-1] or (),
             span_of(meta),
         )
@@ -298,8 +295,13 @@ class _RecognizeBuilder(_ClauseBuilder):
     def everything(self, meta: Meta, c: list[Any]) -> None:
         return None
 
-    def columns(self, meta: Meta, c: list[Token]) -> tuple[s.Name, ...]:
-        return _names(c)
+    def columns(self, meta: Meta, c: list[Any]) -> tuple[tree.Selected, ...]:
+        return tuple(part for part in c if isinstance(part, tree.Selected))
+
+    def column(self, meta: Meta, c: list[Token | None]) -> tree.Selected:
+        *names, alias = c
+        (*_, last) = (name for name in names if name is not None)
+        return tree.Selected(token_name(last), None if alias is None else token_name(alias))
 
     def order(self, meta: Meta, c: list[Any]) -> tuple[tuple[s.Name, str], ...]:
         found: list[tuple[s.Name, str]] = []
@@ -315,11 +317,17 @@ class _RecognizeBuilder(_ClauseBuilder):
     def measures(self, meta: Meta, c: list[Any]) -> tuple[tree.ReturnItem, ...]:
         return tuple(part for part in c if isinstance(part, tree.ReturnItem))
 
-    def one_row(self, meta: Meta, c: list[Any]) -> None:
-        return None
+    def one_row(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
+        return "one_row", span_of(meta)
 
-    def all_rows(self, meta: Meta, c: list[Any]) -> tree.Unsupported:
-        return tree.Unsupported("ALL ROWS PER MATCH", span_of(meta))
+    def all_rows(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
+        return "all_rows", span_of(meta)
+
+    def omit_empty(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
+        return "omit_empty", span_of(meta)
+
+    def unmatched(self, meta: Meta, c: list[Any]) -> tuple[str, Span]:
+        return "unmatched", span_of(meta)
 
     def past_last(self, meta: Meta, c: list[Any]) -> tuple[str, s.Name | None]:
         return ("past_last", None)
@@ -333,27 +341,49 @@ class _RecognizeBuilder(_ClauseBuilder):
     def to_last(self, meta: Meta, c: list[Token]) -> tuple[str, s.Name | None]:
         return ("to_last", token_name(c[0]))
 
-    def row_pattern(self, meta: Meta, c: list[Any]) -> list[Any]:
-        return c
+    def alternatives(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return c[0] if len(c) == 1 else tree.RowPart("choice", tuple(c), span_of(meta))
 
-    def row_element(self, meta: Meta, c: list[Any]) -> tree.ElementClause | tree.Unsupported:
-        name, quantifier, reluctant = c
-        if isinstance(quantifier, tree.Unsupported):
-            return quantifier
-        if reluctant is not None:
-            return tree.Unsupported("a reluctant quantifier", token_span(reluctant))
-        return tree.ElementClause(None, quantifier, token_name(name), False, span_of(meta))
+    def sequence(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return c[0] if len(c) == 1 else tree.RowPart("sequence", tuple(c), span_of(meta))
 
-    def unsupported(self, meta: Meta, c: list[Any]) -> tree.Unsupported:
-        first = c[0]
-        what = {"BAR": "alternation", "LEFT": "a group", "EXCLUDE": "exclusion"}
-        return tree.Unsupported(what.get(first.type, "PERMUTE"), token_span(first))
+    def factor(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        part, quantifier, reluctant = c
+        if quantifier is None:
+            return part  # type: ignore[no-any-return]  # lark gives Any
+        rarely, span = reluctant is not None, span_of(meta)
+        return tree.RowPart("repeat", (part,), span, quantifier=quantifier, reluctant=rarely)
 
-    def maybe_none(self, meta: Meta, c: list[Token]) -> tree.Unsupported:
-        return tree.Unsupported(f"the quantifier {c[0]}", token_span(c[0]))
+    def one(self, meta: Meta, c: list[Token]) -> tree.RowPart:
+        return tree.RowPart("one", (), span_of(meta), token_name(c[0]))
+
+    def group(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return c[0]  # type: ignore[no-any-return]  # lark gives Any
+
+    def exclusion(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return tree.RowPart("exclusion", tuple(c), span_of(meta))
+
+    def permutation(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        parts = tuple(part for part in c if isinstance(part, tree.RowPart))
+        return tree.RowPart("permutation", parts, span_of(meta))
+
+    def anchor_first(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return tree.RowPart("first", (), span_of(meta))
+
+    def anchor_last(self, meta: Meta, c: list[Any]) -> tree.RowPart:
+        return tree.RowPart("last", (), span_of(meta))
+
+    def any_number(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
+        return tree.Quantifier(0, None, span_of(meta))
+
+    def optional(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
+        return tree.Quantifier(0, 1, span_of(meta))
 
     def exactly(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
         return tree.Quantifier(int(c[0]), int(c[0]), span_of(meta))
+
+    def at_most(self, meta: Meta, c: list[Token]) -> tree.Quantifier:
+        return tree.Quantifier(0, int(c[1]), span_of(meta))
 
     def within(self, meta: Meta, c: list[Token]) -> tree.Within:
         text = str(c[0]).strip("'")
@@ -366,8 +396,30 @@ class _RecognizeBuilder(_ClauseBuilder):
             size = Fraction(1)
         return tree.Within(size, token_name(c[1]), span_of(meta))
 
+    def subsets(self, meta: Meta, c: list[Any]) -> tuple[Any, ...]:
+        return tuple(part for part in c if isinstance(part, tuple))
+
+    def subset(self, meta: Meta, c: list[Token]) -> tuple[s.Name, tuple[s.Name, ...]]:
+        return token_name(c[0]), _names(c[1:])
+
     def define(self, meta: Meta, c: list[Any]) -> tuple[tuple[s.Name, s.Expression], ...]:
         return tuple(part for part in c if isinstance(part, tuple))
 
     def definition(self, meta: Meta, c: list[Any]) -> tuple[s.Name, s.Expression]:
         return (token_name(c[0]), c[1])
+
+    def rows_of(self, meta: Meta, c: list[Token]) -> s.Reference:
+        return s.Reference((token_name(c[0]),), span_of(meta), everything=True)
+
+    def semantics(self, meta: Meta, c: list[Any]) -> tree.Semantics:
+        word, function, *arguments, where = c
+        given = tuple(argument for argument in arguments if argument is not None)
+        only = None if where is None else where[1]
+        return self._semantics(word, s.FunctionCall(function, given, span_of(meta), where=only))
+
+    def semantics_star(self, meta: Meta, c: list[Any]) -> tree.Semantics:
+        only = None if c[3] is None else c[3][1]
+        return self._semantics(c[0], s.FunctionCall(c[1], (), span_of(meta), star=True, where=only))
+
+    def _semantics(self, word: Token, call: s.FunctionCall) -> tree.Semantics:
+        return tree.Semantics(call, str(word).lower() == "final", token_span(word))

@@ -13,7 +13,7 @@ from seustream.compiler.pattern.parse import parse_statement
 from seustream.compiler.pattern.recognize import recognize
 
 
-def bind(statement: tree.Statement, name: str, context: PatternContext) -> ir.PatternQuery:
+def bind(statement: tree.Statement, name: str, context: PatternContext) -> ir.MatchQuery:
     if isinstance(statement, tree.Recognize):
         return recognize(statement, name, context)
     return analyse(statement, name, context)
@@ -25,7 +25,7 @@ def compile_pattern(
     name: str = "q0",
     parameters: Mapping[str, ParameterValue] | None = None,
     bounded: bool = False,
-) -> ir.PatternQuery:
+) -> ir.MatchQuery:
     """One PATTERN or MATCH_RECOGNIZE statement over some streams, as a query. Raises
     `CompileError` with everything wrong. `bounded` allows WITHIN to be left out."""
     source, problems = SourceText(text), Problems()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Expression, Name
+from seustream.compiler.language.syntax import Expression, FunctionCall, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +78,52 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A part of MATCH_RECOGNIZE this version does not run."""
+class RowPart:
+    """A part of a row pattern. `kind` is one, sequence, choice, repeat, exclusion, permutation,
+    first or last (anchors); only one row has a `name`, only a repeat the last two."""
 
-    what: str
+    kind: str
+    parts: tuple[RowPart, ...]
+    span: Span
+    name: Name | None = None
+    quantifier: Quantifier | None = None
+    reluctant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Semantics(Expression):
+    """RUNNING or FINAL before a call."""
+
+    call: FunctionCall
+    final: bool
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
+class Selected:
+    """A column after SELECT, and its name in the result."""
+
+    column: Name
+    alias: Name | None
+
+
+@dataclass(frozen=True, slots=True)
 class Recognize:
-    """A SELECT over MATCH_RECOGNIZE. `skip` is past_last, to_next, to_first or to_last."""
+    """A SELECT over MATCH_RECOGNIZE. `skip` is past_last, to_next, to_first or to_last, `rows`
+    one_row, all_rows, omit_empty or unmatched."""
 
     header: Header | None
-    columns: tuple[Name, ...] | None
+    columns: tuple[Selected, ...] | None
     stream: Name
     partition: tuple[Name, ...]
     order: tuple[tuple[Name, str], ...]
     measures: tuple[ReturnItem, ...]
+    rows: tuple[str, Span]
     skip: tuple[str, Name | None]
-    elements: tuple[ElementClause, ...]
+    pattern: RowPart
     within: Within | None
+    subsets: tuple[tuple[Name, tuple[Name, ...]], ...]
     definitions: tuple[tuple[Name, Expression], ...]
-    unsupported: tuple[Unsupported, ...]
     options: tuple[Name, ...]
     span: Span
 

@@ -116,7 +116,7 @@ def _grouped(query: Query, choice: Choice) -> bool:
     )
 
 
-def _partitions(pattern: ir.PatternQuery) -> Iterator[Choice]:
+def _partitions(pattern: ir.MatchQuery) -> Iterator[Choice]:
     for column in pattern.stream.columns:
         if column.name.lower() in pattern.partition and _same_key(column.type, column.type):
             yield {pattern.stream.name: column.name}

@@ -44,7 +44,7 @@ class Analysis:
     queries: dict[str, logical.Relation] = field(default_factory=dict)
     requests: list[logical.ShowRequest] = field(default_factory=list)
     derivations: dict[str, Node] = field(default_factory=dict)
-    patterns: dict[str, ir.PatternQuery] = field(default_factory=dict)
+    patterns: dict[str, ir.MatchQuery] = field(default_factory=dict)
     apas: dict[str, Compiled] = field(default_factory=dict)
     parameters: Mapping[str, ParameterValue] = field(default_factory=dict)
     bounded: bool = False
@@ -111,7 +111,7 @@ class Analysis:
                 continue
             # Queries and streams may share a name; # is in no name of a query.
             own = f"{node.name}#stream" if folded in self._names() else node.name
-            if isinstance(node, ir.PatternQuery):
+            if isinstance(node, ir.MatchQuery):
                 patterns.append(replace(node, name=own, defines=node.name))
             elif isinstance(node, logical.Operation):
                 operations.append(replace(node, name=own, defines=node.name))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from seustream.engine.host.indexed import Key
 from seustream.engine.host.links import JoinLink, shift
-from seustream.engine.host.numbers import Numbers, of_doubles
+from seustream.engine.stream.numbers import Numbers, of_doubles
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]

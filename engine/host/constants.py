@@ -21,9 +21,9 @@ from seustream.compiler.language.convert import may_lack_value
 from seustream.compiler.language.types import Kind
 from seustream.engine.host.indexed import Key, converted
 from seustream.engine.host.links import shift
-from seustream.engine.host.numbers import is_ordered, numbers
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import evaluate
+from seustream.engine.stream.numbers import is_ordered, numbers
 from seustream.hdl.isa import Condition
 
 Ints = npt.NDArray[np.int64]

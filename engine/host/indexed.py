@@ -16,10 +16,10 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.host.growing import Growing
-from seustream.engine.host.numbers import Numbers, numbers, together
 from seustream.engine.host.rows import RowStore, leaves
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
+from seustream.engine.stream.numbers import Numbers, numbers, together
 
 Ints = npt.NDArray[np.int64]
 _Kind = TypeVar("_Kind", native.Chains, native.Runs)

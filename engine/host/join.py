@@ -26,10 +26,10 @@ from seustream.compiler.language.faults import Faults
 from seustream.engine.host.bands import band_of
 from seustream.engine.host.indexed import IndexedRows, Wanted, converted
 from seustream.engine.host.links import JoinLink, Search, searches, selections
-from seustream.engine.host.numbers import Numbers, numbers, together
 from seustream.engine.host.rows import IN_DEVICE, RowStore, leaves, reach_back
 from seustream.engine.kernels import native
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds, survivors
+from seustream.engine.stream.numbers import Numbers, numbers, together
 from seustream.hdl.device import Window, WindowKind
 from seustream.hdl.isa import Condition
 

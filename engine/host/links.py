@@ -14,7 +14,7 @@ from decimal import Decimal
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.convert import may_lack_value
 from seustream.compiler.language.types import BIGINT, DOUBLE, TIMESTAMP, Type
-from seustream.engine.host.numbers import has_numbers, is_ordered
+from seustream.engine.stream.numbers import has_numbers, is_ordered
 from seustream.hdl.isa import Condition
 
 _COMPARED = (

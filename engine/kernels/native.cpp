@@ -1,6 +1,7 @@
 // The module `native`: its interface, with types and meanings, is `native.pyi`.
 #include "chains.h"
 #include "codes.h"
+#include "rows.h"
 #include "runs.h"
 #include "scan.h"
 
@@ -32,6 +33,19 @@ static PyMethodDef of_codes[] = {
     {"count", of<Codes, &Codes::count>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
+static PyMethodDef of_rows[] = {
+    {"configure", of<Rows, &Rows::configure>, METH_VARARGS, nullptr},
+    {"append", of<Rows, &Rows::append>, METH_VARARGS, nullptr},
+    {"judge", of<Rows, &Rows::judge>, METH_VARARGS, nullptr},
+    {"run", of<Rows, &Rows::run>, METH_VARARGS, nullptr},
+    {"take", of<Rows, &Rows::take>, METH_VARARGS, nullptr},
+    {"forget", of<Rows, &Rows::forget>, METH_NOARGS, nullptr},
+    {"kept", of<Rows, &Rows::kept>, METH_VARARGS, nullptr},
+    {"places", of<Rows, &Rows::places>, METH_VARARGS, nullptr},
+    {"resume", of<Rows, &Rows::resume>, METH_VARARGS, nullptr},
+    {"count", of<Rows, &Rows::count>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 static PyMethodDef functions[] = {
     {"scan", alone<scan>, METH_VARARGS, nullptr},
     {"places", alone<places>, METH_VARARGS, nullptr},
@@ -47,7 +61,8 @@ PyMODINIT_FUNC PyInit_native() {
 #define NAMED "seustream.engine.kernels.native."
     if (Owner<Chains>::add(module, "Chains", NAMED "Chains", of_chains) != 0 ||
         Owner<Runs>::add(module, "Runs", NAMED "Runs", of_runs) != 0 ||
-        Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0) {
+        Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0 ||
+        Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0) {
         Py_DECREF(module);
         return nullptr;
     }

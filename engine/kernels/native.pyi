@@ -16,6 +16,8 @@ gives the first probe there was no room for, and how many pairs it found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -70,6 +72,71 @@ class Codes:
     def of_texts(self, offsets: Ints, data: npt.NDArray[np.uint8], out: Ints, /) -> None: ...
     def of_values(self, data: npt.NDArray[np.uint8], width: int, out: Ints, /) -> None: ...
     def count(self) -> int: ...
+
+class Rows:
+    """Row pattern matching. A pattern is a program of steps `(code, a, b)`:
+
+    0 a row of variable a, left out of the result if b    4 fail if mark a is at this length
+    1 go on at a, and if that is in vain at b             5 fail unless before the partition's first row
+    2 go on at a                                          6 fail unless after its last row
+    3 set mark a to the length of the match so far        7 a match
+
+    Rows of a key come in order, are then judged in that order, and are searched from each row on
+    that a match may begin at. Matches are `(kind, key, number, first row, rows)`; the kinds are
+    0 a match, 1 a row of no match, and after a match whose SKIP leads nowhere: 2 no row to skip
+    to, 3 the row it began at.
+    """
+
+    def configure(
+        self,
+        program: Ints,
+        tests: Ints,
+        asks: npt.NDArray[np.uint8],
+        ask: Callable[[int, int, bytes, bytes], bool],
+        width: int,
+        marks: int,
+        window: int,
+        lookback: int,
+        ahead: int,
+        skip: int,
+        target: int,
+        unmatched: bool,
+        recalls: bool,
+        /,
+    ) -> None:
+        """`tests` are ten numbers each: a variable, the condition, and two operands `(column, among,
+        first, back)`, of column -1 the constant `back`. Where a value's flag is 2, and for the
+        variables of which `asks` says so, `ask` is called with the variable, the number of the
+        match, its rows and their labels. `window` is -1 without bound; `lookback` rows before a
+        start are kept, and a match is given once `ahead` rows after it are there; `recalls`
+        where conditions speak of no other row of the match."""
+
+    def append(self, keys: Ints, times: Ints, numbers: Ints, before: Ints, /) -> None:
+        """Rows; into `before` goes the number of the key's row before each, or -1."""
+
+    def judge(self, keys: Ints, may: Ints, values: Ints, flags: npt.NDArray[np.uint8], /) -> None:
+        """For the next row of each key the variables it may be, as bits, and the values that tests
+        compare, with 0 for NULL and 2 for one that must be asked for."""
+
+    def run(self, watermark: int, finished: bool, /) -> tuple[int, int]:
+        """Goes on as far as is certain; how many matches there are to take, and rows in them."""
+
+    def take(self, heads: Ints, numbers: Ints, labels: Ints, /) -> None:
+        """The matches, five numbers each; their rows, and the variable of each, with 64 added
+        where it is left out."""
+
+    def forget(self) -> tuple[int, int | None]:
+        """Lets go of what is done; how many rows are kept, and the time of the oldest at which a
+        match may still begin."""
+
+    def kept(self, out: Ints, /) -> int: ...
+    def places(self, out: Ints, /) -> int:
+        """Of each key where its kept rows begin and the next match may, how many matches there were,
+        and where they end."""
+
+    def resume(self, places: Ints, /) -> None: ...
+    def count(self) -> int:
+        """The keys."""
 
 def scan(
     start: int,

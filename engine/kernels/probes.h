@@ -5,6 +5,17 @@
 
 enum Op : int64_t { LT, EQ, GT, GE, LE, NE };
 
+inline bool compared(int64_t op, int64_t a, int64_t b) {
+    switch (op) {
+    case LT: return a < b;
+    case EQ: return a == b;
+    case GT: return a > b;
+    case GE: return a >= b;
+    case LE: return a <= b;
+    default: return a != b;
+    }
+}
+
 // `theirs op ours`, one value a stored row and one a probe; NULL where `valid` is 0.
 struct Comparison {
     int64_t op;
@@ -17,14 +28,7 @@ struct Comparison {
         if (theirs_valid.data && !theirs_valid.data[row]) return false;
         if (ours_valid.data && !ours_valid.data[probe]) return false;
         int64_t a = theirs.data[row], b = ours.data[probe];
-        switch (op) {
-        case LT: return a < b;
-        case EQ: return a == b;
-        case GT: return a > b;
-        case GE: return a >= b;
-        case LE: return a <= b;
-        default: return a != b;
-        }
+        return compared(op, a, b);
     }
 };
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.registry import FAULT
 from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.rows import RowAggregate
 from seustream.engine.pattern.batch import values
 from seustream.engine.pattern.columns import Array, Binding, Bools, Ints, Prepared, holds, values_of
 from seustream.engine.pattern.found import GroupMembers
@@ -33,7 +34,7 @@ class Rows(Binding, Protocol):
 
 
 def over_groups(
-    e: ir.GroupAggregate, rows: Rows, members: GroupMembers, faults: Faults | None
+    e: ir.GroupAggregate | RowAggregate, rows: Rows, members: GroupMembers, faults: Faults | None
 ) -> pa.Array:
     """The value for each group; `rows` are the members."""
     size, owner, ends = len(members.counts), members.owner, members.ends
@@ -65,7 +66,9 @@ def over_groups(
     return pa.array(found, arrow_type(e.type))
 
 
-def _together(e: ir.GroupAggregate, columns: Sequence[pa.Array], counts: Ints) -> Any:
+def _together(
+    e: ir.GroupAggregate | RowAggregate, columns: Sequence[pa.Array], counts: Ints
+) -> Any:
     """The values of all groups, None where they are to be computed one by one."""
     function = e.aggregate.function
     if e.aggregate.distinct:

@@ -32,19 +32,6 @@ class Event:
         return f"{self.type}#{self.seq}@{self.ts}"
 
 
-def with_previous(event: Event, before: Event | None, names: Iterable[str]) -> Event:
-    """The event with attributes of the row before it, called `prev.NAME`; copied, so that rows do
-    not hold on to each other."""
-    attrs = dict(event.attrs)
-    for name in names:
-        own = name.removeprefix("prev.")
-        if before is None:
-            attrs[name] = None
-        else:
-            attrs[name] = before.ts if own == ir.TIME else before.attrs.get(own)
-    return Event(event.ts, event.seq, event.type, attrs)
-
-
 def key_of(event: Event, names: Iterable[str]) -> tuple[Any, ...]:
     """The values of PARTITION BY."""
     return tuple(event.ts if name == ir.TIME else event.attrs.get(name) for name in names)

@@ -8,19 +8,24 @@ from seustream.compiler.explain.marks import hanging, section, table
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.fields import fields
 from seustream.compiler.pattern.ir import Class, Strategy
+from seustream.compiler.pattern.rows import RowQuery
 from seustream.engine.pattern.automaton import Automaton
 from seustream.engine.pattern.choice import EngineChooser, Sample, candidates, costs
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.planner import cost_order, supports
+from seustream.engine.pattern.recognize.explain import row_facts, row_text
 
 _ANEW = "chosen each epoch from the lists' lengths and sampled selectivities"
 STAGES = ("automaton", "lists")
 Facts = dict[str, Any]
 
 
-def facts(query: ir.PatternQuery, seen: Sample | None = None) -> Facts:
+def facts(query: ir.MatchQuery, seen: Sample | None = None) -> Facts:
     """Everything as plain values, for JSON; with a sample of its stream also what each matcher
     would cost, and the order of a search."""
+    if isinstance(query, RowQuery):
+        return row_facts(query)
+    assert isinstance(query, ir.PatternQuery)
     chooser = EngineChooser(query, "auto")
     if seen is not None and chooser.open:
         chooser.by_cost(costs(query, seen))
@@ -99,9 +104,11 @@ def _list(query: ir.PatternQuery, number: int) -> Facts:
 
 
 def as_text(
-    query: ir.PatternQuery, stage: str | None = None, seen: Sample | None = None
+    query: ir.MatchQuery, stage: str | None = None, seen: Sample | None = None
 ) -> list[str]:
     """The overview, or one stage."""
+    if isinstance(query, RowQuery):
+        return row_text(query, stage)
     of = facts(query, seen)
     if stage == "automaton":
         return _automaton(of)

@@ -16,6 +16,7 @@ from seustream.compiler.language.faults import Place
 from seustream.compiler.language.registry import FAULT
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Pick
+from seustream.compiler.pattern.rows import RowAggregate
 
 
 class Attributes(Protocol):
@@ -95,7 +96,7 @@ class Leaves:
 class Fold:
     """An aggregate of the registry over rows of arguments, converted to the types it takes."""
 
-    def __init__(self, e: ir.GroupAggregate) -> None:
+    def __init__(self, e: ir.GroupAggregate | RowAggregate) -> None:
         self.entry = AGGREGATES[e.aggregate.function]
         self.place = Place(e.aggregate.at, e.show(), self.entry.fault)
         self.arguments = [

@@ -112,10 +112,6 @@ class Nfa:
         pages = [len(page) for page in self.buffer.pages.values()]
         return max([*pages, *map(len, self._lists)], default=0)
 
-    def oldest_start(self) -> tuple[int, int] | None:
-        """The event at which the oldest live run began, as (ts, seq)."""
-        return min((run.start.order for run in self.runs), default=None)
-
     # --- events ---------------------------------------------------------------
 
     def advance(self, events: Sequence[Event], old: int, new: int) -> list[Match]:
@@ -213,7 +209,7 @@ class Nfa:
             onward < len(self._stages)
             and fits[onward]
             and run.count >= stage.least
-            and self._later(event, run.chosen.event)
+            and event.ts > run.chosen.event.ts
             and self._allowed(onward, event, run)
         ):
             options.append(onward)
@@ -229,10 +225,6 @@ class Nfa:
         self._move("drop", run.version, None, run.entry)
         self.buffer.release(run.entry)
         return None
-
-    def _later(self, event: Event, than: Event) -> bool:
-        """Returns whether an event may follow in the next element. Rows are totally ordered."""
-        return self._query.rows or event.ts > than.ts
 
     def _labels(
         self, run: PartialMatch, number: int, target: int, options: int

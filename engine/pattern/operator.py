@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,17 +19,17 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.ir import Skip
 from seustream.engine.pattern import output, state
-from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events, of_table
+from seustream.engine.pattern.arrivals import FARTHEST, Stats, WaitingRows
+from seustream.engine.pattern.batch import EventBatch, concat, needed, of_events
 from seustream.engine.pattern.choice import SAMPLED, Choice, EngineChooser
 from seustream.engine.pattern.compact import Compact
-from seustream.engine.pattern.errors import EngineRefused, LateEvent
+from seustream.engine.pattern.errors import EngineRefused
 from seustream.engine.pattern.event import (
     BEGIN_OF_TIME,
     END_OF_STREAM,
     Event,
     Match,
     key_of,
-    with_previous,
 )
 from seustream.engine.pattern.found import Found
 from seustream.engine.pattern.meaning import Meaning
@@ -41,9 +40,6 @@ from seustream.engine.pattern.skip import Skipper
 from seustream.engine.pattern.vector import ColumnSearch
 
 Key = tuple[Any, ...]
-_FARTHEST = 1 << 61
-"""Times beyond this, in any direction, are no times: windows could not be added to them."""
-
 MAX_ROWS = 50_000_000
 """Matches of an epoch in columns; as objects they take ten times the memory."""
 MAX_MATCHES = 5_000_000
@@ -58,17 +54,6 @@ class Matcher(Protocol):
     @property
     def largest(self) -> int: ...
     def advance(self, events: list[Event], old: int, new: int) -> list[Match]: ...
-
-
-@dataclass(slots=True)
-class Stats:
-    """`bad_events` had no time, `late_dropped` came too late."""
-
-    taken: int = 0
-    bad_events: int = 0
-    late_dropped: int = 0
-    matches: int = 0
-    peak_held: int = 0
 
 
 class PatternOperator:
@@ -91,9 +76,7 @@ class PatternOperator:
             raise EngineRefused(f"late={late!r}", "late events: drop, or error")
         self.query = query
         self._chooser = EngineChooser(query, engine)
-        self.stats = Stats()
         self.watermark = BEGIN_OF_TIME
-        self._late = late
         self._order = order
         self._max_rows = MAX_ROWS if max_matches is None else max_matches
         self._max_matches = MAX_MATCHES if max_matches is None else max_matches
@@ -101,13 +84,11 @@ class PatternOperator:
         self.faults = Faults() if faults is None else faults
         self._meaning = Meaning(query, self.faults)
         self._needed = needed(query)
-        self._arrived = 0
+        self._arrivals = WaitingRows(query, set(self._needed) - {ir.TIME}, late)
         self._heap: list[tuple[int, int, Event]] = []
-        self._tables: EventBatch | None = None
         self._columns = self._new_columns() if self.engine == "columns" else None
         self._matchers: dict[Key, Matcher] = {}
         self._skippers: dict[Key, Skipper] = {}
-        self._before: dict[Key, Event] = {}
         self._retained: list[Event] = []
 
     @property
@@ -119,18 +100,22 @@ class PatternOperator:
     def engine(self) -> str:
         return self.choice.engine
 
+    @property
+    def stats(self) -> Stats:
+        return self._arrivals.stats
+
     # --- input ----------------------------------------------------------------
 
     def push(self, event: Event) -> None:
         """One event; its `seq` is given here, by arrival."""
-        seq = self._arrived
-        self._arrived += 1
+        seq = self._arrivals.arrived
+        self._arrivals.arrived += 1
         ts: object = event.ts
-        if not isinstance(ts, int) or isinstance(ts, bool) or not -_FARTHEST < ts < _FARTHEST:
+        if not isinstance(ts, int) or isinstance(ts, bool) or not -FARTHEST < ts < FARTHEST:
             self.stats.bad_events += 1
             return
         if ts <= self.watermark:
-            self._refuse_late(1, ts)
+            self._arrivals.refuse(1, ts, self.watermark)
             return
         self.stats.taken += 1
         attrs = {n: None if v != v else v for n, v in event.attrs.items()}
@@ -138,31 +123,7 @@ class PatternOperator:
 
     def push_table(self, rows: pa.Table) -> None:
         """Rows of the stream, with a column ts (int64)."""
-        first = self._arrived
-        self._arrived += rows.num_rows
-        if rows["ts"].null_count:
-            self.stats.bad_events += rows["ts"].null_count
-            rows = rows.filter(rows["ts"].is_valid())
-        columns = {name.removeprefix("prev.") for name in self._needed} - {ir.TIME}
-        batch = of_table(rows, self.query.stream, self.query.type_column, columns, first)
-        sane = (batch.ts > -_FARTHEST) & (batch.ts < _FARTHEST)
-        if not sane.all():
-            self.stats.bad_events += int((~sane).sum())
-            batch = batch.take(sane)
-        late = batch.ts <= self.watermark
-        if late.any():
-            self._refuse_late(int(late.sum()), int(batch.ts[late][0]))
-            batch = batch.take(~late)
-        self.stats.taken += len(batch)
-        self._tables = concat(self._tables, batch)
-
-    def _refuse_late(self, count: int, ts: int) -> None:
-        if self._late == "error":
-            raise LateEvent(
-                f"query {self.query.name}: an event at {ts}, the watermark is {self.watermark}",
-                "let the watermark trail further behind, or drop late events",
-            )
-        self.stats.late_dropped += count
+        self._arrivals.push(rows, self.watermark)
 
     # --- output ---------------------------------------------------------------
 
@@ -176,11 +137,7 @@ class PatternOperator:
             return BEGIN_OF_TIME
         if self.query.skip is Skip.NONE:
             return self.watermark
-        if not self.query.rows:
-            return max(self.watermark - (self.query.window or 0), BEGIN_OF_TIME)
-        held = [start[0] for s in self._skippers.values() for start in s.waiting]
-        runs = [m.oldest_start() for m in self._matchers.values() if isinstance(m, Nfa)]
-        return min([self.watermark, *(ts - 1 for ts in held), *(r[0] - 1 for r in runs if r)])
+        return max(self.watermark - (self.query.window or 0), BEGIN_OF_TIME)
 
     def advance(self, watermark: int) -> list[Match]:
         """Moves the watermark; the matches certain by now, in order of (D, events)."""
@@ -256,15 +213,9 @@ class PatternOperator:
     def _released(self, watermark: int) -> EventBatch | list[Event]:
         """Everything up to the watermark, in order: in columns where rows came in tables."""
         events = self._popped(watermark)
-        waiting = self._tables
-        if waiting is None or not len(waiting):
+        batch = self._arrivals.released(watermark)
+        if batch is None:
             return events
-        if len(waiting) > 1 and (waiting.ts[1:] < waiting.ts[:-1]).any():
-            waiting = waiting.take(np.argsort(waiting.ts, kind="stable"))
-        cut = int(np.searchsorted(waiting.ts, watermark, "right"))
-        rows = np.arange(len(waiting))
-        self._tables = waiting.take(rows[cut:]) if cut < len(waiting) else None
-        batch = waiting if cut == len(waiting) else waiting.take(rows[:cut])
         if not events:
             return batch
         if self._columns is None:
@@ -284,9 +235,6 @@ class PatternOperator:
         parts: dict[Key, list[Event]] = {}
         for event in events:
             key = key_of(event, self.query.partition)
-            if self.query.previous:
-                last, self._before[key] = self._before.get(key), event
-                event = with_previous(event, last, self.query.previous)
             parts.setdefault(key, []).append(event)
             self._retained.append(event)
         found: list[Match] = []
@@ -322,9 +270,7 @@ class PatternOperator:
             self._skippers.setdefault(key, Skipper(self.query)).offer([match])
         accepted: list[Match] = []
         for key, skipper in list(self._skippers.items()):
-            matcher = self._matchers.get(key)
-            oldest = matcher.oldest_start() if isinstance(matcher, Nfa) else None
-            accepted += skipper.settled(self.watermark, oldest)
+            accepted += skipper.settled(self.watermark)
             if not skipper.waiting and self._is_past(skipper):
                 del self._skippers[key]
         accepted.sort(key=lambda match: match.order)
@@ -343,8 +289,8 @@ class PatternOperator:
         """The next watermark at which there may be something to give out or to forget; None if
         nothing is held."""
         times = [self._heap[0][0]] if self._heap else []
-        if self._tables is not None and len(self._tables):
-            times.append(int(self._tables.ts.min()))
+        if self._arrivals.held:
+            times.append(self._arrivals.earliest)
         window, horizon = self.query.window, self.query.horizon
         kept = self._seen()
         if window is not None and horizon is not None:
@@ -365,9 +311,8 @@ class PatternOperator:
         matchers: Iterable[Matcher] = self._matchers.values()
         columns = 0 if self._columns is None else self._columns.held
         waiting = sum(len(skipper.waiting) for skipper in self._skippers.values())
-        tables = 0 if self._tables is None else len(self._tables)
-        kept = len(self._retained)
-        return len(self._heap) + tables + columns + kept + waiting + sum(m.held for m in matchers)
+        kept = len(self._retained) + self._arrivals.held
+        return len(self._heap) + columns + kept + waiting + sum(m.held for m in matchers)
 
     @property
     def largest(self) -> int:
@@ -390,39 +335,31 @@ class PatternOperator:
         """The state as plain values, for JSON: what is retained is enough to build everything
         else again."""
         waiting = [event for _, _, event in sorted(self._heap)]
-        if self._tables is not None:
-            waiting += self._tables.rows()
+        if self._arrivals.tables is not None:
+            waiting += self._arrivals.tables.rows()
         return {
             "watermark": self.watermark,
-            "arrived": self._arrived,
+            "arrived": self._arrivals.arrived,
             "engine": self.engine,
             "considered": list(self._chooser.considered),
             "stats": dataclasses.asdict(self.stats),
             "retained": state.events(self._seen()),
             "waiting": state.events(waiting),
-            "before": [
-                [[state.value(of) for of in key], state.event(event)]
-                for key, event in self._before.items()
-            ],
             "skipping": [state.skipper(key, one) for key, one in self._skippers.items()],
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
         """Goes on where a snapshot was taken; of a fresh operator with the same query. The
         retained events are run again, and what had been given out by then is not given again."""
-        if self._arrived:
+        if self._arrivals.arrived:
             raise ValueError("an operator is restored before it is used")
         self._chooser.resume(stored["engine"], stored["considered"])
         self.watermark = stored["watermark"]
         self._build(state.events_of(stored["retained"]))
-        self._arrived = stored["arrived"]
-        self.stats = Stats(**stored["stats"])
+        self._arrivals.arrived = stored["arrived"]
+        self._arrivals.stats = Stats(**stored["stats"])
         for event in state.events_of(stored["waiting"]):
             heapq.heappush(self._heap, (event.ts, event.seq, event))
-        self._before = {
-            tuple(map(state.value_of, key)): state.event_of(plain)
-            for key, plain in stored["before"]
-        }
         skippers = (state.skipper_of(self.query, one) for one in stored["skipping"])
         self._skippers = dict(skippers)
 

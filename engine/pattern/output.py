@@ -22,7 +22,7 @@ from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.stream.schema import arrow_type
 
 
-def schema(query: ir.PatternQuery) -> pa.Schema:
+def schema(query: ir.MatchQuery) -> pa.Schema:
     return pa.schema(
         [
             (name, pa.list_(arrow_type(e.type)) if each is not None else arrow_type(e.type))

@@ -14,7 +14,7 @@ _BOX = 46.0
 _LEFT = 60.0
 
 
-def picture(query: ir.PatternQuery, stage: str) -> str:
+def picture(query: ir.MatchQuery, stage: str) -> str:
     of = facts(query)
     return _automaton(of) if stage == "automaton" else _lists(of)
 

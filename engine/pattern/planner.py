@@ -157,14 +157,12 @@ def supports(query: ir.PatternQuery) -> Mapping[str, str | None]:
     lists: str | None = None
     if query.strategy is not Strategy.ANY:
         lists = f"it searches for any match, not USING {query.strategy.value.upper()}"
-    elif query.rows:
-        lists = "rows of MATCH_RECOGNIZE are contiguous"
     elif (
         query.kleene and query.mode is Mode.SUBSETS and (positive[0].kleene or positive[-1].kleene)
     ):
         lists = "a group under SUBSETS has no single element on both sides"
     columns = lists
-    if query.strategy is not Strategy.ANY and not query.rows:
+    if query.strategy is not Strategy.ANY:
         how = query.strategy.value.upper()
         columns = f"a group under {how} has choices" if query.kleene else None
     elif columns is None and query.kleene and query.mode is Mode.SUBSETS:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.event import BEGIN_OF_TIME
-from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.matchers import operator_of
 from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
@@ -19,13 +19,13 @@ class PatternNode:
     stream it defines. Faults are counted in `faults`, or raised there."""
 
     def __init__(
-        self, query: ir.PatternQuery, engine: str = "auto", faults: QueryFaults | None = None
+        self, query: ir.MatchQuery, engine: str = "auto", faults: QueryFaults | None = None
     ) -> None:
         self.query = query
         own = QueryFaults() if faults is None else faults
         self.faults = {query.name: own}
         # The runner keeps the order.
-        self.operator = PatternOperator(query, engine, late="error", faults=own)
+        self.operator = operator_of(query, engine, late="error", faults=own)
         self.inputs = (query.stream.name,)
         self._reached = BEGIN_OF_TIME
 

@@ -20,7 +20,6 @@ from seustream.engine.pattern.event import (
     Event,
     Match,
     key_of,
-    with_previous,
 )
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Move, Nfa, Numbering
@@ -64,12 +63,8 @@ def trace(
     chosen = traced_engine(query, engine)
     meaning = Meaning(query)
     watched: dict[tuple[object, ...], TracedRun] = {}
-    before: dict[tuple[object, ...], Event] = {}
     for event in events:
         key = key_of(event, query.partition)
-        if query.previous:
-            last, before[key] = before.get(key), event
-            event = with_previous(event, last, query.previous)
         if key not in watched:
             watched[key] = (
                 WatchedLists(meaning) if chosen == "optiseq" else WatchedRuns(meaning, numbering)

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _every(c: Compilation) -> tuple[ir.PatternQuery, ...]:
+def _every(c: Compilation) -> tuple[ir.MatchQuery, ...]:
     """The patterns, those whose results queries read among them."""
     return c.program.patterns
 

@@ -27,6 +27,7 @@ from seustream.commands.common import (
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.logical.program import Program
+from seustream.compiler.pattern.ir import PatternQuery
 from seustream.compiler.pipeline import STAGES, Compilation, planned
 from seustream.compiler.plan.layout import uses_device
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
@@ -256,6 +257,11 @@ def _trace(c: Compilation, inputs: list[tuple[Stream, Path]], arguments: argpars
         raise UserError(
             [f"there is no pattern {arguments.trace!r}"],
             hint=suggest(arguments.trace, known, "patterns"),
+        )
+    if not isinstance(query, PatternQuery):
+        raise UserError(
+            [f"--trace {query.name}: it is a MATCH_RECOGNIZE query"],
+            hint="CLASSIFIER() and MATCH_NUMBER() with ALL ROWS PER MATCH show what matched",
         )
     files = {stream.name: path for stream, path in inputs}
     if query.stream.name not in files:

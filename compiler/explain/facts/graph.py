@@ -67,7 +67,7 @@ def _inputs(node: GraphNode) -> list[tuple[str, str]]:
         ]
     if isinstance(node, logical.Operation):
         return [(stream.name, "") for stream in node.inputs]
-    if isinstance(node, ir.PatternQuery):
+    if isinstance(node, ir.MatchQuery):
         return [(node.stream.name, "")]
     return [(name, "") for name in node.network.sources]
 
@@ -84,7 +84,7 @@ def _words(node: GraphNode) -> tuple[str, str]:
     if isinstance(node, logical.Operation):
         kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(node).__name__).lower()
         return kind, node.detail
-    return ("pattern" if isinstance(node, ir.PatternQuery) else "APAS"), ""
+    return ("pattern" if isinstance(node, ir.MatchQuery) else "APAS"), ""
 
 
 def _place(scope: View, node: GraphNode) -> tuple[int, int]:

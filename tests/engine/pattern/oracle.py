@@ -135,7 +135,7 @@ class Oracle:
     # --- the six rules --------------------------------------------------------
 
     def _before(self, a: Event, b: Event) -> bool:
-        return (a.ts, a.seq) < (b.ts, b.seq) if self.query.rows else a.ts < b.ts
+        return a.ts < b.ts
 
     def _is_match(self, binding: Binding) -> bool:
         elements = self.query.elements

@@ -10,7 +10,7 @@ from seustream.compiler.language.types import DOUBLE, INT, VARCHAR
 from seustream.compiler.pattern import ir
 from seustream.compiler.pattern.statements import compile_pattern
 from seustream.engine.pattern.buffer import SharedBuffer
-from seustream.engine.pattern.errors import EngineRefused, SkipStuck
+from seustream.engine.pattern.errors import EngineRefused
 from seustream.engine.pattern.event import BEGIN_OF_TIME, Event, Match
 from seustream.engine.pattern.meaning import Meaning
 from seustream.engine.pattern.nfa import Nfa, Numbering
@@ -320,46 +320,6 @@ def test_16_per_state_is_refused_under_any(sequence: str) -> None:
 def test_16_largest_groups_are_not_for_the_automaton() -> None:
     with pytest.raises(EngineRefused, match="P016"):
         Nfa(Meaning(query("PATTERN A; B+; C WITHIN 10 ms RETURN *")))
-
-
-# --- 17: MATCH_RECOGNIZE ------------------------------------------------------
-
-PRICES = [10, 8, 7, 9, 11, 6, 5, 9]
-ROWS = (
-    "SELECT * FROM stock MATCH_RECOGNIZE (ORDER BY ts MEASURES FIRST(D.price) AS d,"
-    " LAST(U.price) AS u, COUNT(U.price) AS n AFTER MATCH SKIP {} PATTERN (S D+ U+)"
-    " DEFINE D AS D.price < PREV(D.price), U AS U.price > PREV(U.price))"
-)
-
-
-@pytest.mark.parametrize(
-    ("skip", "want"),
-    [
-        ("PAST LAST ROW", [(1, 5), (6, 8)]),
-        ("TO NEXT ROW", [(1, 5), (2, 5), (5, 8), (6, 8)]),
-        ("TO FIRST U", [(1, 5), (5, 8)]),
-        ("TO LAST D", [(1, 5), (5, 8)]),
-    ],
-)
-@pytest.mark.parametrize("cuts", [(), (2, 4, 5), tuple(range(9))])
-def test_17_match_recognize(skip: str, want: list[tuple[int, int]], cuts: tuple[int, ...]) -> None:
-    q = query(ROWS.format(skip), bounded=True)
-    events = [Event(n, 0, None, {"price": float(p)}) for n, p in enumerate(PRICES, start=1)]
-    found = operate(q, events, cuts=cuts)
-    assert [(match.first.ts, match.last.ts) for match in found] == want
-
-
-def test_17_rows_at_one_time_are_in_order_of_arrival() -> None:
-    q = query(ROWS.format("PAST LAST ROW"), bounded=True)
-    events = [Event(1, 0, None, {"price": float(p)}) for p in PRICES]
-    assert [m.ids for m in operate(q, events)] == [((0,), (1, 2), (3, 4)), ((5,), (6,), (7,))]
-
-
-def test_17_skipping_back_to_the_start_is_refused() -> None:
-    q = query(ROWS.format("TO FIRST S"), bounded=True)
-    events = [Event(n, 0, None, {"price": float(p)}) for n, p in enumerate(PRICES)]
-    with pytest.raises(SkipStuck):
-        operate(q, events)
 
 
 # --- 44 to 46 -----------------------------------------------------------------

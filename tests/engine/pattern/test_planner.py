@@ -36,13 +36,6 @@ TABLE = [
     ("PATTERN A; B+; C WITHIN 5 ms USING NEXT RETURN *", False, True, "nfa"),
     ("PATTERN A; B WITHIN 5 ms USING STRICT RETURN *", False, True, "columns"),
     ("PATTERN A; B+ WITHIN 5 ms USING STRICT RETURN *", False, True, "nfa"),
-    (
-        "SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN (P Q) WITHIN INTERVAL '1' SECOND"
-        " DEFINE P AS x > 1)",
-        False,
-        True,
-        "nfa",
-    ),
 ]
 
 

@@ -1,0 +1,222 @@
+"""The meaning of MATCH_RECOGNIZE, apart from how matches are found: SQL's row pattern matching.
+
+Variables are numbered as they first stand in the pattern; a set of them is a number whose bit v
+stands for variable v. Everything here is immutable and free of syntax.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.types import BIGINT, VARCHAR, Type
+from seustream.compiler.pattern import ir
+
+MAX_VARIABLES = 62
+MAX_STEPS = 20_000
+"""Steps of the program a pattern becomes; `{n,m}` repeats those of what stands before it."""
+
+# --- the pattern ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """One row of a variable; `excluded` from ALL ROWS PER MATCH by `{- -}`."""
+
+    variable: int
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowSequence:
+    """One after the other; without parts, the empty pattern."""
+
+    parts: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """The first of the parts that leads to a match."""
+
+    parts: tuple[RowPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`least` to `most` times, None without a maximum; as often as possible, or with `reluctant`
+    as rarely. Beyond `least`, an iteration has rows."""
+
+    part: RowPattern
+    least: int
+    most: int | None
+    reluctant: bool = False
+
+
+class Anchor(enum.Enum):
+    """A place between rows: before the first or after the last one of the partition."""
+
+    FIRST = "^"
+    LAST = "$"
+
+
+RowPattern = One | RowSequence | RowChoice | Repeat | Anchor
+
+
+def parts(pattern: RowPattern) -> tuple[RowPattern, ...]:
+    """The patterns a pattern is made of."""
+    if isinstance(pattern, (RowSequence, RowChoice)):
+        return pattern.parts
+    return (pattern.part,) if isinstance(pattern, Repeat) else ()
+
+
+def variables(pattern: RowPattern) -> Iterator[int]:
+    """The variables of a pattern, from left to right."""
+    if isinstance(pattern, One):
+        yield pattern.variable
+    for part in parts(pattern):
+        yield from variables(part)
+
+
+def anchored(pattern: RowPattern) -> bool:
+    return isinstance(pattern, Anchor) or any(map(anchored, parts(pattern)))
+
+
+def nullable(pattern: RowPattern) -> bool:
+    """Returns whether the pattern matches no rows at all."""
+    match pattern:
+        case One():
+            return False
+        case RowChoice():
+            return any(map(nullable, pattern.parts))
+        case Repeat():
+            return pattern.least == 0 or nullable(pattern.part)
+        case _:
+            return all(map(nullable, parts(pattern)))
+
+
+def steps(pattern: RowPattern) -> int:
+    """About how many steps its program has."""
+    inner = sum(map(steps, parts(pattern)))
+    if isinstance(pattern, Repeat):
+        often = pattern.least + 1 if pattern.most is None else pattern.most
+        return often * (inner + 3)
+    return inner + 2 * len(parts(pattern)) + 1
+
+
+# --- expressions ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cell(x.Leaf):
+    """An attribute of the row an expression is about, by its folded name; `ts` is the time."""
+
+    attribute: str
+    type: Type
+
+    def show(self) -> str:
+        return self.attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Label(x.Leaf):
+    """The variable that the row is matched to, in capitals; NULL of a row that is in no match."""
+
+    type: Type = VARCHAR
+
+    def show(self) -> str:
+        return "CLASSIFIER()"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNumber(x.Leaf):
+    """The number of the match in its partition, from 1."""
+
+    type: Type = BIGINT
+
+    def show(self) -> str:
+        return "MATCH_NUMBER()"
+
+
+@dataclass(frozen=True, slots=True)
+class At(x.Leaf):
+    """An expression of one row: of the rows of some variables the first or the last, then `back`
+    rows on or back among them, then `offset` rows on in the partition. NULL where there is none.
+    `final` counts the rows of the whole match, else those up to the row at hand."""
+
+    part: x.Expression
+    among: int
+    first: bool
+    back: int
+    offset: int
+    final: bool
+    type: Type
+    text: str = field(default="", compare=False)
+
+    def show(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class RowAggregate(x.Leaf):
+    """An aggregate of the registry over the rows of some variables: of the whole match with
+    `final`, else up to the row at hand."""
+
+    aggregate: x.AggregateCall
+    among: int
+    final: bool
+    type: Type
+    text: str = field(default="", compare=False)
+
+    def show(self) -> str:
+        return self.text
+
+
+# --- the query ------------------------------------------------------------------
+
+
+class Give(enum.Enum):
+    """The rows a match gives."""
+
+    ONE = "one row per match"
+    ALL = "all rows per match"
+    OMIT_EMPTY = "all rows per match omit empty matches"
+    UNMATCHED = "all rows per match with unmatched rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The condition of a variable, as bound and as written."""
+
+    variable: int
+    condition: x.Expression
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuery(ir.MatchQuery):
+    """A MATCH_RECOGNIZE query. `skip_to` are the variables of SKIP TO, `skip_name` how they are
+    called there."""
+
+    variables: tuple[str, ...]
+    pattern: RowPattern
+    definitions: tuple[Definition, ...]
+    give: Give
+    skip_to: int = 0
+    skip_name: str = ""
+
+    def leaves(self) -> Iterator[x.Leaf]:
+        """The leaves of its conditions and columns."""
+        for definition in self.definitions:
+            yield from x.leaves(definition.condition)
+        for output in self.outputs:
+            assert not isinstance(output.expression, ir.Whole)
+            yield from x.leaves(output.expression)
+
+    def cells(self) -> Iterator[Cell]:
+        """The attributes it reads."""
+        for leaf in self.leaves():
+            inner = leaf.part if isinstance(leaf, At) else leaf
+            inner = inner.aggregate if isinstance(inner, RowAggregate) else inner
+            yield from (cell for cell in x.leaves(inner) if isinstance(cell, Cell))

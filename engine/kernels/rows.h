@@ -1,0 +1,431 @@
+// Row pattern matching: MATCH_RECOGNIZE over the rows of each key.
+//
+// A pattern is a program; a search runs it by depth, the preferred branch first, and keeps the
+// others on a stack. Where the rows end before it is decided, the search stops and goes on at the
+// same place when more have come: no row is looked at twice on one branch. Which variables a row
+// may be comes as bits; comparisons with other rows of the match are made here, and what else a
+// condition asks is asked back.
+#pragma once
+
+#include "track.h"
+
+#include <algorithm>
+
+class Rows {
+    enum Code : int64_t { ROW, SPLIT, JUMP, MARK, CHECK, FIRST, LAST, ACCEPT };
+    enum Skip : int64_t { PAST_LAST, NEXT, TO_FIRST, TO_LAST };
+    enum Kind : int64_t { MATCH, UNMATCHED, NO_ROW, NO_WAY };
+    struct Step {
+        int64_t code, a, b;
+    };
+    std::vector<Step> program;
+    std::vector<int64_t> splits;  // by step, its number among the choices
+    std::vector<std::vector<Test>> tests;  // by variable
+    std::vector<uint8_t> asks;             // by variable: whether conditions are left to ask
+    int64_t variables = 0, width = 0, choices = 0, slots = 0;
+    int64_t window = -1, lookback = 0, ahead = 0, skip = 0, target = 0;
+    bool unmatched = false, recalls = false;
+    int64_t watermark = INT64_MIN;
+    bool finished = false;
+    PyObject *ask = nullptr;
+
+    std::vector<Track> tracks;
+    std::vector<int64_t> active;
+    // Found and not taken: for each match its kind, key, number, first row, count of rows; of all
+    // matches the rows and their labels.
+    std::vector<int64_t> heads, numbers, labels;
+
+    Track &track(int64_t key) {
+        if (key < 0 || key >= static_cast<int64_t>(tracks.size()))
+            throw std::out_of_range("a key that was never seen");
+        return tracks[static_cast<size_t>(key)];
+    }
+
+    // --- conditions -------------------------------------------------------------
+
+    // Whether the row at hand, labelled already, may be what it is labelled.
+    bool holds(const Track &t, size_t variable) {
+        bool asking = asks[variable] != 0;
+        for (const Test &test : tests[variable]) {
+            int64_t a = 0, b = 0;
+            int left = t.value(test.left, width, a), right = t.value(test.right, width, b);
+            if (left == 2 || right == 2) {
+                asking = true;
+                continue;
+            }
+            if (left == 0 || right == 0 || !compared(test.op, a, b)) return false;
+        }
+        return !asking || asked(t, variable);
+    }
+
+    bool asked(const Track &t, size_t variable) const {
+        std::vector<int64_t> rows;
+        rows.reserve(t.labels.size());
+        for (size_t i = 0; i < t.labels.size(); ++i)
+            rows.push_back(t.row(t.start + static_cast<int64_t>(i)).number);
+        PyObject *answer = PyObject_CallFunction(
+            ask, "nLy#y#", static_cast<Py_ssize_t>(variable), static_cast<long long>(t.matches + 1),
+            reinterpret_cast<const char *>(rows.data()), static_cast<Py_ssize_t>(8 * rows.size()),
+            reinterpret_cast<const char *>(t.labels.data()),
+            static_cast<Py_ssize_t>(4 * t.labels.size()));
+        if (answer == nullptr) throw Raised();
+        int truth = PyObject_IsTrue(answer);
+        Py_DECREF(answer);
+        if (truth < 0) throw Raised();
+        return truth == 1;
+    }
+
+    // --- the search -------------------------------------------------------------
+
+    static void unlabel(Track &t, int64_t length) {
+        while (static_cast<int64_t>(t.labels.size()) > length) {
+            t.where[static_cast<size_t>(t.labels.back() & 63)].pop_back();
+            t.labels.pop_back();
+        }
+    }
+
+    void begin(Track &t) const {
+        unlabel(t, 0);
+        t.stack.clear();
+        t.where.resize(static_cast<size_t>(variables));
+        t.marks.assign(static_cast<size_t>(slots), -1);
+        t.seen.clear();
+        t.step = 0;
+        t.running = true;
+    }
+
+    // Goes back to the last branch that was not taken; false if there is none.
+    static bool back(Track &t) {
+        while (!t.stack.empty()) {
+            Frame frame = t.stack.back();
+            t.stack.pop_back();
+            if (frame.mark >= 0) {
+                t.marks[static_cast<size_t>(frame.mark)] = frame.at;
+                continue;
+            }
+            unlabel(t, frame.at);
+            t.step = frame.step;
+            return true;
+        }
+        return false;
+    }
+
+    // Whether a choice was made here before, in vain.
+    bool again(Track &t, int64_t length, int64_t choice) const {
+        if (!recalls) return false;
+        auto at = static_cast<size_t>(length * choices + choice);
+        if (at >= t.seen.size()) t.seen.resize(at + static_cast<size_t>(choices) * 64, 0);
+        bool found = t.seen[at] != 0;
+        t.seen[at] = 1;
+        return found;
+    }
+
+    enum Outcome { FOUND, NONE, WAITS };
+
+    Outcome attempt(Track &t) {
+        if (!t.running) begin(t);
+        int64_t first = t.row(t.start).ts;
+        for (;;) {
+            const Step &step = program[static_cast<size_t>(t.step)];
+            auto length = static_cast<int64_t>(t.labels.size());
+            int64_t place = t.start + length;
+            bool good = true;
+            switch (step.code) {
+            case ROW:
+                if (place >= t.end()) {
+                    bool over = finished || (window >= 0 && watermark - first >= window);
+                    if (!over) return WAITS;
+                    good = false;
+                } else if (window >= 0 && t.row(place).ts - first > window) {
+                    good = false;
+                } else if (place >= t.judged) {
+                    return WAITS;
+                } else {
+                    good = t.row(place).may >> step.a & 1;
+                    if (good) {
+                        t.labels.push_back(static_cast<int32_t>(step.a | (step.b ? 64 : 0)));
+                        t.where[static_cast<size_t>(step.a)].push_back(place);
+                        good = holds(t, static_cast<size_t>(step.a));
+                        if (!good) unlabel(t, length);
+                    }
+                }
+                ++t.step;
+                break;
+            case SPLIT:
+                good = !again(t, length, splits[static_cast<size_t>(t.step)]);
+                if (good) t.stack.push_back({static_cast<int32_t>(step.b), -1, length});
+                t.step = step.a;
+                break;
+            case JUMP:
+                t.step = step.a;
+                break;
+            case MARK:
+                t.stack.push_back({0, static_cast<int32_t>(step.a), t.marks[static_cast<size_t>(step.a)]});
+                t.marks[static_cast<size_t>(step.a)] = length;
+                ++t.step;
+                break;
+            case CHECK:
+                good = t.marks[static_cast<size_t>(step.a)] < length;
+                ++t.step;
+                break;
+            case FIRST:
+                good = place == 0;
+                ++t.step;
+                break;
+            case LAST:
+                if (place >= t.end() && !finished) return WAITS;
+                good = place >= t.end();
+                ++t.step;
+                break;
+            default:
+                if (!finished && place - 1 + ahead >= t.end()) return WAITS;
+                return FOUND;
+            }
+            if (!good && !back(t)) return NONE;
+        }
+    }
+
+    void record(int64_t key, Track &t, Kind kind, int64_t count) {
+        heads.insert(heads.end(), {kind, key, t.matches, t.row(t.start).number, count});
+        for (int64_t i = 0; i < count; ++i) {
+            numbers.push_back(t.row(t.start + i).number);
+            labels.push_back(t.labels[static_cast<size_t>(i)]);
+        }
+    }
+
+    // Where the next match may begin, after one of some rows.
+    int64_t after(int64_t key, Track &t, int64_t count) {
+        if (count == 0 || skip == NEXT) return t.start + 1;
+        if (skip == PAST_LAST) return t.start + count;
+        Operand to{0, target, skip == TO_FIRST, 0};
+        int64_t place = t.placed(to);
+        if (place > t.start) return place;
+        record(key, t, place < 0 ? NO_ROW : NO_WAY, 0);
+        return t.start + 1;
+    }
+
+    void search(int64_t key, Track &t) {
+        while (t.start < t.end()) {
+            Outcome outcome = attempt(t);
+            if (outcome == WAITS) return;
+            t.running = false;
+            int64_t next = t.start + 1;
+            if (outcome == FOUND) {
+                auto count = static_cast<int64_t>(t.labels.size());
+                ++t.matches;
+                record(key, t, MATCH, count);
+                t.covered = std::max(t.covered, t.start + count);
+                next = after(key, t, count);
+            } else if (unmatched && t.start >= t.covered) {
+                record(key, t, UNMATCHED, 0);
+            }
+            unlabel(t, 0);
+            t.start = next;
+        }
+    }
+
+    // Forgets rows that no match can need.
+    void trim(Track &t) const {
+        int64_t needed = std::min(t.start, t.judged) - lookback;
+        while (!t.rows.empty() && t.base < needed) {
+            t.rows.pop_front();
+            for (int64_t i = 0; i < width; ++i) {
+                t.values.pop_front();
+                t.flags.pop_front();
+            }
+            ++t.base;
+        }
+    }
+
+  public:
+    Rows() = default;
+    Rows(const Rows &) = delete;
+    Rows &operator=(const Rows &) = delete;
+    ~Rows() { Py_XDECREF(ask); }
+
+    // program, tests, asks, ask, then numbers: width, slots, window, lookback, ahead, skip, target,
+    // unmatched, recalls.
+    PyObject *configure(PyObject *args) {
+        PyObject *program_, *tests_, *asks_, *ask_;
+        long long n[9];
+        if (!PyArg_ParseTuple(args, "OOOOLLLLLLLLL", &program_, &tests_, &asks_, &ask_, &n[0], &n[1],
+                              &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8]))
+            throw Raised();
+        Ints steps(program_), given(tests_);
+        Bytes asking(asks_);
+        variables = asking.size;
+        width = n[0], slots = n[1], window = n[2], lookback = n[3], ahead = n[4], skip = n[5];
+        target = n[6], unmatched = n[7] != 0, recalls = n[8] != 0;
+        asks.assign(asking.data, asking.data + asking.size);
+        tests.resize(static_cast<size_t>(variables));
+        for (int64_t i = 0; i + 2 < steps.size; i += 3) {
+            Step step{steps.data[i], steps.data[i + 1], steps.data[i + 2]};
+            int64_t most = steps.size / 3;
+            bool good = step.code >= ROW && step.code <= ACCEPT;
+            if (step.code == ROW) good = step.a >= 0 && step.a < variables;
+            if (step.code == SPLIT) good = step.a >= 0 && step.a < most && step.b >= 0 && step.b < most;
+            if (step.code == JUMP) good = step.a >= 0 && step.a < most;
+            if (step.code == MARK || step.code == CHECK) good = step.a >= 0 && step.a < slots;
+            if (!good) throw std::out_of_range("a step that leads nowhere");
+            splits.push_back(step.code == SPLIT ? choices++ : 0);
+            program.push_back(step);
+        }
+        if (program.empty() || program.back().code != ACCEPT)
+            throw std::out_of_range("a program without an end");
+        uint64_t all = variables >= 64 ? ~uint64_t{0} : (uint64_t{1} << variables) - 1;
+        for (int64_t i = 0; i + 9 < given.size; i += 10) {
+            const int64_t *d = given.data + i;
+            Test test{d[1], {d[2], d[3], d[4], d[5]}, {d[6], d[7], d[8], d[9]}};
+            for (const Operand *one : {&test.left, &test.right})
+                if (one->column >= width ||
+                    (one->column >= 0 &&
+                     (one->back < 0 || one->among == 0 || (static_cast<uint64_t>(one->among) & ~all))))
+                    throw std::out_of_range("an operand that is nowhere");
+            if (d[0] < 0 || d[0] >= variables) throw std::out_of_range("a test of no variable");
+            tests[static_cast<size_t>(d[0])].push_back(test);
+        }
+        if (skip > NEXT && (target == 0 || (static_cast<uint64_t>(target) & ~all)))
+            throw std::out_of_range("a skip to no variable");
+        Py_INCREF(ask_);
+        Py_XDECREF(ask);
+        ask = ask_;
+        Py_RETURN_NONE;
+    }
+
+    // Rows in order: keys, times, numbers; for each the number of the row before of its key, or -1.
+    PyObject *append(PyObject *args) {
+        PyObject *keys_, *times_, *numbers_, *before_;
+        if (!PyArg_ParseTuple(args, "OOOO", &keys_, &times_, &numbers_, &before_)) throw Raised();
+        Ints keys(keys_), times(times_), rows(numbers_);
+        Out before(before_, true);
+        times.want(keys.size);
+        rows.want(keys.size);
+        before.want(keys.size);
+        for (int64_t i = 0; i < keys.size; ++i) {
+            int64_t key = keys.data[i];
+            if (key < 0) throw std::out_of_range("a key below 0");
+            if (key >= static_cast<int64_t>(tracks.size())) tracks.resize(static_cast<size_t>(key) + 1);
+            Track &t = track(key);
+            before.data[i] = t.number;
+            t.number = rows.data[i];
+            t.rows.push_back({rows.data[i], times.data[i], 0});
+            if (!t.listed) {
+                t.listed = true;
+                active.push_back(key);
+            }
+        }
+        Py_RETURN_NONE;
+    }
+
+    // What the next rows of some keys may be, and their values, `width` a row.
+    PyObject *judge(PyObject *args) {
+        PyObject *keys_, *may_, *values_, *flags_;
+        if (!PyArg_ParseTuple(args, "OOOO", &keys_, &may_, &values_, &flags_)) throw Raised();
+        Ints keys(keys_), may(may_), values(values_);
+        Bytes flags(flags_);
+        may.want(keys.size);
+        values.want(keys.size * width);
+        flags.want(keys.size * width);
+        for (int64_t i = 0; i < keys.size; ++i) {
+            Track &t = track(keys.data[i]);
+            if (t.judged >= t.end()) throw std::out_of_range("a row that has not come");
+            t.rows[static_cast<size_t>(t.judged++ - t.base)].may = static_cast<uint64_t>(may.data[i]);
+            t.values.insert(t.values.end(), values.data + i * width, values.data + (i + 1) * width);
+            t.flags.insert(t.flags.end(), flags.data + i * width, flags.data + (i + 1) * width);
+        }
+        Py_RETURN_NONE;
+    }
+
+    // Goes on with every search; gives how many matches there are, with how many rows.
+    PyObject *run(PyObject *args) {
+        long long to;
+        int over;
+        if (!PyArg_ParseTuple(args, "Lp", &to, &over)) throw Raised();
+        watermark = to;
+        finished = over != 0;
+        for (int64_t key : active) search(key, track(key));
+        return Py_BuildValue("nn", static_cast<Py_ssize_t>(heads.size() / 5),
+                             static_cast<Py_ssize_t>(numbers.size()));
+    }
+
+    // The matches found: kind, key, number, first row, count, for each; and their rows and labels.
+    PyObject *take(PyObject *args) {
+        PyObject *heads_, *numbers_, *labels_;
+        if (!PyArg_ParseTuple(args, "OOO", &heads_, &numbers_, &labels_)) throw Raised();
+        Out first(heads_, true), second(numbers_, true), third(labels_, true);
+        first.want(static_cast<int64_t>(heads.size()));
+        second.want(static_cast<int64_t>(numbers.size()));
+        third.want(static_cast<int64_t>(labels.size()));
+        std::copy(heads.begin(), heads.end(), first.data);
+        std::copy(numbers.begin(), numbers.end(), second.data);
+        std::copy(labels.begin(), labels.end(), third.data);
+        heads.clear(), numbers.clear(), labels.clear();
+        Py_RETURN_NONE;
+    }
+
+    // Forgets what is done with; gives how many rows are kept, and the time of the oldest row at
+    // which a match may begin, or None.
+    PyObject *forget(PyObject *) {
+        int64_t kept = 0, oldest = INT64_MAX;
+        size_t left = 0;
+        for (int64_t key : active) {
+            Track &t = track(key);
+            trim(t);
+            kept += static_cast<int64_t>(t.rows.size());
+            if (t.start < t.end()) oldest = std::min(oldest, t.row(t.start).ts);
+            if (t.rows.empty() && !t.running)
+                t.listed = false;
+            else
+                active[left++] = key;
+        }
+        active.resize(left);
+        if (oldest == INT64_MAX) return Py_BuildValue("LO", static_cast<long long>(kept), Py_None);
+        return Py_BuildValue("LL", static_cast<long long>(kept), static_cast<long long>(oldest));
+    }
+
+    // The numbers of the rows that are kept.
+    PyObject *kept(PyObject *args) {
+        PyObject *out_;
+        if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();
+        Out out(out_, true);
+        int64_t at = 0;
+        for (int64_t key : active)
+            for (const Row &row : track(key).rows) {
+                out.want(at + 1);
+                out.data[at++] = row.number;
+            }
+        return PyLong_FromLongLong(static_cast<long long>(at));
+    }
+
+    // For a snapshot: of each key the place of its first row kept, of its start, the matches so
+    // far, and where they end.
+    PyObject *places(PyObject *args) {
+        PyObject *out_;
+        if (!PyArg_ParseTuple(args, "O", &out_)) throw Raised();
+        Out out(out_, true);
+        out.want(static_cast<int64_t>(tracks.size()) * 4);
+        int64_t at = 0;
+        for (const Track &t : tracks)
+            for (int64_t one : {t.base, t.start, t.matches, t.covered}) out.data[at++] = one;
+        return PyLong_FromLongLong(static_cast<long long>(tracks.size()));
+    }
+
+    PyObject *resume(PyObject *args) {
+        PyObject *from_;
+        if (!PyArg_ParseTuple(args, "O", &from_)) throw Raised();
+        Ints from(from_);
+        tracks.clear(), active.clear();
+        tracks.resize(static_cast<size_t>(from.size / 4));
+        for (size_t i = 0; i < tracks.size(); ++i) {
+            const int64_t *d = from.data + 4 * i;
+            Track &t = tracks[i];
+            if (d[0] < 0 || d[1] < d[0]) throw std::out_of_range("a start before the first row");
+            t.base = t.judged = d[0], t.start = d[1], t.matches = d[2], t.covered = d[3];
+        }
+        Py_RETURN_NONE;
+    }
+
+    PyObject *count(PyObject *) {
+        return PyLong_FromLongLong(static_cast<long long>(tracks.size()));
+    }
+};

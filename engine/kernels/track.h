@@ -1,0 +1,78 @@
+// The rows of one key that a search goes over, and where it stands.
+#pragma once
+
+#include "probes.h"
+
+#include <deque>
+
+// A constant, or the column of a row of the match: `back` rows from the first or the last one
+// of some variables.
+struct Operand {
+    int64_t column, among, first, back;  // column -1: `back` is the constant
+};
+struct Test {
+    int64_t op;
+    Operand left, right;
+};
+
+struct Row {
+    int64_t number, ts;
+    uint64_t may;
+};
+struct Frame {
+    int32_t step, mark;  // mark -1: go on at `step`; else it has the value `at` again
+    int64_t at;
+};
+struct Track {
+    std::deque<Row> rows;
+    std::deque<int64_t> values;  // of judged rows, `width` each
+    std::deque<uint8_t> flags;
+    int64_t base = 0;     // the place of rows[0] in the partition
+    int64_t judged = 0;   // rows before this place are judged
+    int64_t start = 0;    // where the match begins that is looked for
+    int64_t matches = 0;  // found so far
+    int64_t covered = 0;  // rows before this place are in a match
+    int64_t number = -1;  // of the newest row
+    bool listed = false, running = false;
+    int64_t step = 0;
+    std::vector<int32_t> labels;  // the variables of the rows from `start` on, and 64 if excluded
+    std::vector<std::vector<int64_t>> where;  // by variable, places of its rows
+    std::vector<Frame> stack;
+    std::vector<int64_t> marks;
+    std::vector<uint8_t> seen;  // by place from `start` on and choice: was here in vain
+
+    int64_t end() const { return base + static_cast<int64_t>(rows.size()); }
+    const Row &row(int64_t place) const { return rows[static_cast<size_t>(place - base)]; }
+
+    // The place of a row of the match so far with the row at hand; -1 if there is none.
+    int64_t placed(const Operand &of) const {
+        if ((of.among & (of.among - 1)) == 0) {
+            const std::vector<int64_t> &mine = where[static_cast<size_t>(__builtin_ctzll(
+                static_cast<unsigned long long>(of.among)))];
+            auto count = static_cast<int64_t>(mine.size());
+            if (of.back >= count) return -1;
+            return mine[static_cast<size_t>(of.first ? of.back : count - 1 - of.back)];
+        }
+        auto count = static_cast<int64_t>(labels.size());
+        int64_t left = of.back;
+        for (int64_t i = 0; i < count; ++i) {
+            int64_t at = of.first ? i : count - 1 - i;
+            if ((of.among >> (labels[static_cast<size_t>(at)] & 63) & 1) && left-- == 0)
+                return start + at;
+        }
+        return -1;
+    }
+
+    // 0 NULL, 1 a value, 2 a value that has to be asked for.
+    int value(const Operand &of, int64_t width, int64_t &found) const {
+        if (of.column < 0) {
+            found = of.back;
+            return 1;
+        }
+        int64_t place = placed(of);
+        if (place < 0) return 0;
+        auto at = static_cast<size_t>((place - base) * width + of.column);
+        found = values[at];
+        return flags[at];
+    }
+};

@@ -1,0 +1,20 @@
+"""The operator for a query of either language."""
+
+from __future__ import annotations
+
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.pattern import ir
+from seustream.compiler.pattern.rows import RowQuery
+from seustream.engine.pattern.operator import PatternOperator
+from seustream.engine.pattern.recognize.operator import RowOperator
+
+
+def operator_of(
+    query: ir.MatchQuery, engine: str = "auto", late: str = "drop", faults: Faults | None = None
+) -> PatternOperator | RowOperator:
+    """The operator that runs a PATTERN or MATCH_RECOGNIZE query on a stream."""
+    if isinstance(query, RowQuery):
+        # The matchers to choose from are those of PATTERN.
+        return RowOperator(query, late=late, faults=faults)
+    assert isinstance(query, ir.PatternQuery)
+    return PatternOperator(query, engine, late=late, faults=faults)

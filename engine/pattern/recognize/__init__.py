@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE: conditions and measures in columns, around the compiled search (`kernels.native.Rows`)."""

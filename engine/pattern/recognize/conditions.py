@@ -1,0 +1,278 @@
+"""DEFINE, sorted by when it can be decided.
+
+about the row at hand and its neighbours    once a row, in columns: bits
+a comparison with another row of the match  both sides once a row, in columns; compared by the search
+all else                                    asked for by the search, by the row reference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.evaluate import compile_noting
+from seustream.compiler.language.faults import Faults, Place
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.types import VARCHAR, Type
+from seustream.compiler.pattern import rows
+from seustream.engine.kernels import native
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.leaves import Fold
+from seustream.engine.pattern.recognize.log import RowLog
+from seustream.engine.stream.evaluate import evaluate, holds
+from seustream.engine.stream.numbers import has_numbers, is_ordered, numbers
+from seustream.hdl.isa import Condition
+
+_LABEL = 63
+"""The bits of a label that are its variable."""
+
+
+def aggregates(e: x.Expression) -> Iterator[rows.RowAggregate]:
+    return (leaf for leaf in x.leaves(e) if isinstance(leaf, rows.RowAggregate))
+
+
+def navigations(e: x.Expression) -> Iterator[rows.At]:
+    return (leaf for leaf in x.leaves(e) if isinstance(leaf, rows.At))
+
+
+def _labelled(e: x.Expression) -> bool:
+    return any(isinstance(leaf, rows.Label) for leaf in x.leaves(e))
+
+
+@dataclass
+class Conditions:
+    """The conditions of a query over a log. Faults are counted in `faults`, if it is one: those
+    of an expression about single rows once for every row, all others where they are tried."""
+
+    log: RowLog
+    query: rows.RowQuery
+    faults: Faults | None
+    only: rows.Definition | None = None  # all of the query, or one that is to be explained
+    sides: list[tuple[x.Expression, Type]] = field(default_factory=list)
+    tests: list[tuple[int, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._codes = native.Codes()
+        self._noted: list[Place] = []
+        count = len(self.query.variables)
+        self._alone: list[x.Expression | None] = [None] * count
+        self.asked: list[list[Callable[[Path], Any]]] = [[] for _ in range(count)]
+        self.asks: npt.NDArray[np.uint8] = np.zeros(count, np.uint8)
+        for definition in (self.only,) if self.only is not None else self.query.definitions:
+            own, alone = definition.variable, []
+            for term in x.conjuncts(definition.condition):
+                if self._is_alone(term, own):
+                    alone.append(self._at_hand(term, own))
+                    continue
+                self.asked[own].append(compile_noting(term, self._reader, self._noted))
+                if not self._compares(term, own):
+                    self.asks[own] = 1
+            if alone:
+                self._alone[own] = x.conjunction(tuple(alone))
+
+    @property
+    def recalls(self) -> bool:
+        """Returns whether no condition speaks of another row of the match."""
+        return not any(self.asked)
+
+    # --- about the row at hand ------------------------------------------------
+
+    def _is_alone(self, e: x.Expression, own: int) -> bool:
+        """Returns whether it speaks of the row at hand, or of rows that have a place beside it."""
+        for leaf in x.leaves(e):
+            if not isinstance(leaf, rows.At) or leaf.first or leaf.back:
+                return False
+            if not leaf.among >> own & 1 or (leaf.offset and _labelled(leaf.part)):
+                return False
+        return True
+
+    def _at_hand(self, e: x.Expression, own: int) -> x.Expression:
+        """The same of cells of the row at hand, except for what is beside it."""
+        if isinstance(e, rows.At):
+            return e if e.offset else self._at_hand(e.part, own)
+        if isinstance(e, rows.Label):
+            return x.Literal(self.query.variables[own].upper(), VARCHAR)
+        return x.rebuild(e, lambda part: self._at_hand(part, own)) if x.children(e) else e
+
+    def leaf(self, e: x.Leaf, at: Ints) -> pa.Array:
+        if isinstance(e, rows.Cell):
+            return self.log.cells(e.attribute, at)
+        assert isinstance(e, rows.At), e
+        return self.log.values(e.part, self.log.step(at, e.offset), self.leaf, self.faults)
+
+    def may(self, at: Ints) -> Ints:
+        """For each row the variables it may be, as bits."""
+        found: Ints = np.zeros(len(at), np.int64)
+        for variable, condition in enumerate(self._alone):
+            if condition is None:
+                found |= 1 << variable
+                continue
+            faults = None if self.faults is None else Faults()
+            true = holds(condition, lambda part: self.leaf(part, at), len(at), faults)
+            self._count(faults, at)
+            found |= true.astype(np.int64) << variable
+        return found
+
+    def _count(self, found: Faults | None, at: Ints) -> None:
+        if found is not None and self.faults is not None:
+            for place, count in found.count.items():
+                self.faults.add(place, count, self.log.arrival(int(at[found.first[place]])))
+
+    # --- comparisons with other rows ------------------------------------------
+
+    def _compares(self, e: x.Expression, own: int) -> bool:
+        """Makes a test of a comparison, if its sides are values of one row each, or constants."""
+        if not isinstance(e, x.Compare) or not has_numbers(e.of):
+            return False
+        if not is_ordered(e.of) and e.condition not in (Condition.EQ, Condition.NE):
+            return False
+        before = len(self.sides)
+        left, right = self._side(e.left, e.of), self._side(e.right, e.of)
+        if left is None or right is None:
+            del self.sides[before:]
+            return False
+        self.tests.append((own, int(e.condition), *left, *right))
+        return True
+
+    def _side(self, e: x.Expression, of: Type) -> tuple[int, int, int, int] | None:
+        converted = e if e.type == of else x.Cast(e, of)
+        places = {
+            (leaf.among, int(leaf.first), leaf.back) if isinstance(leaf, rows.At) else None
+            for leaf in x.leaves(e)
+        }
+        if not places:
+            value = evaluate(converted, self._nothing, 1)
+            number, _ = numbers(value, of, self._codes)
+            return None if value.null_count else (-1, 0, 0, int(number[0]))
+        if len(places) != 1 or None in places or any(_labelled(at.part) for at in navigations(e)):
+            return None
+        ((among, first, back),) = places  # type: ignore[misc]  # None is not among them
+        self.sides.append((self._at_hand(converted, 0), of))
+        return len(self.sides) - 1, among, first, back
+
+    def _nothing(self, e: x.Leaf) -> pa.Array:
+        raise AssertionError(e)
+
+    def values(self, at: Ints) -> tuple[Ints, npt.NDArray[np.uint8]]:
+        """The values that tests compare, and their flags; where one may be a fault, it is asked for."""
+        found: Ints = np.zeros((len(at), len(self.sides)), np.int64)
+        flags = np.ones((len(at), len(self.sides)), np.uint8)
+        for column, (e, of) in enumerate(self.sides):
+            faults = Faults()
+            value = self.log.values(e, at, self.leaf, faults)
+            found[:, column], mine = numbers(value, of, self._codes)
+            if mine is not None:
+                flags[:, column] = np.where(mine, 1, 2 if faults.count else 0)
+        return found, flags
+
+    # --- what is asked for ----------------------------------------------------
+
+    def ask(self, variable: int, number: int, members: bytes, labels: bytes) -> bool:
+        """Returns whether the newest row of a match so far may be its variable."""
+        at = self.log.at(np.frombuffer(members, np.int64)).tolist()
+        path = Path(at, (np.frombuffer(labels, np.int32) & _LABEL).tolist(), number)
+        true = True
+        for condition in self.asked[variable]:
+            if condition(path) is not True:
+                true = False
+                break
+        if self._noted:
+            places = list(self._noted)
+            self._noted.clear()
+            if self.faults is not None:
+                for place in places:
+                    self.faults.add(place, 1, self.log.arrival(at[-1]))
+        return true
+
+    def _reader(self, e: x.Leaf) -> Callable[[Path], Any]:
+        if isinstance(e, rows.MatchNumber):
+            return lambda path: path.number
+        if isinstance(e, rows.RowAggregate):
+            return self._fold(e)
+        assert isinstance(e, rows.At), e
+        part = compile_noting(e.part, self._cell, self._noted)
+        at, step = e, self.log.step
+
+        def value(path: Path) -> Any:
+            index = path.index(at)
+            if index is None:
+                return None
+            row = path.members[index]
+            if at.offset:
+                row = int(step(np.array([row]), at.offset)[0])
+                if row < 0:
+                    return None
+            return part(Member(path, index + at.offset, row))
+
+        return value
+
+    def _cell(self, e: x.Leaf) -> Callable[[Member], Any]:
+        if isinstance(e, rows.Cell):
+            name, cell = e.attribute, self.log.cell
+            return lambda member: cell(name, member.row)
+        if isinstance(e, rows.MatchNumber):
+            return lambda member: member.path.number
+        names = [name.upper() for name in self.query.variables]
+
+        def label(member: Member) -> str | None:
+            inside = 0 <= member.index < len(member.path.labels)
+            return names[member.path.labels[member.index]] if inside else None
+
+        return label
+
+    def _fold(self, e: rows.RowAggregate) -> Callable[[Path], Any]:
+        fold = Fold(e)
+        arguments = [compile_noting(one, self._cell, self._noted) for one in fold.arguments]
+        where = e.aggregate.where
+        only = None if where is None else compile_noting(where, self._cell, self._noted)
+        among, noted = e.among, self._noted
+
+        def value(path: Path) -> Any:
+            members = (
+                Member(path, index, path.members[index])
+                for index, label in enumerate(path.labels)
+                if among >> label & 1
+            )
+            given = [
+                [argument(member) for argument in arguments]
+                for member in members
+                if only is None or only(member) is True
+            ]
+            found = fold(given)
+            if found is FAULT:
+                noted.append(fold.place)
+                return None
+            return found
+
+        return value
+
+
+@dataclass(slots=True)
+class Path:
+    """A match so far: its rows by position, the variable of each, and its number."""
+
+    members: list[int]
+    labels: list[int]
+    number: int
+
+    def index(self, at: rows.At) -> int | None:
+        """Returns which of its rows navigation means, before its offset."""
+        own = [index for index, label in enumerate(self.labels) if at.among >> label & 1]
+        if at.back >= len(own):
+            return None
+        return own[at.back] if at.first else own[-1 - at.back]
+
+
+@dataclass(slots=True)
+class Member:
+    """A row, by position; `index` is where it is, or would be, in the match."""
+
+    path: Path
+    index: int
+    row: int

@@ -1,0 +1,315 @@
+"""MATCH_RECOGNIZE on a stream: rows in by columns, the search, matches out by columns.
+
+A row is judged, once and in columns, as soon as the rows that NEXT looks at are there: which
+variables it may be. The search of its key then goes on where it stood, and rows that no match can
+need any more are forgotten.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.pattern import ir, rows
+from seustream.compiler.pattern.ir import Skip
+from seustream.compiler.pattern.rows import Give
+from seustream.engine.kernels import native
+from seustream.engine.pattern import output, state
+from seustream.engine.pattern.arrivals import Stats, WaitingRows
+from seustream.engine.pattern.batch import EventBatch
+from seustream.engine.pattern.columns import Ints
+from seustream.engine.pattern.errors import SkipStuck
+from seustream.engine.pattern.event import BEGIN_OF_TIME, END_OF_STREAM
+from seustream.engine.pattern.recognize.conditions import Conditions, navigations
+from seustream.engine.pattern.recognize.log import RowLog
+from seustream.engine.pattern.recognize.measures import Matches, MeasureColumns, given
+from seustream.engine.pattern.recognize.program import RowProgram
+
+_SKIPS = (Skip.PAST_LAST, Skip.NEXT, Skip.TO_FIRST, Skip.TO_LAST)  # as the search numbers them
+_STUCK = 2  # matches of this kind and above ended in a SKIP that leads nowhere
+_SLACK = 1024
+"""Rows that may be kept beyond twice as many as needed."""
+
+
+class RowOperator:
+    """A MATCH_RECOGNIZE query on a stream. `late` is drop or error. Faults are counted in
+    `faults`, or raised there."""
+
+    engine = "rows"
+
+    def __init__(
+        self,
+        query: rows.RowQuery,
+        late: str = "drop",
+        faults: Faults | None = None,
+    ) -> None:
+        self.query = query
+        self.watermark = BEGIN_OF_TIME
+        self.faults = Faults() if faults is None else faults
+        columns = {cell.attribute for cell in query.cells()}
+        columns |= {
+            o.expression.attribute for o in query.outputs if isinstance(o.expression, rows.Cell)
+        }
+        self._arrivals = WaitingRows(query, (columns | {*query.partition}) - {ir.TIME}, late)
+        self._log = RowLog()
+        self._conditions = Conditions(self._log, query, self.faults)
+        self._measures = MeasureColumns(query, self._log, self.faults)
+        self._keys: dict[tuple[Any, ...], int] = {}
+        self._numbered = 0
+        self._waiting: Ints = np.zeros(0, np.int64)  # rows that are not judged yet, by number
+        self._oldest: int | None = None
+        offsets = [at.offset for at in _navigated(query, False)]
+        self._ahead = max([0, *offsets])
+        self._search = native.Rows()
+        self._configure(offsets)
+
+    def _configure(self, defined: list[int]) -> None:
+        query, conditions = self.query, self._conditions
+        measured = [at.offset for at in _navigated(query, True)]
+        program = RowProgram(query.pattern)
+        tests = np.array(conditions.tests, np.int64).reshape(-1)
+        self._search.configure(
+            program.numbers,
+            tests,
+            conditions.asks,
+            conditions.ask,
+            len(conditions.sides),
+            program.marks,
+            -1 if query.window is None else query.window,
+            -min([0, *defined, *measured]),
+            max([0, *measured]),
+            _SKIPS.index(query.skip),
+            query.skip_to,
+            query.give is Give.UNMATCHED,
+            conditions.recalls and not program.marks,
+        )
+
+    @property
+    def stats(self) -> Stats:
+        return self._arrivals.stats
+
+    # --- rows in, matches out -------------------------------------------------
+
+    def push_table(self, rows: pa.Table) -> None:
+        """Rows of the stream, with a column ts (int64)."""
+        self._arrivals.push(rows, self.watermark)
+
+    @property
+    def output_watermark(self) -> int:
+        """Every later result has a time above this."""
+        if self._oldest is None or self.watermark == END_OF_STREAM:
+            return self.watermark
+        return min(self.watermark, self._oldest - 1)
+
+    def advance_table(self, watermark: int) -> tuple[pa.Table, Ints]:
+        """Moves the watermark; the rows of the matches that are certain by now, in the order of
+        their times, and these."""
+        if watermark < self.watermark:
+            raise ValueError(f"the watermark goes back from {self.watermark} to {watermark}")
+        self.watermark = watermark
+        batch = self._arrivals.released(watermark)
+        if batch is not None:
+            self._append(batch, self._keys_of(batch))
+        self._judge()
+        found = self._found()
+        if found is None:
+            return output.schema(self.query).empty_table(), np.zeros(0, np.int64)
+        results = given(found, self.query.give, self._log)
+        columns = list(self._measures.columns(found, results))
+        assert self._log.batch is not None
+        times = self._log.batch.ts[results.row]
+        self.stats.matches += int((found.kind == 0).sum())
+        self._forget()
+        return pa.Table.from_arrays(columns, schema=output.schema(self.query)), times
+
+    def _keys_of(self, batch: EventBatch) -> Ints:
+        """A number for each row's key; NULL is a key like any other."""
+        codes: Ints = np.zeros(len(batch), np.int64)
+        if not self.query.partition:
+            self._keys.setdefault((), 0)
+            return codes
+        for name in self.query.partition:
+            column = pa.array(batch.ts) if name == ir.TIME else batch.columns[name]
+            coded = column.dictionary_encode(null_encoding="encode")
+            own = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            codes = codes * (len(coded.dictionary) + 1) + own
+            if len(self.query.partition) > 1:
+                codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+        values = [
+            (
+                batch.ts[first] if name == ir.TIME else batch.columns[name].take(pa.array(first))
+            ).tolist()
+            for name in self.query.partition
+        ]
+        known = self._keys
+        own = [known.setdefault(key, len(known)) for key in zip(*values, strict=True)]
+        found: Ints = np.array(own, np.int64)[which]
+        return found
+
+    def _append(self, batch: EventBatch, keys: Ints) -> None:
+        number = np.arange(self._numbered, self._numbered + len(batch))
+        self._numbered += len(batch)
+        self._entered(batch, number, keys)
+
+    def _entered(self, batch: EventBatch, number: Ints, keys: Ints) -> None:
+        before = np.empty(len(number), np.int64)
+        self._search.append(keys, np.ascontiguousarray(batch.ts), number, before)
+        self._log.append(batch, number, keys, before)
+        self._waiting = np.concatenate([self._waiting, number])
+
+    def _judge(self) -> None:
+        """Tells the search what rows may be, once what NEXT looks at has come."""
+        if not len(self._waiting):
+            return
+        at = self._log.at(self._waiting)
+        if self._ahead and self.watermark != END_OF_STREAM:
+            ready = self._log.step(at, self._ahead) >= 0
+            self._waiting, at = self._waiting[~ready], at[ready]
+        else:
+            self._waiting = self._waiting[:0]
+        if len(at):
+            values, flags = self._conditions.values(at)
+            self._search.judge(self._log.key[at], self._conditions.may(at), values, flags)
+
+    def _found(self) -> Matches | None:
+        count, members = self._search.run(self.watermark, self.watermark == END_OF_STREAM)
+        if not count:
+            self._forget()
+            return None
+        heads = np.empty((count, 5), np.int64)
+        numbers, labels = np.empty(members, np.int64), np.empty(members, np.int64)
+        self._search.take(heads, numbers, labels)
+        kind, _, number, start, counts = (np.ascontiguousarray(one) for one in heads.T)
+        stuck = np.flatnonzero(kind >= _STUCK)
+        if len(stuck):
+            self._stuck(int(kind[stuck[0]]), int(start[stuck[0]]))
+        return Matches(kind, number, self._log.at(start), counts, self._log.at(numbers), labels)
+
+    def _stuck(self, kind: int, start: int) -> None:
+        query = self.query
+        skip = f"AFTER MATCH SKIP {query.skip.value.upper()} {query.skip_name}"
+        ts = int(self._log.cell(ir.TIME, int(self._log.at(np.array([start]))[0])))
+        why = f"the match at {ts} has no row of it"
+        if kind > _STUCK:
+            why = f"it leads back to the row the match starts at, at {ts}"
+        raise SkipStuck(
+            f"query {query.name}: {skip}: {why}", "skip to another variable, or to the next row"
+        )
+
+    def _forget(self) -> None:
+        kept, self._oldest = self._search.forget()
+        if self.watermark == END_OF_STREAM:
+            kept = 0
+        if len(self._log) > 2 * kept + _SLACK or (not kept and len(self._log)):
+            self._keep(kept)
+
+    def _keep(self, count: int) -> None:
+        """Keeps so many rows in the log, those that the search keeps, or none."""
+        numbers = np.empty(count, np.int64)
+        if count:
+            self._search.kept(numbers)
+        self._log.keep(numbers)
+
+    # --- memory and state -----------------------------------------------------
+
+    @property
+    def held(self) -> int:
+        """The rows kept, and those that wait."""
+        return len(self._log) + self._arrivals.held
+
+    @property
+    def next_due(self) -> int | None:
+        """The next watermark at which there may be something to give out or to forget; None if
+        nothing is held."""
+        times = [self._arrivals.earliest] if self._arrivals.held else []
+        if self._oldest is not None and self.query.window is not None:
+            times.append(self._oldest + self.query.window)
+        later = [ts for ts in times if ts > self.watermark]
+        if later:
+            return min(later)
+        return self.watermark + 1 if self.held else None
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state as plain values, for JSON: the rows that are kept, and where each key stands."""
+        kept, self._oldest = self._search.forget()
+        places = np.empty((self._search.count(), 4), np.int64)
+        self._search.places(places)
+        self._keep(kept)
+        return {
+            "watermark": self.watermark,
+            "arrived": self._arrivals.arrived,
+            "stats": dataclasses.asdict(self.stats),
+            "numbered": self._numbered,
+            "keys": [[state.value(of) for of in key] for key in self._keys],
+            "places": places.tolist(),
+            "kept": _written(self._log.batch, self._log.number, self._log.key),
+            "waiting": _written(self._arrivals.tables),
+        }
+
+    def restore(self, stored: dict[str, Any]) -> None:
+        """Goes on where a snapshot was taken; of a fresh operator with the same query. The search for
+        the match that was begun is done again."""
+        if self._arrivals.arrived:
+            raise ValueError("an operator is restored before it is used")
+        self.watermark = stored["watermark"]
+        self._arrivals.arrived = stored["arrived"]
+        self._arrivals.stats = Stats(**stored["stats"])
+        self._arrivals.tables = _read(stored["waiting"])[0]
+        self._numbered = stored["numbered"]
+        keys = [tuple(state.value_of(of) for of in key) for key in stored["keys"]]
+        self._keys = {key: number for number, key in enumerate(keys)}
+        self._search.resume(np.array(stored["places"], np.int64).reshape(-1))
+        batch, own = _read(stored["kept"])
+        if batch is not None and len(batch):
+            self._conditions.faults, faults = None, self._conditions.faults
+            self._entered(batch, own["number"], own["key"])
+            self._judge()
+            self._search.run(self.watermark, False)
+            self._conditions.faults = faults
+        self._forget()
+
+
+def _navigated(query: rows.RowQuery, measures: bool) -> list[rows.At]:
+    """The rows that DEFINE, or the measures, look at."""
+    expressions = (
+        [output.expression for output in query.outputs]
+        if measures
+        else [definition.condition for definition in query.definitions]
+    )
+    return [at for e in expressions if not isinstance(e, ir.Whole) for at in navigations(e)]
+
+
+def _written(batch: EventBatch | None, *own: Ints) -> str:
+    """Rows as text."""
+    if batch is None:
+        return ""
+    names = ["ts", "seq", *("number", "key")[: len(own)]]
+    arrays = [pa.array(batch.ts), pa.array(batch.seq), *map(pa.array, own)]
+    table = pa.table(
+        arrays + list(batch.columns.values()), names=names + [f".{name}" for name in batch.columns]
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as file:
+        file.write_table(table)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _read(text: str) -> tuple[EventBatch | None, dict[str, npt.NDArray[np.int64]]]:
+    if not text:
+        return None, {}
+    table = pa.ipc.open_stream(base64.b64decode(text)).read_all().combine_chunks()
+    whole = {name: table[name].to_numpy() for name in table.column_names if name[0] != "."}
+    columns = {
+        name[1:]: column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name[0] == "."
+    }
+    kinds: Ints = np.full(table.num_rows, -1, np.int64)
+    return EventBatch(whole["ts"], whole["seq"], kinds, [], columns), whole

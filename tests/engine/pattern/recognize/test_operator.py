@@ -1,0 +1,88 @@
+"""MATCH_RECOGNIZE against its definition: random queries, random cuts, a snapshot in the middle."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.pattern.rows import RowQuery
+from seustream.compiler.pattern.statements import compile_pattern
+from seustream.engine.pattern.errors import SkipStuck
+from seustream.engine.pattern.event import END_OF_STREAM
+from seustream.engine.pattern.recognize.operator import RowOperator
+from tests.engine.pattern.recognize.generate import STREAM, case
+from tests.engine.pattern.recognize.reference import Case, Stuck
+
+
+def compiled(sql: str) -> RowQuery:
+    query = compile_pattern(sql, STREAM, bounded=True)
+    assert isinstance(query, RowQuery)
+    return query
+
+
+def whole(query: RowQuery, rows: pa.Table) -> list[dict[str, Any]]:
+    operator = RowOperator(query)
+    operator.push_table(rows)
+    found, _ = operator.advance_table(END_OF_STREAM)
+    assert not operator.held
+    return found.to_pylist()
+
+
+def in_cuts(query: RowQuery, rows: pa.Table, chance: random.Random) -> list[dict[str, Any]]:
+    """The same, cut at random, with snapshots in between."""
+    operator = RowOperator(query)
+    found: list[dict[str, Any]] = []
+    times = rows["ts"].to_pylist()
+    marks = sorted({chance.randint(-1, max(times, default=0)) for _ in range(chance.randint(1, 8))})
+    given = 0
+    for mark in [*marks, END_OF_STREAM]:
+        upto = max(given, sum(ts <= mark for ts in times))
+        operator.push_table(rows.slice(given, upto - given))
+        given = upto
+        before = operator.output_watermark
+        results, own = operator.advance_table(mark)
+        assert all(ts > before for ts in own.tolist()), "a result at or before the watermark"
+        assert operator.output_watermark >= before
+        found += results.to_pylist()
+        if chance.random() < 0.5 and mark != END_OF_STREAM:
+            stored = json.loads(json.dumps(operator.snapshot()))
+            operator = RowOperator(query)
+            operator.restore(stored)
+    return found
+
+
+def expected(reference: Case, rows: pa.Table) -> list[dict[str, Any]]:
+    every = rows.to_pylist()
+    found = []
+    for key in dict.fromkeys(row["k"] for row in every):
+        found += reference.results([row for row in every if row["k"] == key])
+    return found
+
+
+def plain(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(str(sorted(row.items())) for row in rows)
+
+
+def check(seed: int) -> int:
+    sql, reference, rows = case(seed)
+    print(f"seed {seed}\n{sql}\n{rows.to_pylist()}")
+    query = compiled(sql)
+    try:
+        want = plain(expected(reference, rows))
+    except Stuck:
+        with pytest.raises(SkipStuck):
+            whole(query, rows)
+        return 0
+    assert plain(whole(query, rows)) == want
+    assert plain(in_cuts(query, rows, random.Random(seed))) == want
+    return len(want)
+
+
+@pytest.mark.parametrize("block", range(20))
+def test_random_queries(block: int) -> None:
+    found = [check(seed) for seed in range(25 * block, 25 * block + 25)]
+    assert sum(found) > 25, "the cases find something"
