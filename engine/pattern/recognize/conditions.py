@@ -208,11 +208,11 @@ class Conditions:
                 row = int(step(np.array([row]), at.offset)[0])
                 if row < 0:
                     return None
-            return part(Member(path, index + at.offset, row))
+            return part(PathRow(path, index + at.offset, row))
 
         return value
 
-    def _cell(self, e: x.Leaf) -> Callable[[Member], Any]:
+    def _cell(self, e: x.Leaf) -> Callable[[PathRow], Any]:
         if isinstance(e, rows.Cell):
             name, cell = e.attribute, self.log.cell
             return lambda member: cell(name, member.row)
@@ -220,7 +220,7 @@ class Conditions:
             return lambda member: member.path.number
         names = [name.upper() for name in self.query.variables]
 
-        def label(member: Member) -> str | None:
+        def label(member: PathRow) -> str | None:
             inside = 0 <= member.index < len(member.path.labels)
             return names[member.path.labels[member.index]] if inside else None
 
@@ -235,7 +235,7 @@ class Conditions:
 
         def value(path: Path) -> Any:
             members = (
-                Member(path, index, path.members[index])
+                PathRow(path, index, path.members[index])
                 for index, label in enumerate(path.labels)
                 if among >> label & 1
             )
@@ -270,7 +270,7 @@ class Path:
 
 
 @dataclass(slots=True)
-class Member:
+class PathRow:
     """A row, by position; `index` is where it is, or would be, in the match."""
 
     path: Path

@@ -21,7 +21,7 @@ from seustream.engine.pattern.planner import supports
 from seustream.engine.pattern.trace import trace
 from tests.engine.pattern.generate import Generator, query_of
 from tests.engine.pattern.running import events_of, operate
-from tests.engine.pattern.test_examples import PRICES, ROWS, S_TEXT, STOCK, S
+from tests.engine.pattern.test_examples import S_TEXT, STOCK, S
 
 S_ROWS = (
     "A#0@1 | B#4@5 | C#6@7 | D#7@9",
@@ -143,14 +143,6 @@ def test_a_trace_ends_with_the_matches_of_every_key(engine: str, seed: int) -> N
     assert lines[lines.index("── matches") + 1 :] == [f"   {row}" for row in rows or ["none"]]
     for event in events:
         assert any(line.startswith(f"── k={event.attrs['k']}: {event!r}") for line in lines)
-
-
-def test_trace_of_rows_with_the_one_before() -> None:
-    query = compile_pattern(ROWS.format("TO NEXT ROW"), STOCK, bounded=True)
-    events = [Event(n, n, None, {"price": float(p)}) for n, p in enumerate(PRICES, start=1)]
-    lines = list(trace(query, events))
-    assert any("prev.price=10.0" in line for line in lines)
-    assert "take: D[i].None#3@3" in "\n".join(lines)
 
 
 @pytest.mark.parametrize("engine", ["columns", "compact"])
