@@ -1,7 +1,7 @@
 """A row pattern as the program that the search runs.
 
 before  A+? (B | C)
-after   0 row A   1 try 3, then 2   2 row A … 3 try 4, then 6   4 row B   5 to 7   6 row C   7 match
+after   0 row A   1 try 2, then 0   2 try 3, then 5   3 row B   4 to 6   5 row C   6 match
 """
 
 from __future__ import annotations
@@ -75,9 +75,14 @@ class RowProgram:
             self.steps[end] = (Code.JUMP, len(self.steps), 0)
 
     def _repeat(self, pattern: rows.Repeat) -> None:
+        begin = 0
         for _ in range(pattern.least):
+            begin = len(self.steps)
             self._add(pattern.part)
-        if pattern.most is None:
+        if pattern.most is None and pattern.least and not rows.nullable(pattern.part):
+            ways = (begin, len(self.steps) + 1)
+            self._step(Code.SPLIT, *(reversed(ways) if pattern.reluctant else ways))
+        elif pattern.most is None:
             split = self._iteration(pattern)
             self._step(Code.JUMP, split)
             self._leave([split], pattern)
