@@ -43,6 +43,11 @@ class BridgedQueries:
     columns: Mapping[str, pa.Schema]
     times: Times
 
+    @property
+    def streaming(self) -> dict[str, DataFrame]:
+        """The frames that are no whole ones, such as those of tables."""
+        return {name: rows for name, rows in self.frames.items() if rows.isStreaming}
+
     def load(self, how: Run, fresh: bool) -> None:
         """Loads it at its bridges; `fresh` if these must have no rows of it yet."""
         for client in self.connection.clients():
@@ -63,6 +68,15 @@ class BridgedQueries:
         """Writes rows as an epoch of a writer."""
         to = self._options(rows.write.format(NAME), stream=stream, key=self.keys.get(stream))
         to.option("writer", writer).option("epoch", str(epoch)).mode("append").save()
+
+    def put_whole(self) -> None:
+        """Writes the rows of frames that are not streaming, and ends their streams. Each is one epoch,
+        however often it is written."""
+        for name, rows in self.frames.items():
+            if not rows.isStreaming:
+                self.put(name, rows, f"whole {name}", 0)
+                for client in self.connection.clients():
+                    client.end(name)
 
     def results(self, what: str, name: str = OBSERVED, **options: str) -> DataFrame:
         """The results of a query as a stream; their counts are observed under a name."""
@@ -91,6 +105,11 @@ def bridged(
     )
     key_of = _keys(compilation, len(connection.bridges))
     frames, given = _frames(compilation, sources, select or {})
+    for name in (stream.name for stream in compilation.streams if stream.table):
+        if name in frames and (frames[name].isStreaming or len(connection.bridges) > 1):
+            streaming = frames[name].isStreaming
+            what = "its frame is streaming" if streaming else "there are several bridges"
+            raise FeedError(f"table {name}: {what}", "spark.read it, for one bridge")
     columns = answer_schemas(compilation.program)
     columns |= {LATE + s.name: stream_schema(s) for s in compilation.streams if s.name in frames}
     _check_times(spark, columns)

@@ -282,13 +282,7 @@ def run(
     place = Path(checkpoint).absolute()
     trigger = Trigger(bounded, every)
 
-    for stream in (s for s in compilation.streams if s.table and s.name in frames):
-        rows = frames.pop(stream.name)
-        if rows.isStreaming or len(bridges) > 1:
-            what = "its frame is streaming" if rows.isStreaming else "there are several bridges"
-            raise FeedError(f"table {stream.name}: {what}", "spark.read it, for one bridge")
-        put(stream.name, rows, f"table {stream.name}", 0)
-        connection.client(0).end(stream.name)
+    at.put_whole()
 
     def deliver(query: str) -> StreamingQuery:
         writer = sink(query, at.results(query))
@@ -305,11 +299,11 @@ def run(
     kept = [n for n in names if how.keep is None or n in how.keep]
     readers = [started(QUERY + name, deliver, name) for name in kept]
     if late is not None:
-        readers += [started(LATE_ROWS + name, put_aside, name) for name in at.frames]
+        readers += [started(LATE_ROWS + name, put_aside, name) for name in at.streaming]
     if prefilter:
         made = Prefilter(
             at.compilation,
-            at.frames,
+            at.streaming,
             place / "prefilter",
             at.put,
             slack=how.slack,
@@ -333,8 +327,7 @@ def feeding(at: BridgedQueries, place: Path, trigger: Trigger) -> list[Flow]:
         writer = at.feed(stream).option("checkpointLocation", str(place / "streams" / stream))
         return trigger.of(writer.queryName(STREAM + stream)).start()
 
-    streaming = [name for name, rows in at.frames.items() if rows.isStreaming]
-    return [started(STREAM + name, feed, name) for name in streaming]
+    return [started(STREAM + name, feed, name) for name in at.streaming]
 
 
 def started(name: str, start: Callable[[str], StreamingQuery], what: str) -> Flow:

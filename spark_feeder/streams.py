@@ -105,11 +105,7 @@ class SqlStreams(dict[str, DataFrame]):
         self._drain.answer()
 
     def _started(self, trigger: Trigger) -> Job:
-        for name, rows in self._at.frames.items():
-            if not rows.isStreaming:  # all of it is one epoch, however often it is written
-                self._at.put(name, rows, f"whole-{name}", 0)
-                for client in self._at.connection.clients():
-                    client.end(name)
+        self._at.put_whole()
         writers = feeding(self._at, self._place, trigger)
         return Job(self._at.connection, writers, [], trigger.bounded, _RESTARTS)
 
