@@ -48,7 +48,7 @@ from seustream.engine.runs import (
 from seustream.engine.stream.answers import result_schema
 from seustream.engine.stream.evaluate import real_only
 from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, located, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, located
 from seustream.engine.stream.merge import END_OF_STREAM, Merger, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer, Operator
 from seustream.engine.stream.schema import TABLE_TIME, stream_schema
@@ -302,7 +302,7 @@ class GraphRun:
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
-            report.faults |= told(operator.faults)
+            report.faults |= fault_report(operator.faults)
             if isinstance(operator, HostDriver):
                 report.join.add(operator.counts)
             elif isinstance(operator, PatternNode):

@@ -223,7 +223,7 @@ class JoinArea(wiring.Component):
         return m
 
     def _retention(self, m: Module) -> None:
-        """How long the window keeps a tuple; two halves, as all tables."""
+        """Retention of the window; two halves, as all tables."""
         to_range, to_rows = self._mine(m, Target.RANGE), self._mine(m, Target.ROWS)
         for half in range(2):
             kind = Signal(RangeKind, name=f"kind_{half}")

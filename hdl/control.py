@@ -38,7 +38,7 @@ COMMAND = data.StructLayout(
 RESPONSE = data.StructLayout({"verdict": 4, "data": DATA_BITS})
 
 METER = data.StructLayout({"busy": 1, "blocked": 1})
-"""What a unit does in a cycle. One that is neither is starved: nothing is there for it to do."""
+"""Activity of a unit in a cycle. One that is neither is starved: nothing is there for it to do."""
 
 COUNTED = [counter for counter in Counter if counter < Counter.STATE]
 

@@ -1,4 +1,4 @@
-"""What a host says to a WJASIP's control unit, and what it hears back.
+"""Commands of a host to a WJASIP's control unit, and the answers.
 
 A command is one word of the control stream, answered by one word of the response
 stream. Tables go into the half of every memory that is not in use; `COMMIT` waits
@@ -43,7 +43,7 @@ class ControlOperation(enum.IntEnum):
 
 
 class Target(enum.IntEnum):
-    """What a WRITE writes. unit is an area or stream.
+    """Targets of a WRITE. `unit` is an area or stream.
 
     INSTRUCTION  address, word | LAST at the highest address; in order from 0
     PROBE_PLAN   route tag, what the area does with its probes (`Layouts.probe_plan`)
@@ -91,7 +91,7 @@ class Verdict(enum.IntEnum):
 
 
 class Counter(enum.IntEnum):
-    """What READ gives. The first group counts tuples, as `seustream.hdl.device.Status` does."""
+    """Counters that READ gives. The first group counts tuples, as `seustream.hdl.device.Status` does."""
 
     TAKEN = 0
     TICKS = 1
@@ -221,7 +221,7 @@ _UNUSED_AREA = Area(program=(isa.Nop().encode(),))
 def _probe_plan(
     area: Area, program: AreaProgram, tag: int, indexed: list[int], config: DeviceConfig
 ) -> int:
-    """What an area does with probes of a tag, as in `Layouts.probe_plan`."""
+    """Plan of an area for probes of a tag, as in `Layouts.probe_plan`."""
     interest = program.interest(tag)
     plan = sum(1 << factor for factor in interest or ()) | (interest is None) << config.factors
     at = config.factors + 1

@@ -1,4 +1,4 @@
-"""How hardware reads an instruction's word: what `isa` states, as patterns and layouts."""
+"""Decodes an instruction's word in hardware: what `isa` states, as patterns and layouts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _opcode(kind: type[isa.Instruction]) -> str:
 
 
 def _fields(kind: type[isa.Instruction]) -> data.FlexibleLayout:
-    """Where an instruction's members are in its word."""
+    """Layout of an instruction's members in its word."""
     fields, position = {}, isa.WORD_BITS
     for part in kind.LAYOUT:
         width = len(part) if isinstance(part, str) else part[1]

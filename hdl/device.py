@@ -1,4 +1,4 @@
-"""What a device is to its host: the tables it loads, the batches it takes, the
+"""The contract between a device and its host: the tables it loads, the batches it takes, the
 results it gives back.
 
 Rules of the contract, the same for every device (models, RTL, board):
@@ -70,7 +70,7 @@ class WindowKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which tuples of a stream a query still sees: newest - ts <= size for RANGE,
+    """Window of a query over a stream, the tuples it still sees: newest - ts <= size for RANGE,
     the last `size` tuples for ROWS."""
 
     kind: WindowKind
@@ -87,7 +87,7 @@ UNUSED = Window(WindowKind.UNUSED)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long a join area keeps a tuple (Large Window Only): while its age is at
+    """Time for which a join area keeps a tuple (Large Window Only): while its age is at
     most `range` ticks or it is among the last `rows`. None is for ever."""
 
     range: int | None = -1
@@ -375,7 +375,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class UnitCycles:
-    """What one unit of a processor did since the last reset, in clock cycles.
+    """Cycles of one unit of a processor since the last reset, in clock cycles.
 
     busy      it worked
     starved   there was nothing for it to do
@@ -388,14 +388,14 @@ class UnitCycles:
 
 
 class Clocked(Protocol):
-    """What a device with a clock of its own counts beside `Status`. The models have no clock."""
+    """Counters of a device with a clock of its own, beside `Status`. The models have no clock."""
 
     def counters(self) -> dict[str, int]:
         """cycles, hits (pairs executed), stalls (cycles an instruction waited for the router),
         rewinds (probes left for others)."""
 
     def units(self) -> dict[str, UnitCycles]:
-        """Where its cycles went, by the name of the unit."""
+        """Gives the cycles of each unit, by its name."""
 
 
 class Device(Protocol):

@@ -372,7 +372,7 @@ class ExecutionUnit(wiring.Component):
     def _look_up_comparison(
         self, m: Module, does: data.View, instruction: data.View, held: Value, window: data.View
     ) -> None:
-        """What a CMP needs: what the array found, or the two attributes."""
+        """Operands of a CMP: what the array found, or the two attributes."""
         if self.config.lanes:
             m.d.comb += does.held.eq(held.bit_select(instruction.factor, 1))
             return
@@ -395,7 +395,7 @@ class ExecutionUnit(wiring.Component):
 
 
 def _does_layout(config: DeviceConfig) -> data.StructLayout:
-    """What the instruction in execution does: with operands `a` and `b` to register `r`, as a
+    """The instruction in execution: with operands `a` and `b` to register `r`, as a
     jump, as a JOIN; and the outcome of a comparison, or without lanes its two sides."""
     width = 0 if config.lanes else config.attribute_width
     return data.StructLayout(
@@ -424,7 +424,7 @@ def _does_layout(config: DeviceConfig) -> data.StructLayout:
 
 
 def _chosen_layout(config: DeviceConfig) -> data.StructLayout:
-    """What the next instruction is to do, but for its operands: of each its register, and the
+    """The next instruction, but for its operands: of each its register, and the
     values of the registers of every group that it may be."""
     operand = data.StructLayout({"number": _GROUP_BITS + 2, "group": isa.REGISTERS // _GROUP})
     return data.StructLayout({"does": _does_layout(config), "a": operand, "b": operand})

@@ -27,7 +27,7 @@ the cycles a row takes."""
 
 
 def comparison_layout(config: DeviceConfig) -> data.StructLayout:
-    """What a comparator does in a cycle: the probe's attribute, whether the probe carries that
+    """Work of a comparator in a cycle: the probe's attribute, whether the probe carries that
     stream, and with what it is compared."""
     return data.StructLayout(
         {

@@ -52,7 +52,7 @@ def bucket_of(values: npt.NDArray[np.int64], seed: int, bits: int) -> npt.NDArra
 
 
 def _rank(rows: list[int]) -> int:
-    """How many of these are independent, as vectors of bits."""
+    """Counts how many of these are independent, as vectors of bits."""
     independent: list[int] = []
     for row in rows:
         for other in independent:

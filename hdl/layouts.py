@@ -1,4 +1,4 @@
-"""What travels inside a WJASIP, bit by bit: the payloads of its streams.
+"""Layouts of all that travels inside a WJASIP, bit by bit: the payloads of its streams.
 
 Between router and areas a joined tuple travels as a *reference*: its route tag, which
 streams it carries, and where in their windows the components are. The data it stands

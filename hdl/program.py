@@ -1,4 +1,4 @@
-"""What a loader needs to know of a program without running it.
+"""Derives from a program, without running it, what a loader needs.
 
 A probe tuple's route tag fixes its path through the program, but for JMPLI. So for each
 tag one can say which factors matter: a pair in which none of them holds joins nothing. And
@@ -139,7 +139,7 @@ class AreaProgram:
         return math.prod(self._holds[factor] for factor in term)
 
     def _rarer(self, a: Cover, b: Cover) -> Cover:
-        """Where both registers are 1, either cover serves."""
+        """Combines two covers of a conjunction: where both registers are 1, either serves."""
         return min((a, b), key=self._often)
 
     def _often(self, cover: Cover) -> float:

@@ -302,7 +302,7 @@ class Scanner(wiring.Component):
         m.d.comb += [self.working.eq(here & ~waiting), self.blocked.eq(here & waiting)]
 
     def _known_long(self, m: Module, key: Signal) -> Signal:
-        """Whether the bucket's chain was too long for a walk when it was last walked. Now and
+        """Remembers whether the bucket's chain was too long for a walk when it was last walked. Now and
         then it is walked all the same, for it may be shorter by now."""
         m.submodules.long = long = memory.Memory(shape=1, depth=self.config.depth, init=[])
         write, read = long.write_port(), long.read_port()
@@ -443,7 +443,7 @@ class Scanner(wiring.Component):
         ]
 
     def _comparisons(self, m: Module, array: FactorArray, info: data.View) -> None:
-        """What the comparators do when the tuples come that are asked for in this cycle."""
+        """Work of the comparators for the tuples that are read in this cycle."""
         put, bits = self.put, ceil_log2(self.config.turns)
         for number, comparison in enumerate(array.comparisons):
             m.submodules[f"comparisons{number}"] = kept = memory.Memory(
@@ -485,6 +485,6 @@ class Scanner(wiring.Component):
 
 
 def _of_interest(held: Value, plan: data.View, terms: data.View) -> Value:
-    """Whether a pair in which these factors hold may join."""
+    """Asserted if a pair in which these factors hold may join."""
     whole = Cat((~terms[number] | held).all() for number in range(TERMS))
     return whole.any() & (plan.always | (held & plan.interest).any())

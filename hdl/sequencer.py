@@ -175,7 +175,7 @@ class Sequencer(wiring.Component):
         return m
 
     def _contexts(self, m: Module, active: Signal, unsent: Signal) -> None:
-        """How much of each context is in flight."""
+        """Counts the tuples of each context that are in flight."""
         config = self.config
         most = (config.streams * self.layouts.levels * (config.probe_fifo_depth + IN_FLIGHT)
                 + config.output_fifo_depth + IN_FLIGHT + config.streams)  # fmt: skip

@@ -9,7 +9,7 @@ from seustream.hdl.control_words import ADDRESS_BITS
 
 
 def write_signature() -> wiring.Signature:
-    """A word for a table, checked and addressed, for whoever it is for."""
+    """A word for a table, checked and addressed; the unit it is for takes it."""
     return wiring.Signature(
         {"valid": Out(1), "target": Out(4), "unit": Out(2), "address": Out(ADDRESS_BITS),
          "data": Out(64)}

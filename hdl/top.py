@@ -209,7 +209,7 @@ class Wjasip(wiring.Component):
         return m
 
     def _raw_tables(self, m: Module, sequencer: Sequencer) -> None:
-        """What the sequencer knows of each stream, in two halves as all tables."""
+        """Table of the sequencer about each stream, in two halves as all tables."""
         bus, half = self._control.write, self._control.half
         for number in range(self.config.streams):
             route = data.StructLayout({"stores": 1, "group": STREAM_BITS})

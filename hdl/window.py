@@ -14,7 +14,7 @@ from seustream.hdl.layouts import CONTEXT_BITS, CONTEXTS, SELECTIONS, Layouts
 
 
 class RangeKind(enum.Enum, shape=2):
-    """What age says about a tuple."""
+    """Verdict of a tuple's age."""
 
     NONE = 0  # dead at once, unless its rank keeps it
     TICKS = 1  # dead beyond so many ticks

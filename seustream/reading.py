@@ -64,8 +64,8 @@ def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
 def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
     """The file's tuples, and the type of their time.
 
-    The suffix tells the format. Raises `InputError` with everything found wrong; `warn` is
-    told of columns the stream does not have (by default it is a Python warning).
+    The suffix tells the format. Raises `InputError` with everything found wrong; `warn` gets
+    the columns the stream does not have (by default it is a Python warning).
     """
     try:
         if path.is_dir():
@@ -166,7 +166,7 @@ def _places(source: _Source, names: Sequence[str]) -> list[int]:
 
 
 def _missing(source: _Source, of: Field, others: Sequence[str]) -> str:
-    """`others` are the file's columns that are nobody's, so that one may be the misspelt one."""
+    """`others` are the file's columns that belong to no stream, so that one may be the misspelt one."""
     names = [name.strip() for name in others]
     near = next((found for name in of.names if (found := nearest(name, names))), None)
     if of.is_time:

@@ -31,7 +31,7 @@ from seustream.compiler.errors import suggest
 from seustream.compiler.pipeline import Compilation
 from seustream.engine.graph import streams_read
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.stream.faults import Lines, QueryFaults, told
+from seustream.engine.stream.faults import Lines, QueryFaults, fault_report
 from seustream.errors import UserError
 from seustream.reading import read
 
@@ -268,7 +268,7 @@ def run_across(
         for query, join, found in zip(across.queries, across.joins, combinations, strict=True)
     }
     lines = _lines(c, across, sites, run, fetched)
-    return SitesOutcome(results, fetched, tuple(across.rest), tuple(lines), told(faults))
+    return SitesOutcome(results, fetched, tuple(across.rest), tuple(lines), fault_report(faults))
 
 
 def _read_by(c: Compilation, names: Iterable[str]) -> set[str]:

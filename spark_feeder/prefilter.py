@@ -199,7 +199,7 @@ class Prefilter:
         self._decide({}, self.state.batch + 1, (self.folder / "writer").read_text())
 
     def _writer(self, batch: DataFrame) -> str:
-        """Returns who the bridge is told writes: the Spark query, whose identity is in its checkpoint."""
+        """Names the writer for the bridge: the Spark query, whose identity is in its checkpoint."""
         path = self.folder / "writer"
         if not path.exists():
             name = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")

@@ -62,7 +62,7 @@ class Libraries:
 
 
 def unusable(function: object) -> str | None:
-    """Why a function of a library cannot run, None if it can. What is missing is told when the
+    """Gives the reason why a function of a library cannot run, None if it can. It is given when the
     library is registered, not when a query runs."""
     if not isinstance(function, Function):
         return f"{function!r:.60} is no object of Scalar, Matching, Aggregate or WindowFunction"

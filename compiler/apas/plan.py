@@ -235,18 +235,18 @@ class _Planner:
         left_over = list(subquery.conditions)
         first, *others = subquery.inputs
 
-        def alone(name: str) -> tuple[Expression, ...]:
+        def conditions_on(name: str) -> tuple[Expression, ...]:
             mine = [c for c in left_over if _streams(c, streams) == {name}]
             left_over[:] = [c for c in left_over if c not in mine]
             return tuple(mine)
 
         have = {first.name}
-        left = _stored(self._table_side(first, streams, need), alone(first.name), scratch)
+        left = _stored(self._table_side(first, streams, need), conditions_on(first.name), scratch)
         layout: StateLayout | None = None
         node = -1
         for place, one in enumerate(others):
             last = place == len(others) - 1
-            right = _stored(self._table_side(one, streams, need), alone(one.name), scratch)
+            right = _stored(self._table_side(one, streams, need), conditions_on(one.name), scratch)
             have |= {one.name}
             mine = [c for c in left_over if _streams(c, streams) <= have]
             left_over = [c for c in left_over if c not in mine]

@@ -17,24 +17,21 @@ from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import printable
 from seustream.compiler.explain.picture import machine as machine_picture
 from seustream.compiler.explain.picture import tree as tree_picture
-from seustream.compiler.explain.text import machine as machine_text
-from seustream.compiler.explain.text import overview as overview_text
-from seustream.compiler.explain.text import plan as plan_text
-from seustream.compiler.explain.text import source as source_text
+from seustream.compiler.explain.text import write
 from seustream.compiler.pipeline import STAGES, Compilation
 
 FORMATS = ("text", "json", "svg")
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """A stage's facts, and how they look as text and, for some, as a picture. The facts use only
-    what the compilation holds at that stage; `ready` says whether it got so far."""
+class _Stage:
+    """A stage's facts, and for some a picture of them. The facts use only what the compilation holds at
+    that stage; `ready` says whether it got so far. `nothing` is the text of no facts."""
 
     ready: Callable[[Compilation], bool]
     facts: Callable[[View], Any]
-    text: Callable[[Any], list[str]]
     picture: Callable[[View], str] | None = None
+    nothing: str = "none"
 
 
 def _routes(scope: View) -> str:
@@ -50,45 +47,45 @@ def _programs(c: Compilation) -> bool:
 
 
 # In the order of the pipeline; None is the overview.
-_VIEWS: dict[str | None, _View] = {
-    "tokens": _View(lambda c: True, source.tokens, source_text.tokens),
-    "tree": _View(
+_VIEWS: dict[str | None, _Stage] = {
+    "tokens": _Stage(lambda c: True, source.tokens),
+    "tree": _Stage(
         lambda c: bool(c.statements) or not c.tokens,
         source.tree,
-        source_text.tree,
         lambda scope: tree_picture.tree(source.tree(scope)),
+        nothing="no statements",
     ),
-    "graph": _View(
+    "graph": _Stage(
         lambda c: True,
         graph.graph,
-        source_text.graph,
         lambda scope: tree_picture.tree(graph.graph(scope), "Graph"),
+        nothing="no queries",
     ),
-    "predicate": _View(lambda c: True, source.predicates, source_text.predicates),
-    "dnf": _View(lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, plan_text.dnf),
-    "subqueries": _View(
-        lambda c: bool(c.subqueries) or not c.device_queries,
-        plan.subqueries,
-        plan_text.subqueries,
+    "predicate": _Stage(lambda c: True, source.predicates),
+    "dnf": _Stage(
+        lambda c: len(c.normalised) == len(c.program.queries), plan.dnf, nothing="no queries"
     ),
-    "requests": _View(
-        lambda c: len(c.requests.rows) == len(c.subqueries), plan.requests, plan_text.requests
-    ),
-    "routes": _View(
+    "subqueries": _Stage(lambda c: bool(c.subqueries) or not c.device_queries, plan.subqueries),
+    "requests": _Stage(lambda c: len(c.requests.rows) == len(c.subqueries), plan.requests),
+    "routes": _Stage(
         lambda c: len(c.routes.tags) >= len(c.layout.slots),
         routes.routes,
-        machine_text.routes,
         _routes,
+        nothing="no stream is joined",
     ),
-    "areas": _View(
+    "areas": _Stage(
         lambda c: len(c.tables.areas) == len(c.layout.slots),
         machine.areas,
-        machine_text.areas,
         _machine,
+        nothing="no join areas: no query joins streams in the device",
     ),
-    "listing": _View(_programs, machine.listings, machine_text.listings),
-    "split": _View(_programs, split.split, overview_text.split, _machine),
-    None: _View(lambda c: bool(c.image), overview.overview, overview_text.overview, _machine),
+    "listing": _Stage(
+        _programs,
+        machine.listings,
+        nothing="no programs: no query joins streams in the device",
+    ),
+    "split": _Stage(_programs, split.split, _machine),
+    None: _Stage(lambda c: bool(c.image), overview.overview, _machine),
 }
 SHOWN = tuple(name for name in _VIEWS if name is not None)
 """The stages that can be shown: those of the pipeline, and the graph after the tree."""
@@ -114,7 +111,7 @@ def explain(c: Compilation, stage: str | None, format: str, query: str | None = 
     facts = view.facts(scope)
     if format == "json":
         return json.dumps(_plain(facts), indent=2, ensure_ascii=False)
-    return "\n".join(map(printable, view.text(facts)))
+    return "\n".join(map(printable, write(facts) or [view.nothing]))
 
 
 def _must_be_ready(c: Compilation, stage: str | None) -> None:

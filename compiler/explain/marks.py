@@ -6,13 +6,14 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-WIDTH = 110
+WIDTH = 80
 """Columns a line may take; wider cells are wrapped."""
 
 _NARROWEST = 12
 _WORD = 26
 _COMPARISON = re.compile(r"(\S+) (=|<>|<=|>=|<|>|LIKE) (\S+)")
-_GLUE = "\u00a0"
+GLUE = "\u00a0"
+"""A space at which no line breaks."""
 _PICTURES = {code: 0x2400 + code for code in range(32)} | {
     0x7F: 0x2421,
     0xFFFE: 0xFFFD,
@@ -44,11 +45,11 @@ def wrap(text: str, width: int) -> list[str]:
 
     def glued(found: re.Match[str]) -> str:
         whole = found.group()
-        return whole.replace(" ", _GLUE) if len(whole) <= width else whole
+        return whole.replace(" ", GLUE) if len(whole) <= width else whole
 
     text = _COMPARISON.sub(glued, printable(text))
     lines = textwrap.wrap(text, max(width, 1), break_on_hyphens=False)
-    return [line.replace(_GLUE, " ") for line in lines] or [""]
+    return [line.replace(GLUE, " ") for line in lines] or [""]
 
 
 def clip(text: str, most: int) -> str:
@@ -63,9 +64,15 @@ def table(
     cells = [[str(cell) for cell in row] for row in rows]
     if not cells:
         return [" " * indent + "none"]
+    headed = any(head)
     kept = [i for i in range(len(head)) if any(row[i] for row in cells)]
     cells = [[row[i] for i in kept] for row in cells]
     head = [head[i] for i in kept]
+    if (
+        indent + sum(max(map(len, column)) + gap for column in zip(head, *cells, strict=True))
+        > WIDTH
+    ):
+        gap = 2
     widths = _widths([head, *cells], WIDTH - indent - gap * (len(head) - 1))
     right = [all(_is_number(row[i]) for row in cells) for i in range(len(head))]
 
@@ -83,7 +90,8 @@ def table(
         "─" * width if title else " " * width for title, width in zip(head, widths, strict=True)
     )
     rule = " " * indent + (" " * gap).join(rules).rstrip()
-    return [*lines(head), rule, *(line for row in cells for line in lines(row))]
+    titles = [*lines(head), rule] if headed else []
+    return [*titles, *(line for row in cells for line in lines(row))]
 
 
 def _is_number(cell: str) -> bool:
@@ -98,8 +106,12 @@ def _widths(rows: Sequence[Sequence[str]], most: int) -> list[int]:
         min(max((len(w) for cell in column for w in cell.split()), default=0), _WORD)
         for column in columns
     ]
-    for floors in (words, [0] * len(words)):
-        floors = [max(floor, _NARROWEST) for floor in floors]
+    for floors, least in (
+        (words, _NARROWEST),
+        ([0] * len(words), _NARROWEST),
+        ([0] * len(words), 3),
+    ):
+        floors = [max(floor, least) for floor in floors]
         while sum(widths) > most:
             room = [(width, i) for i, width in enumerate(widths) if width > floors[i]]
             if not room:

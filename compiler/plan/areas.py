@@ -124,7 +124,7 @@ def _selections(slot: int, requests: Requests) -> tuple[Selection, ...]:
 
 
 def _admission(slot: int, requests: Requests) -> tuple[int, ...]:
-    """What a raw tuple must satisfy to be of use to some subquery."""
+    """Gives the selections a raw tuple must satisfy to be of use to some subquery."""
     masks = {
         sum(1 << bit for owner, bit in row.selections if owner == slot)
         for row in requests.rows

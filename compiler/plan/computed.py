@@ -96,7 +96,7 @@ def _over(e: x.Expression, stream: str) -> x.Expression:
 
 
 def is_time(e: x.Expression) -> bool:
-    """Whether a value is a component's time, or that a fixed interval off."""
+    """Says whether a value is a component's time, or that a fixed interval off."""
     match e:
         case x.ColumnReference():
             return e.name == TIME_COLUMN.name

@@ -21,7 +21,7 @@ from seustream.compiler.plan.statistics import Estimate
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a joined tuple carries, and what is known to hold of it."""
+    """A joined tuple: the streams it carries, and the conditions known to hold of it."""
 
     bound: frozenset[int]
     factors: frozenset[int] = frozenset()

@@ -1,4 +1,4 @@
-"""What runs where: the part of each condition the device can evaluate.
+"""Divides each condition into the part the device can evaluate and the rest.
 
 before  R.a = S.d AND R.x > 1.5 AND R.note LIKE 'ab%'
 after   device: R.a = S.d AND [R.x >= code]     residual, on the host: R.note LIKE 'ab%' ...

@@ -1,4 +1,4 @@
-"""How a column's values become the device's codes.
+"""Encodes a column's values as the device's codes.
 
 A device compares unsigned codes of 8, 16 or 32 bits. An *exact* encoding keeps order and
 equality; a *prefix* only never reverses the order (a < b gives code(a) <= code(b)); a *hash*

@@ -108,7 +108,7 @@ def _choices(query: Query) -> Iterator[Choice]:
 
 
 def _grouped(query: Query, choice: Choice) -> bool:
-    """Whether rows of one group have one key."""
+    """Says whether rows of one group have one key."""
     streams = [source.stream.name for source in query.sources]
     return any(
         isinstance(e, x.ColumnReference) and choice.get(streams[e.source]) == e.name
@@ -162,7 +162,7 @@ def implied(e: x.Expression) -> set[Pair]:
 
 
 def _same_key(a: Type, b: Type) -> bool:
-    """Whether equal values of these types are the same key. Floating numbers round when they
+    """Says whether equal values of these types are the same key. Floating numbers round when they
     are compared with others, times and timestamps are no keys of a partition anyone wants."""
     if (a.is_integer and b.is_integer) or (a.is_text and b.is_text):
         return True

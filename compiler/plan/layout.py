@@ -48,7 +48,7 @@ class Layout:
 
 
 def uses_device(query: Query) -> bool:
-    """Whether a query joins base streams and can have a result at all."""
+    """Says whether a query joins base streams and can have a result at all."""
     derived = any(s.stream.defined_by is not None or s.stream.table for s in query.sources)
     return len(query.sources) > 1 and not derived and query.where != x.FALSE
 

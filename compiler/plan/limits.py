@@ -1,4 +1,4 @@
-"""What a device cannot hold, said so that a person can act on it."""
+"""Limits of a device, as messages that a person can act on."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from seustream.compiler.plan.divide import Any, Division, Every, Formula, Leaf, 
 
 DEFAULT_MAX_TERMS = 64
 _SLACK = 16
-"""How many times that a product may hold before absorption makes it smaller."""
+"""The factor by which a product may exceed that before absorption makes it smaller."""
 
 Term = tuple[Leaf, ...]
 

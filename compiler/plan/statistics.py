@@ -1,4 +1,4 @@
-"""What is known about the streams, for ordering probes."""
+"""Statistics of the streams, by which probes are ordered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Statistics:
         return cls(distinct, rows)
 
     def to_json(self) -> dict[str, dict[str, object]]:
-        """What `from_json` reads back."""
+        """Gives the text that `from_json` reads back."""
         known: dict[str, dict[str, object]] = {}
         for stream, rows in sorted(self.rows.items()):
             known.setdefault(stream, {})["rows"] = rows

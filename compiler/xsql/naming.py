@@ -15,7 +15,7 @@ from seustream.compiler.logical.program import RESULT_TIMES
 
 @dataclass(frozen=True, slots=True)
 class ResultName:
-    """What a column is called: `short` where no other column is, else `long`."""
+    """A column's name: `short` where no other column is, else `long`."""
 
     short: str
     long: str

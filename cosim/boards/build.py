@@ -11,10 +11,10 @@ from pathlib import Path
 from seustream.cosim.verilated.build import (
     BuildFailed,
     Note,
-    alone,
     cache,
     compile_units,
     compiler,
+    exclusively,
     missing,
     package,
     run_tool,
@@ -74,7 +74,7 @@ def library(verilog: str, top: str, pins: bool, folder: Path, note: Note) -> Pat
             "a simulated board needs a C++ compiler", "install one: apt-get install g++"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with alone(cache(), note):
+    with exclusively(cache(), note):
         if not (folder / "board.so").exists():
             with tempfile.TemporaryDirectory(dir=cache(), prefix="build-") as place:
                 _build(verilog, top, pins, Path(place), command, note)

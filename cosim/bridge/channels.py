@@ -20,7 +20,7 @@ import socket
 from typing import Protocol
 
 from seustream.engine.temporal.elements import EARLIEST, FOREVER, ElementKind, StreamElement
-from seustream.engine.temporal.values import told as told_as
+from seustream.engine.temporal.values import shown_value as told_as
 
 MAX_LINE = 1 << 20
 

@@ -2,7 +2,7 @@
 
 A query of a set that was loaded keeps its results until every reader has trimmed them, and processing
 waits when there are too many. Of one that was registered by a statement only the last are kept: readers
-come and go, and a query that nobody reads holds up no other. Neither do results of a query that has
+come and go, and a query without readers holds up no other. Neither do results of a query that has
 ended or failed.
 """
 
@@ -79,7 +79,7 @@ class Delivery:
         return {name: log for name, log in self.logs.items() if name not in schemas}
 
     def give_up_ended(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """What queries leave that ended before has a bound: those that ended first go first. Those of
+        """Bounds the results of queries that have ended: those that ended first go first. Those of
         `schemas` are not meant."""
         kept = self.ended(schemas)
         while kept and (

@@ -1,6 +1,6 @@
 """The epochs that are in, and the parts that wait for theirs: the book of a session's writers.
 
-A writer's epochs are 0, 1, 2 … A stream has one writer: from two, nobody could tell a repetition
+A writer's epochs are 0, 1, 2 … A stream has one writer: with two, no one could tell a repetition
 from more of the same. An epoch that is in is known by its content, so that the same number with
 other rows is not taken for a repetition.
 """

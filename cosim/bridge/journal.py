@@ -1,7 +1,7 @@
-"""The journal: what the bridge has accepted, on disk before it says so.
+"""The journal: what the bridge has accepted, on disk before it is acknowledged.
 
-A record counts once it is in both copies of the log. After a write that failed nobody knows what
-is on disk behind the last record that counts; so nothing more is written there. The next that
+A record counts once it is in both copies of the log. After a write that failed it is unknown what
+stands on disk behind the last record that counts; so nothing more is written there. The next that
 wants to write begins a new generation first: new files with all that counts, and only when they
 are on disk it goes on. Until that succeeds the journal takes nothing, and says why.
 
@@ -309,7 +309,7 @@ class Journal:
 
 @contextlib.contextmanager
 def storage() -> Iterator[None]:
-    """A disk that fails, as what clients are told."""
+    """Turns the failure of a disk into the error clients get."""
     try:
         yield
     except OSError as error:

@@ -23,7 +23,7 @@ class Limits:
     live_rows      of the last results kept of each
     live_bytes     and their bytes
     sources        streams that sources may announce
-    patience       seconds a call waits for room before it is told `busy`
+    patience       seconds a call waits for room before it is refused as `busy`
     """
 
     batch_rows: int = 1 << 20

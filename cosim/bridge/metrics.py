@@ -1,4 +1,4 @@
-"""What a bridge counts, as an object and as Prometheus text, and a small HTTP server for that text.
+"""Counters of a bridge, as an object and as Prometheus text, and a small HTTP server for that text.
 
 Counters end in `_total` and only grow while the session lives; all others are as of now.
 """
@@ -76,7 +76,7 @@ METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """What the service itself counts; safe to use from several threads."""
+    """Counters of the service itself; safe to use from several threads."""
 
     calls: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)

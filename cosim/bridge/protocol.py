@@ -57,7 +57,7 @@ LATE = "late."
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a query set runs; as for `HostDriver`.
+    """Options of a running query set; as for `HostDriver`.
 
     lag    a stream holds the others back by at most so many milliseconds; None: for ever
     keep   queries whose results are kept for readers; None: all

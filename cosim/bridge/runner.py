@@ -1,4 +1,4 @@
-"""What a session's records do: each in order through the host driver, results out.
+"""Applies a session's records: each in order through the host driver, results out.
 
 Nothing enters but the records and the parts they name, so a runner that takes the same records
 again gives every result its old place.

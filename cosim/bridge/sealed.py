@@ -4,7 +4,7 @@
     trailer     JSON: kind, meta, the payload's length, a digest of each block of it
     footer      the trailer's length, its digest (the seal), a mark
 
-The seal stands for the whole file: whoever keeps it elsewhere knows that nothing was put in its
+The seal stands for the whole file: a copy of it kept elsewhere shows that nothing was put in its
 place. Digests are BLAKE2b of 128 bits. A check that only sums, such as CRC-32, is made for short
 messages; a part has hundreds of megabytes.
 """

@@ -4,7 +4,7 @@
       journal            a mark: whose folder this is, and of which format
       lock               held by the bridge that writes here
       log-N.a, log-N.b   the records since generation N began (`seustream.cosim.bridge.log`)
-      snapshot-N         a session's state when it began, if the log says so; sealed
+      snapshot-N         a session's state when it began, if the log names it; sealed
       staged/*.part      parts of epochs; sealed
 
 The first record of a log begins its generation: the format, the query set that is loaded, the

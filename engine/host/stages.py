@@ -26,7 +26,7 @@ from seustream.engine.host.state import clock_of, restore_groups, restore_stream
 from seustream.engine.host.stores import Stores
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.failures import Failures
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import Merger, narrowed, never_late, whole
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
@@ -113,7 +113,7 @@ class SoftwareJoin:
             "streams": streams,
             "clock": clock_of(self.merger, self.seen),
             "groups": groups,
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         return Snapshot(SOFTWARE_JOIN, plain, tables).pack()
 

@@ -63,7 +63,7 @@ def _go_on(merger: Merger, stream: str, promise: int | None, ended: bool) -> Non
 
 
 def united(own: Snapshot | None, kind: str, others: Sequence[Snapshot]) -> Snapshot:
-    """What several joins over base streams knew together, for one of them whose queries may have
+    """The joint state of several joins over base streams, for one of them whose queries may have
     been another's: the windows that reach back furthest, the groups and faults of all. `earlier` says
     by group and stream how many rows stand there before those the group counts from."""
     plain: dict[str, Any] = dict(own.plain) if own is not None else {}

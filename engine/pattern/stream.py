@@ -9,7 +9,7 @@ import pyarrow as pa
 from seustream.compiler.pattern import ir
 from seustream.engine.pattern.event import BEGIN_OF_TIME
 from seustream.engine.pattern.matchers import operator_of
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 
@@ -55,7 +55,7 @@ class PatternNode:
         plain = {
             "text": self.query.text,
             "operator": self.operator.snapshot(),
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         return Snapshot("pattern", plain).pack()
 

@@ -33,7 +33,7 @@ from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.matching import Arrived, part
 from seustream.engine.stream.answers import as_rows
 from seustream.engine.stream.evaluate import survivors
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, Slice, timestamps
 from seustream.engine.stream.operator import EARLIEST, Answer
 from seustream.engine.stream.schema import stream_schema
@@ -192,7 +192,7 @@ class TreeOperator:
             "text": self.node.text,
             "position": self.stores.position,
             "frontier": [self.frontier.place, self.frontier.time],
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         tables = self.rows.tables()
         for name in self.inputs:

@@ -1,4 +1,4 @@
-"""What groups give: their keys, their aggregates, and expressions over these."""
+"""Columns of groups: their keys, their aggregates, and expressions over these."""
 
 from __future__ import annotations
 

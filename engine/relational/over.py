@@ -19,7 +19,7 @@ from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
@@ -80,7 +80,7 @@ class OverOperator:
         plain = {
             "text": self.node.text,
             "inputs": self.input.plain(),
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         tables = {"kept": self.kept, "uncertain": self.waiting}
         return Snapshot("over", plain, self.input.tables() | tables).pack()

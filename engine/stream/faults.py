@@ -35,7 +35,7 @@ def located(place: Place, source: SourceText) -> str:
     return f"{place} at {line}:{column}"
 
 
-def told(faults: Mapping[str, QueryFaults]) -> dict[str, Lines]:
+def fault_report(faults: Mapping[str, QueryFaults]) -> dict[str, Lines]:
     """By query, what there is to tell; also for a snapshot."""
     return {name: dict(one.lines) for name, one in faults.items() if one.lines}
 

@@ -18,7 +18,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.language.faults import FaultError, Faults
 from seustream.compiler.xsql.intervals import END
 from seustream.engine.stream.errors import EngineError
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import END_OF_STREAM, OnLate
 from seustream.engine.stream.operator import BEGIN_OF_TIME, Answer
 from seustream.engine.stream.schema import arrow_type
@@ -201,7 +201,7 @@ class TemporalNode:
             "watermark": self._watermark,
             "reached": self._reached,
             "marks": self._marks,
-            "faults": told(self.faults),
+            "faults": fault_report(self.faults),
         }
         return Snapshot("temporal", state, tables, _VERSION).pack()
 

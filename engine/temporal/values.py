@@ -110,7 +110,7 @@ def _decimal(value: Any, of: Type) -> Any:
     return found if found is not None and found == exact else _NO
 
 
-def told(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
     """A value as JSON takes it."""
     match value:
         case datetime.datetime():

@@ -1,4 +1,4 @@
-"""What a board is, and the boards there are. Their pins are in `constraints/<board>/`."""
+"""Boards: their parts, clocks and lines. Their pins are in `constraints/<board>/`."""
 
 from __future__ import annotations
 

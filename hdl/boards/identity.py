@@ -1,4 +1,4 @@
-"""What a bitstream says it is, and what a host wants to hear.
+"""Identity of a bitstream, and its check by a host.
 
 The version is a digest of the gateware's own sources, comments and docstrings left out:
 two bitstreams of the same version and configuration are the same circuit to their host.

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Led(enum.IntEnum):
+class StatusLed(enum.IntEnum):
     """By importance: a board with few LEDs has the first of them."""
 
     ALIVE = 0  # blinks with the clock
@@ -31,7 +31,7 @@ class StatusLeds(wiring.Component):
     throughput  -
 
     open, idle, line, noise   what happens
-    leds        one each of `Led`
+    leds        one each of `StatusLed`
     """
 
     def __init__(self, clock: float) -> None:
@@ -42,7 +42,7 @@ class StatusLeds(wiring.Component):
                 "idle": In(1),
                 "line": In(1),
                 "noise": In(1),
-                "leds": Out(len(Led)),
+                "leds": Out(len(StatusLed)),
             }
         )
 

@@ -74,7 +74,7 @@ class Link(wiring.Component):
             receiver.keep.eq(mine),
             receiver.sequence.eq(head.sequence),
             receiver.length.eq(head.length),
-            sender.told.eq(mine),
+            sender.acknowledged.eq(mine),
             sender.ack.eq(head.ack),
             sender.credit.eq(head.credit),
             sender.again.eq(asks),
@@ -123,7 +123,7 @@ class Link(wiring.Component):
             framer.head.credit.eq(receiver.credit),
             framer.head.length.eq(Mux(say_opened, len(identity), Mux(streams, sender.length, 0))),
             sender.taken.eq(framer.taken & streams),
-            receiver.told.eq(framer.taken & streams),
+            receiver.sent.eq(framer.taken & streams),
             sender.place.eq(framer.place),
             framer.byte.eq(sender.byte),
         ]

@@ -14,7 +14,7 @@ from seustream.hdl.top import Wjasip
 
 
 class Linked(wiring.Component):
-    """What a board's top has behind its UART: a link, and whatever it leads to.
+    """The part of a board's top behind its UART: a link, and the processor or loop-back it leads to.
 
     received, transmitted   the line, in bytes
     open, bad   of the link

@@ -76,7 +76,7 @@ class Deserializer(wiring.Component):
 
 
 class Serializer(wiring.Component):
-    """Messages to bytes. What is shifted is wide, so that it is told to by registers only.
+    """Messages to bytes. The shifted word is wide, so only registers control it.
 
     latency     1 cycle to the opcode
     throughput  a byte in 2 cycles

@@ -8,7 +8,7 @@ So after any damage the next flag is a new beginning.
 *Stream.* Each side sends a stream of bytes, cut into frames anywhere. `sequence` is the
 place of the payload's first byte in it, `ack` the place of the first byte not yet had from
 the other side, and the other side may send up to `ack + credit`. All three count modulo
-2^16. A frame that is not the next one is dropped; who did not hear of its bytes sends them
+2^16. A frame that is not the next one is dropped; a side whose bytes were not acknowledged sends them
 again.
 
 *Time.* Only the host keeps it. When nothing comes that it waits for, it asks (`ASK`): the
@@ -17,7 +17,7 @@ when something comes that is not next. The board never repeats anything of its o
 
 *Sessions.* The host opens one under a number of its own (`OPEN`); the board drops what was
 under way, and answers `OPENED` with its identity once nothing is. A frame of another session
-is answered `LOST`, so that a host hears of a board that was reset.
+is answered `LOST`, so that a host notices a board that was reset.
 
 *Messages* are what the streams carry: an opcode, then a payload of the length that belongs
 to it, least significant byte first.
@@ -108,7 +108,7 @@ class LinkFrame:
 
     @classmethod
     def decode(cls, between: bytes) -> LinkFrame | None:
-        """What stands between two flags; None of what is no frame."""
+        """Reads the bytes between two flags; None if they are no frame."""
         if not len(between) >= HEADER + TRAILER:
             return None
         body = _unescaped(between)

@@ -23,8 +23,8 @@ class Receiver(wiring.Component):
     sequence, length   ... and its payload has this place
     bytes       the stream
     ack, credit the place of the next byte wanted, and how many there is room for
-    eager       there is much more room than was last told
-    told        pulse: ack and credit are being sent
+    eager       there is much more room than was last acknowledged
+    sent        pulse: ack and credit are being sent
     clear       forget everything; the next place is 0
 
     `depth` is a power of two, at least the payload of two frames.
@@ -44,7 +44,7 @@ class Receiver(wiring.Component):
                 "ack": Out(PLACE_BITS),
                 "credit": Out(PLACE_BITS),
                 "eager": Out(1),
-                "told": In(1),
+                "sent": In(1),
                 "clear": In(1),
             }
         )
@@ -86,18 +86,18 @@ class Receiver(wiring.Component):
                 first.eq(first + 1),
             ]
 
-        told = Signal(PLACE_BITS)  # first place the other side knows to be too far
+        promised = Signal(PLACE_BITS)  # first place the other side knows to be too far
         limit = Signal(PLACE_BITS)
         m.d.comb += limit.eq(first + self.depth)
-        m.d.sync += self.eager.eq((limit - told)[:PLACE_BITS] >= self.depth // 2)
-        with m.If(self.told):
-            m.d.sync += told.eq(limit)
+        m.d.sync += self.eager.eq((limit - promised)[:PLACE_BITS] >= self.depth // 2)
+        with m.If(self.sent):
+            m.d.sync += promised.eq(limit)
         with m.If(self.clear):
             m.d.sync += [
                 first.eq(0),
                 end.eq(0),
                 reading.eq(0),
-                told.eq(self.depth),
+                promised.eq(self.depth),
                 self.bytes.valid.eq(0),
             ]
         return m

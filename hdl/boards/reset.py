@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class Steady(wiring.Component):
-    """Whether something has been so for a while.
+    """Debounces a level: high once it has been high for a while.
 
     latency     `cycles` and 3 from `level` to `steady`, 4 back
     throughput  -

@@ -25,7 +25,7 @@ class Sender(wiring.Component):
     sequence, length   the next payload: its place, and how long it may be (0: there is none)
     taken       pulse: it is being sent as it is now
     place, byte a byte of the ring, a cycle after its place
-    told, ack, credit  pulse: the other side said so
+    acknowledged, ack, credit  pulse: the other side's acknowledgement and room
     again       pulse: with it, go back to what was acknowledged
     empty       everything was acknowledged
     clear       forget everything; the next place is 0
@@ -43,7 +43,7 @@ class Sender(wiring.Component):
                 "taken": In(1),
                 "place": In(PLACE_BITS),
                 "byte": Out(8),
-                "told": In(1),
+                "acknowledged": In(1),
                 "ack": In(PLACE_BITS),
                 "credit": In(PLACE_BITS),
                 "again": In(1),
@@ -106,7 +106,7 @@ class Sender(wiring.Component):
         # What is sent next was acknowledged meanwhile; what is on its way was not.
         past, lost = Signal(), Signal()
         m.d.sync += [
-            heard.eq(Cat(self.told, heard)),
+            heard.eq(Cat(self.acknowledged, heard)),
             again.eq(Cat(self.again, again)),
             more.eq(self.ack - first),
             known.eq(more <= kept),
@@ -114,7 +114,7 @@ class Sender(wiring.Component):
             past.eq(gone < more),
             lost.eq(gone > more),
         ]
-        with m.If(self.told):
+        with m.If(self.acknowledged):
             m.d.sync += [ack.eq(self.ack), far.eq(self.ack + self.credit)]
         with m.If(heard[1] & known):
             m.d.sync += [first.eq(ack), limit.eq(far)]

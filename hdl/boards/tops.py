@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, ClockDomain, ClockSignal, Elaboratable, Module, Re
 
 from seustream.hdl.boards.board import Board, SettingRefused
 from seustream.hdl.boards.identity import Identity
-from seustream.hdl.boards.leds import Led, StatusLeds
+from seustream.hdl.boards.leds import StatusLed, StatusLeds
 from seustream.hdl.boards.linked import Linked, LinkedWjasip
 from seustream.hdl.boards.pll import Ecp5Pll, PllParameters
 from seustream.hdl.boards.reset import ClockGate, ResetButton
@@ -36,7 +36,7 @@ def divisor(clock: float, baud: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a board's top is made for; clock in MHz and baud rate are the board's if None."""
+    """Settings of a board's top; clock in MHz and baud rate are the board's if None."""
 
     board: Board
     config: DeviceConfig
@@ -45,7 +45,7 @@ class Setting:
 
     @property
     def clock(self) -> float:
-        """What the PLL makes of the oscillator."""
+        """Clock the PLL makes of the oscillator."""
         wanted = self.wanted_clock or self.board.clock_of(self.config.name)
         return PllParameters.of(self.board.oscillator, wanted).clock
 
@@ -125,7 +125,7 @@ class BoardTop(Elaboratable):
             status.noise.eq(linked.bad | receiver.broken),
             *(pin.eq(1) for pin in self.high),
         ]
-        lit = Cat(status.leds[led] for led in Led if led < self.board.leds)
+        lit = Cat(status.leds[led] for led in StatusLed if led < self.board.leds)
         shown = Signal(self.board.leds)
         m.d.comb += [shown.eq(lit), self.leds.eq(~shown if self.board.dark else shown)]
         return m

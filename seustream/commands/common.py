@@ -92,7 +92,7 @@ def apas_queries(c: Compilation) -> dict[str, Compiled]:
 
 
 def device_count(given: str | None) -> int | None:
-    """How many devices `--devices` asks for; None: as many as it takes."""
+    """Reads `--devices`: a number of devices; None: as many as it takes."""
     if given is None:
         return 1
     if given == "auto":

@@ -446,7 +446,7 @@ def _summary(
 
 
 def _joined_by(run: GraphRun, backend: str) -> str:
-    """Where base streams were joined, and what that took."""
+    """Says where base streams were joined, and what that took."""
     if not run.devices:
         joins = any(uses_device(query) for query in run.compilation.program.queries)
         return "; joined by the engine" if joins else ""

@@ -263,7 +263,7 @@ def _metrics_address(text: str | None, token: str | None) -> Address | None:
 
 
 def _note(event: str, detail: str) -> None:
-    """Sources that are refused learn no reason: nobody tells them but this."""
+    """Reports refused sources, which get no reason themselves."""
     if event in ("source refused", "header refused"):
         print(f"{event}: {detail}", file=sys.stderr, flush=True)
 

@@ -12,12 +12,12 @@ A node that several others read is drawn once, and named after that.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.errors import Span
 from seustream.compiler.explain.facts.names import View, window_text
-from seustream.compiler.explain.facts.source import TreeNode
+from seustream.compiler.explain.text import TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.levels import Node as GraphNode
@@ -25,7 +25,20 @@ from seustream.compiler.logical.levels import definitions, nodes
 from seustream.compiler.pattern import ir
 
 
-def graph(scope: View) -> tuple[TreeNode, ...]:
+@dataclass(frozen=True, slots=True)
+class ResultNode(TreeNode):
+    """A result or a stream with what it is made of; `role` is the window over it."""
+
+    @property
+    def place(self) -> str:
+        return ""
+
+    @property
+    def words(self) -> str:
+        return " ".join(filter(None, (self.kind, self.text, self.role and f"[{self.role}]")))
+
+
+def graph(scope: View) -> tuple[ResultNode, ...]:
     """The results that are asked for, or the one the scope is about."""
     program = scope.c.program
     asked = {name.lower() for name in ([scope.only] if scope.only else program.names)}
@@ -37,11 +50,11 @@ def graph(scope: View) -> tuple[TreeNode, ...]:
     )
 
 
-def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> TreeNode:
+def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> ResultNode:
     """A node with all it reads, unless it has been shown."""
     kind, text = _words(node)
     name = node.name if isinstance(node, Compiled) else node.defines or node.name
-    made = TreeNode(*_place(scope, node), role, f"{name}: {kind}", text, ())
+    made = ResultNode(*_place(scope, node), role, f"{name}: {kind}", text, ())
     if name in shown:
         return replace(made, text="as above")
     shown.add(name)
@@ -49,7 +62,7 @@ def _node(scope: View, node: GraphNode, role: str, shown: set[str]) -> TreeNode:
     for stream, over in _inputs(node):
         definition = defined.get(stream)
         if definition is None:
-            children.append(TreeNode(made.line, made.column, over, "stream", stream, ()))
+            children.append(ResultNode(made.line, made.column, over, "stream", stream, ()))
         else:
             children.append(_node(scope, definition, over, shown))
     return replace(made, children=tuple(children))

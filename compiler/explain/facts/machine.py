@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from seustream.compiler.explain.facts.names import View, bracketed, retention_text
+from seustream.compiler.explain.facts.names import View, bracketed, marks, retention_text
 from seustream.compiler.explain.facts.plan import (
     AttributeFacts,
     SelectionFacts,
     attributes,
     requests,
 )
-from seustream.compiler.explain.marks import circled
+from seustream.compiler.explain.marks import circled, plural
 from seustream.compiler.plan.areas import factor_numbers
 from seustream.compiler.plan.divide import JoinFactor
 from seustream.compiler.plan.guards import equalities
@@ -27,16 +28,36 @@ from seustream.hdl.isa import Instruction
 class FactorRegister:
     """A factor as an area evaluates it; its result is in register `register`."""
 
+    COLUMNS: ClassVar = (
+        ("register", "name"),
+        ("", "mark"),
+        ("factor", "condition"),
+        ("compares", "compares"),
+    )
+
     register: int
     factor: int
     mark: str
     condition: str
     compares: str
 
+    @property
+    def name(self) -> str:
+        return f"r{self.register}"
+
 
 @dataclass(frozen=True, slots=True)
 class CombinationFacts:
     """A probe tuple with tag `pre` that meets the conditions goes on as `post`."""
+
+    COLUMNS: ClassVar = (
+        ("tag", "pre"),
+        ("carries", "carries"),
+        ("factors", "marks"),
+        ("selections", "selected"),
+        ("becomes", "post"),
+        ("then", "then"),
+    )
 
     pre: int
     carries: tuple[str, ...]
@@ -45,6 +66,20 @@ class CombinationFacts:
     post: int
     queries: tuple[str, ...]
     probes: tuple[str, ...]
+
+    @property
+    def marks(self) -> str:
+        return marks(self.factors) or "×"
+
+    @property
+    def selected(self) -> str:
+        return " ".join(self.selections)
+
+    @property
+    def then(self) -> str:
+        results = f"⇒ {', '.join(self.queries)}" if self.queries else ""
+        probes = f"→ probe {', '.join(self.probes)}" if self.probes else ""
+        return f"{results} {probes}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +106,10 @@ class ScanFacts:
     tags: tuple[int, ...]
     why: str
 
+    @property
+    def words(self) -> str:
+        return f"{_tags(len(self.tags))} {', '.join(map(str, self.tags))}"
+
 
 @dataclass(frozen=True, slots=True)
 class RowFacts:
@@ -89,6 +128,8 @@ class AreaFacts:
     """A join area. Its selections are those of its own tuples, which it evaluates at the door, and
     those its combinations ask of a probe."""
 
+    BELOW: ClassVar = (("", "factors"), ("", "selections"), ("", "combinations"))
+
     area: str
     attributes: tuple[AttributeFacts, ...]
     factors: tuple[FactorRegister, ...]
@@ -101,6 +142,37 @@ class AreaFacts:
     keeps: str
     capacity: int
     instructions: int
+
+    @property
+    def title(self) -> str:
+        size = f", {plural(self.instructions, 'instruction')}" if self.instructions else ""
+        return f"area {self.area}{size}"
+
+    @property
+    def admitted(self) -> str:
+        return " or ".join(self.admits) or "every tuple"
+
+    @property
+    def labelled(self) -> Iterator[tuple[str, str]]:
+        columns = ", ".join(f"{a.attribute} = {a.column}" for a in self.attributes)
+        yield "attributes", columns or "none"
+        yield "keeps", f"{self.keeps}, in a buffer of {self.capacity:,} tuples"
+        yield "admits", self.admitted
+        for index in self.indexes:
+            found = ", ".join(f"{lookup.tag} ({lookup.mark})" for lookup in index.lookups)
+            yield "indexed", f"by {index.column} for {_tags(len(index.lookups))} {found}"
+        for scan in self.scans:
+            yield "scanned", f"for {scan.words}: {scan.why}"
+        if (row := self.row) and row.cycles > 1:
+            yield (
+                "a row",
+                f"of {row.lanes} tuples takes {row.cycles} cycles: {row.factors} factors of"
+                f" {', '.join(row.columns)}, {row.comparators} compared at once",
+            )
+
+
+def _tags(count: int) -> str:
+    return "tag" if count == 1 else "tags"
 
 
 def areas(scope: View) -> tuple[AreaFacts, ...]:
@@ -237,28 +309,56 @@ def _admits(scope: View, slot: int) -> tuple[str, ...]:
 class MachineLine:
     """An instruction: where, its word, its text, and what it does for the queries."""
 
+    COLUMNS: ClassVar = (
+        ("", "address"),
+        ("", "word"),
+        ("", "instruction"),
+        ("", "remark"),
+    )
+
     address: int
     word: str
     instruction: str
     comment: str
+
+    @property
+    def remark(self) -> str:
+        return f"; {self.comment}"
 
 
 @dataclass(frozen=True, slots=True)
 class SelectionRegister:
     """A register that reads a selection bit of the window tuple, or of a probe from a stream."""
 
+    COLUMNS: ClassVar = (
+        ("register", "name"),
+        ("reads", "mark"),
+        ("of the", "of"),
+        ("condition", "condition"),
+    )
+
     register: int
     mark: str
     condition: str
     of: str
 
+    @property
+    def name(self) -> str:
+        return f"r{self.register}"
+
 
 @dataclass(frozen=True, slots=True)
 class Listing:
+    BELOW: ClassVar = (("", "registers"), ("", "lines"))
+
     area: str
     registers: tuple[SelectionRegister, ...]
     lines: tuple[MachineLine, ...]
     limit: int
+
+    @property
+    def title(self) -> str:
+        return f"area {self.area}: {plural(len(self.lines), 'instruction')} of {self.limit:,}"
 
 
 def listings(scope: View) -> tuple[Listing, ...]:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from seustream.compiler.explain.facts.graph import graph
 from seustream.compiler.explain.facts.machine import AreaFacts, areas
-from seustream.compiler.explain.facts.names import View
+from seustream.compiler.explain.facts.names import View, marks
 from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
-from seustream.compiler.explain.facts.routes import Routes, routes
-from seustream.compiler.explain.facts.source import Predicate, TreeNode, predicates
-from seustream.compiler.explain.facts.split import QuerySplit, Split, queries, split
+from seustream.compiler.explain.facts.routes import Arrival, Routes, routes
+from seustream.compiler.explain.facts.source import Predicate, predicates
+from seustream.compiler.explain.facts.split import (
+    QuerySplit,
+    QuerySummary,
+    Split,
+    Use,
+    queries,
+    split,
+)
+from seustream.compiler.explain.marks import GLUE, WIDTH, clip, plural
+from seustream.compiler.explain.text import NamedLines, TreeNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +37,93 @@ class Sizes:
     instructions: int
     image_bytes: int
 
+    @property
+    def chain(self) -> str:
+        """Names the sizes in the order in which one thing becomes the next."""
+        shared = f" ({self.shared} shared)" if self.shared else ""
+        parts = (
+            plural(self.queries, "query", "queries"),
+            plural(self.subqueries, "subquery", "subqueries") + shared,
+            plural(self.factors, "factor"),
+            plural(self.tags, "route tag"),
+            f"{plural(self.instructions, 'instruction')} in {plural(self.areas, 'area')}",
+            plural(self.image_bytes, "byte"),
+        )
+        return " → ".join(part.replace(" ", GLUE) for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSubquery:
+    """A subquery beside its row of the join request table."""
+
+    COLUMNS: ClassVar = (
+        ("#", "number"),
+        ("streams", "streams"),
+        ("checks", "checks"),
+        ("condition", "condition"),
+        ("window", "window"),
+        ("asked by", "parents"),
+        ("", "sharing"),
+    )
+
+    number: int
+    streams: tuple[str, ...]
+    checks: str
+    condition: str
+    window: str
+    parents: tuple[str, ...]
+    sharing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The subqueries, and below them what their marks stand for."""
+
+    BELOW: ClassVar = (("", "rows"), ("", "legend"))
+
+    rows: tuple[AskedSubquery, ...]
+    legend: NamedLines
+
+
+@dataclass(frozen=True, slots=True)
+class AreaSummary:
+    COLUMNS: ClassVar = (
+        ("area", "area"),
+        ("columns", "columns"),
+        ("factors", "factors"),
+        ("ways", "ways"),
+        ("index", "index"),
+        ("scans", "scans"),
+        ("code", "code"),
+        ("keeps", "keeps"),
+        ("admits", "admits"),
+    )
+
+    area: str
+    columns: tuple[str, ...]
+    factors: str
+    ways: int
+    index: tuple[str, ...]
+    scans: str
+    code: str
+    keeps: str
+    admits: str
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
+    SECTIONS: ClassVar = (
+        ("Graph", "composed"),
+        ("Conditions", "predicates"),
+        ("Subqueries", "asked"),
+        ("Routes", "arrivals"),
+        ("Cross products", "crossing"),
+        ("Join areas", "area_rows"),
+        ("What runs where", "where"),
+        ("Share of the device", "uses"),
+        ("Over several devices", "several"),
+    )
+
     name: str
     query: str | None
     plan: str
@@ -42,6 +136,79 @@ class Overview:
     routes: Routes
     areas: tuple[AreaFacts, ...]
     split: Split
+
+    @property
+    def title(self) -> str:
+        counts = self.counts
+        about = clip(f"query {self.query} of {self.name}" if self.query else self.name, WIDTH // 2)
+        queries = plural(counts.queries, "query", "queries")
+        return (
+            f"{about}: {queries} over {plural(counts.streams, 'stream')}, plan {self.plan},"
+            f" configuration {self.configuration}"
+        )
+
+    @property
+    def labelled(self) -> tuple[tuple[str, str]]:
+        return (("", self.counts.chain),)
+
+    @property
+    def composed(self) -> tuple[TreeNode, ...]:
+        """The graph, where some result is made of others."""
+        several = any(below.children for node in self.graph for below in node.children)
+        return self.graph if several else ()
+
+    @property
+    def asked(self) -> Asked:
+        rows = tuple(
+            AskedSubquery(
+                s.number,
+                s.streams,
+                " ".join((marks(row.factors), *row.selections)).strip() or "–",
+                s.checked,
+                s.window,
+                s.parents,
+                s.sharing,
+            )
+            for s, row in zip(self.subqueries, self.requests.rows, strict=True)
+        )
+        return Asked(rows, self.requests.legend)
+
+    @property
+    def arrivals(self) -> tuple[Arrival, ...]:
+        return self.routes.arrivals
+
+    @property
+    def crossing(self) -> NamedLines:
+        return self.routes.crossing
+
+    @property
+    def area_rows(self) -> tuple[AreaSummary, ...]:
+        return tuple(
+            AreaSummary(
+                area.area,
+                tuple(a.column for a in area.attributes),
+                " ".join(f.mark for f in area.factors),
+                len(area.combinations),
+                tuple(index.column for index in area.indexes),
+                "; ".join(scan.words for scan in area.scans),
+                str(area.instructions or ""),
+                area.keeps,
+                area.admitted,
+            )
+            for area in self.areas
+        )
+
+    @property
+    def where(self) -> tuple[QuerySummary, ...]:
+        return tuple(one.shortly for one in self.split.queries)
+
+    @property
+    def uses(self) -> tuple[Use, ...]:
+        return self.split.uses
+
+    @property
+    def several(self) -> NamedLines:
+        return self.split.several
 
 
 def overview(scope: View) -> Overview:

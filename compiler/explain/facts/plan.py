@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from seustream.compiler.explain.facts.names import (
     View,
     WindowOf,
     bracketed,
+    marks,
     window_of,
     windows_text,
 )
-from seustream.compiler.explain.marks import circled
+from seustream.compiler.explain.marks import GLUE, WIDTH, circled
+from seustream.compiler.explain.text import NamedLines
 from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
 from seustream.compiler.plan.normalise import Normalised
@@ -40,10 +44,33 @@ class NormalForm:
     residual: tuple[ResidualFact, ...]
     fell_back: bool
 
+    @property
+    def title(self) -> str:
+        return f"{self.query}  {self.condition}"
+
+    @property
+    def labelled(self) -> Iterator[tuple[str, str]]:
+        if not self.on_device:
+            yield "host", f"not in the device: {self.why}"
+            return
+        for number, term in enumerate(self.terms, start=1):
+            yield f"term {number}", " AND ".join(term) or "every combination"
+        for residual in self.residual:
+            yield "residual", f"{residual.condition}   ({residual.why})"
+        if self.fell_back:
+            yield "fallback", "the one term is what all terms have in common"
+
 
 @dataclass(frozen=True, slots=True)
 class Coded:
     """A compared column and its code in the device."""
+
+    COLUMNS: ClassVar = (
+        ("column", "name"),
+        ("type", "type"),
+        ("code", "encoding"),
+        ("decided", "decided"),
+    )
 
     stream: str
     column: str
@@ -51,11 +78,26 @@ class Coded:
     encoding: str
     exact: bool
 
+    @property
+    def name(self) -> str:
+        return f"{self.stream}.{self.column}"
+
+    @property
+    def decided(self) -> str:
+        return _decided(self.exact)
+
 
 @dataclass(frozen=True, slots=True)
 class Dnf:
+    BELOW: ClassVar = (("", "queries"), ("codes of the columns compared", "encodings"))
+
     queries: tuple[NormalForm, ...]
     encodings: tuple[Coded, ...]
+
+
+def _decided(exact: bool) -> str:
+    """Returns where a comparison of codes is the last word."""
+    return "in the device" if exact else "on the host"
 
 
 def dnf(scope: View) -> Dnf:
@@ -102,12 +144,29 @@ def encodings(scope: View) -> tuple[Coded, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryFacts:
+    COLUMNS: ClassVar = (
+        ("#", "number"),
+        ("streams", "streams"),
+        ("condition", "checked"),
+        ("window", "window"),
+        ("asked by", "parents"),
+        ("", "sharing"),
+    )
+
     number: int
     streams: tuple[str, ...]
     condition: str
     windows: tuple[WindowOf, ...]
     parents: tuple[str, ...]
     shared: bool
+
+    @property
+    def checked(self) -> str:
+        return self.condition or "every combination"
+
+    @property
+    def sharing(self) -> str:
+        return "shared" if self.shared else ""
 
     @property
     def window(self) -> str:
@@ -138,6 +197,15 @@ def subqueries(scope: View) -> tuple[SubqueryFacts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
+    COLUMNS: ClassVar = (
+        ("query", "subquery"),
+        ("streams", "streams"),
+        ("factors", "marks"),
+        ("selections", "selected"),
+        ("window", "window"),
+        ("asked by", "parents"),
+    )
+
     subquery: int
     streams: tuple[str, ...]
     factors: tuple[int, ...]
@@ -149,10 +217,24 @@ class RequestRow:
     def window(self) -> str:
         return windows_text(self.windows)
 
+    @property
+    def marks(self) -> str:
+        return marks(self.factors) or "–"
+
+    @property
+    def selected(self) -> str:
+        return " ".join(self.selections)
+
 
 @dataclass(frozen=True, slots=True)
 class FactorFacts:
     """A join factor, numbered from 1 as its mark is."""
+
+    COLUMNS: ClassVar = (
+        ("", "mark"),
+        ("condition", "condition"),
+        ("in", "subqueries"),
+    )
 
     number: int
     mark: str
@@ -163,6 +245,15 @@ class FactorFacts:
 @dataclass(frozen=True, slots=True)
 class SelectionFacts:
     """A selection bit: its condition, and the comparisons of codes that decide it."""
+
+    COLUMNS: ClassVar = (
+        ("", "mark"),
+        ("stream", "stream"),
+        ("bit", "bit"),
+        ("condition", "condition"),
+        ("on codes", "codes"),
+        ("in", "subqueries"),
+    )
 
     mark: str
     stream: str
@@ -176,6 +267,15 @@ class SelectionFacts:
 class AttributeFacts:
     """A column the device gets to see, and where."""
 
+    COLUMNS: ClassVar = (
+        ("stream", "stream"),
+        ("attribute", "attribute"),
+        ("column", "column"),
+        ("type", "type"),
+        ("code", "encoding"),
+        ("decided", "decided"),
+    )
+
     stream: str
     attribute: int
     column: str
@@ -183,13 +283,33 @@ class AttributeFacts:
     encoding: str
     exact: bool
 
+    @property
+    def decided(self) -> str:
+        return _decided(self.exact)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestTable:
+    BELOW: ClassVar = (
+        ("", "rows"),
+        ("factors", "factors"),
+        ("selections", "selections"),
+        ("attributes", "attributes"),
+    )
+
     rows: tuple[RequestRow, ...]
     factors: tuple[FactorFacts, ...]
     selections: tuple[SelectionFacts, ...]
     attributes: tuple[AttributeFacts, ...]
+
+    @property
+    def legend(self) -> NamedLines:
+        """The marks of factors and selections, in a line where they are short."""
+        signs = [f"{one.mark} {one.condition}" for one in self.factors]
+        signs += [f"{one.mark} {one.condition}" for one in self.selections]
+        if all(len(sign) < WIDTH // 2 for sign in signs):
+            signs = ["   ".join(sign.replace(" ", GLUE) for sign in signs)] if signs else []
+        return NamedLines("", tuple(("", sign) for sign in signs))
 
 
 def requests(scope: View) -> RequestTable:

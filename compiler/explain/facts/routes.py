@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from seustream.compiler.explain.facts.names import View, bracketed
+from seustream.compiler.explain.facts.names import View, bracketed, marks
+from seustream.compiler.explain.marks import GLUE, WIDTH, branches, circled
+from seustream.compiler.explain.text import NamedLines
 from seustream.compiler.plan.requests import Request
 from seustream.compiler.plan.routes import Step
 
@@ -13,12 +17,25 @@ from seustream.compiler.plan.routes import Step
 class TagFacts:
     """A row of the route table; `carries` are the streams bound, `inserts` says raw tuple."""
 
+    COLUMNS: ClassVar = (
+        ("tag", "tag"),
+        ("carries", "carries"),
+        ("insert", "stream"),
+        ("probe", "probes"),
+        ("queries", "queries"),
+        ("subqueries", "subqueries"),
+    )
+
     tag: int
     carries: tuple[str, ...]
     inserts: bool
     probes: tuple[str, ...]
     queries: tuple[str, ...]
     subqueries: tuple[int, ...]
+
+    @property
+    def stream(self) -> str:
+        return self.carries[0] if self.inserts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +51,15 @@ class StepFacts:
     cross_product: bool
     post: int
 
+    @property
+    def marks(self) -> str:
+        return " ".join((marks(self.factors) or "×", *self.selections))
+
+    @property
+    def words(self) -> str:
+        conditions = ", ".join(self.conditions)
+        return f"× any tuple {conditions}".rstrip() if self.cross_product else conditions
+
 
 @dataclass(frozen=True, slots=True)
 class CrossProduct:
@@ -47,11 +73,103 @@ class CrossProduct:
 
 
 @dataclass(frozen=True, slots=True)
+class WayStep:
+    """A step on a stream's way: what is checked, the tag it gives, and results or a hint."""
+
+    COLUMNS: ClassVar = (("", "check"), ("", "becomes"), ("", "end"))
+
+    check: str
+    becomes: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The steps that tuples of a stream go through."""
+
+    BELOW: ClassVar = (("", "ways"),)
+
+    stream: str
+    ways: tuple[WayStep, ...]
+
+    @property
+    def title(self) -> str:
+        return f"  {self.stream} arrives"
+
+
+@dataclass(frozen=True, slots=True)
 class Routes:
+    BELOW: ClassVar = (("", "tags"), ("", "arrivals"), ("", "legend"), ("", "crossing"))
+
     plan: str
     tags: tuple[TagFacts, ...]
     steps: tuple[StepFacts, ...]
     cross_products: tuple[CrossProduct, ...]
+
+    @property
+    def crossing(self) -> NamedLines:
+        found = self.cross_products
+        return NamedLines(
+            "", tuple((f"× {c.query}, subquery {c.subquery}:", c.text) for c in found)
+        )
+
+    @property
+    def is_wide(self) -> bool:
+        """Says whether conditions in full would leave no room for the tags."""
+        ways = [way for one in self._arrivals() for way in one.ways]
+        parts = ([len(getattr(way, name)) for way in ways] for name in ("check", "becomes", "end"))
+        return sum(max(lengths, default=0) for lengths in parts) > WIDTH - 8
+
+    @property
+    def arrivals(self) -> tuple[Arrival, ...]:
+        """For every arriving stream the way of its tuples. Where that is too wide, conditions are shown
+        by their marks."""
+        return self._arrivals(brief=self.is_wide)
+
+    @property
+    def legend(self) -> NamedLines:
+        """The marks of all steps, where they stand for the conditions: factors, then selections."""
+        signs: dict[str, str] = {}
+        for step in self.steps if self.is_wide else ():
+            names = (*map(circled, step.factors), *step.selections)
+            signs |= zip(names, step.conditions, strict=True)
+        order = sorted(signs, key=lambda mark: ("σ" in mark, len(mark), mark))
+        return NamedLines("", tuple((mark, signs[mark]) for mark in order))
+
+    def _arrivals(self, brief: bool = False) -> tuple[Arrival, ...]:
+        tags = {tag.tag: tag for tag in self.tags}
+        found = []
+        for raw in (tag for tag in self.tags if tag.inserts):
+            rows = list(_follow(self.steps, tags, raw.tag, 1, set()))
+            leads = branches([0, *(depth for depth, _, _ in rows)])[1:]
+            ways = [
+                WayStep(
+                    f"{lead}probe {step.area}  {step.marks if brief else step.words}".replace(
+                        " ", GLUE
+                    ),
+                    f"→ tag {step.post}"
+                    + ("" if brief else f" ({','.join(tags[step.post].carries)})"),
+                    end,
+                )
+                for lead, (_, step, end) in zip(leads, rows, strict=True)
+            ]
+            found.append(Arrival(raw.carries[0], tuple(ways)))
+        return tuple(found)
+
+
+def _follow(
+    steps: Sequence[StepFacts], tags: dict[int, TagFacts], pre: int, depth: int, shown: set[int]
+) -> Iterator[tuple[int, StepFacts, str]]:
+    """The steps from a tag on. Below a tag already shown for the same stream stands a hint only."""
+    for step in sorted((s for s in steps if s.pre == pre), key=lambda s: (s.area, s.post)):
+        queries = tags[step.post].queries
+        end = f"⇒ {', '.join(queries)}" if queries else ""
+        if step.post in shown and any(s.pre == step.post for s in steps):
+            yield depth, step, f"{end}  (goes on as above)".lstrip()
+            continue
+        shown.add(step.post)
+        yield depth, step, end
+        yield from _follow(steps, tags, step.post, depth + 1, shown)
 
 
 def routes(scope: View) -> Routes:

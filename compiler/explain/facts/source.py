@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from typing import ClassVar
 
 from seustream.compiler.errors import Span
 from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import plural
+from seustream.compiler.explain.text import TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.plan.simplify import push_not
@@ -15,10 +17,20 @@ from seustream.compiler.xsql.tree import WindowClause
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    COLUMNS: ClassVar = (
+        ("place", "place"),
+        ("kind", "kind"),
+        ("text", "text"),
+    )
+
     line: int
     column: int
     kind: str
     text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.line}:{self.column}"
 
 
 def tokens(scope: View) -> tuple[Token, ...]:
@@ -35,18 +47,6 @@ def tokens(scope: View) -> tuple[Token, ...]:
 
 
 # --- syntax tree --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TreeNode:
-    """A node of the syntax tree; `role` is what it is to its parent, `text` its own words."""
-
-    line: int
-    column: int
-    role: str
-    kind: str
-    text: str
-    children: tuple[TreeNode, ...]
 
 
 _ROLES = {
@@ -127,10 +127,21 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
 class Predicate:
     """A condition as written and simplified; `changes` says in words what simplification did."""
 
+    COLUMNS: ClassVar = (
+        ("query", "query"),
+        ("as written", "written"),
+        ("simplified", "outcome"),
+        ("", "changes"),
+    )
+
     query: str
     written: str
     simplified: str
     changes: tuple[str, ...]
+
+    @property
+    def outcome(self) -> str:
+        return self.simplified if self.changes else "unchanged"
 
 
 def predicates(scope: View) -> tuple[Predicate, ...]:

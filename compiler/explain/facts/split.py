@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from seustream.compiler.explain.facts.names import View, WindowOf, window_of, windows_text
 from seustream.compiler.explain.facts.plan import (
@@ -13,6 +14,8 @@ from seustream.compiler.explain.facts.plan import (
     normal_form,
 )
 from seustream.compiler.explain.facts.routes import CrossProduct, cross_products
+from seustream.compiler.explain.marks import bar
+from seustream.compiler.explain.text import NamedLines
 from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.keys import Keys, keys
 from seustream.compiler.plan.normalise import Normalised
@@ -28,6 +31,14 @@ class Aliased:
     stream: str
     area: str | None
     window: WindowOf
+
+    @property
+    def home(self) -> str:
+        return self.area or self.stream
+
+    @property
+    def where(self) -> str:
+        return f"in area {self.area}" if self.area else f"of {self.stream}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +70,69 @@ class QuerySplit:
         windows = tuple(source.window for source in self.sources)
         return windows_text(windows)
 
+    @property
+    def title(self) -> str:
+        return f"{self.query}  {self.runs}: {self.why}"
+
+    @property
+    def labelled(self) -> Iterator[tuple[str, str]]:
+        yield "text", self.text
+        renamed = [source for source in self.sources if source.alias != source.home]
+        if renamed:
+            yield "streams", ", ".join(f"{one.alias} {one.where}" for one in renamed)
+        yield "window", self.window
+        for number, work in enumerate(self.device):
+            yield "device" if number == 0 else "    or", work
+        for number, step in enumerate(self.host):
+            yield "host" if number == 0 else "  then", f"{step.work}   ({step.why})"
+        yield "columns", ", ".join(self.columns)
+        for found in self.cross_products:
+            yield "×", f"subquery {found.subquery}: {found.text}"
+        for note in self.notes:
+            yield "note", note
+
+    @property
+    def shortly(self) -> QuerySummary:
+        names = self.columns
+        few = names if len(names) <= 3 else (f"{names[0]} … {names[-1]} ({len(names)})",)
+        return QuerySummary(
+            self.query,
+            self.runs,
+            "; ".join(dict.fromkeys(step.why for step in self.host)) or self.why,
+            "; ".join(step.work for step in self.host),
+            few,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySummary:
+    COLUMNS: ClassVar = (
+        ("query", "query"),
+        ("runs on", "runs"),
+        ("why", "why"),
+        ("left to the host", "host"),
+        ("columns", "columns"),
+    )
+
+    query: str
+    runs: str
+    why: str
+    host: str
+    columns: tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """A limit of the device and what of it is taken; `where` is the part that takes most."""
+
+    COLUMNS: ClassVar = (
+        ("", "resource"),
+        ("used", "taken"),
+        ("of", "most"),
+        ("", "bar"),
+        ("", "percent"),
+        ("", "place"),
+    )
 
     resource: str
     used: int
@@ -73,15 +143,52 @@ class Use:
     def share(self) -> float:
         return self.used / self.limit if self.limit else 0.0
 
+    @property
+    def taken(self) -> str:
+        return f"{self.used:,}"
+
+    @property
+    def most(self) -> str:
+        return f"{self.limit:,}"
+
+    @property
+    def bar(self) -> str:
+        return bar(self.share)
+
+    @property
+    def percent(self) -> str:
+        return f"{self.share:.0%}"
+
+    @property
+    def place(self) -> str:
+        return f"area {self.where}" if self.where else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
     """`keys` is of the whole query set, whatever part of it is shown."""
 
+    BELOW: ClassVar = (
+        ("", "queries"),
+        ("what the device sees of each stream", "attributes"),
+        ("share of the device", "uses"),
+        ("over several devices", "several"),
+    )
+
     queries: tuple[QuerySplit, ...]
     attributes: tuple[AttributeFacts, ...]
     uses: tuple[Use, ...]
     keys: Keys
+
+    @property
+    def several(self) -> NamedLines:
+        """Says whether and how tuples can be divided by key."""
+        if self.keys.columns is None:
+            return NamedLines("", (("no key", self.keys.why),))
+        by = ", ".join(f"{stream} by {column}" for stream, column in self.keys.columns)
+        return NamedLines(
+            "", (("by key", f"{by}: {self.keys.why}") if by else ("any way", self.keys.why),)
+        )
 
 
 def split(scope: View) -> Split:

@@ -12,7 +12,6 @@ from seustream.compiler.explain.facts.split import QuerySplit
 from seustream.compiler.explain.marks import clip, plural
 from seustream.compiler.explain.picture import draw
 from seustream.compiler.explain.picture.layout import PictureLayout, PicturePlace, lay_out
-from seustream.compiler.explain.text.machine import checked
 
 _MARGIN = 28.0
 _TOP = 108.0
@@ -301,7 +300,7 @@ class _Machine:
 
 
 def _step_text(step: StepFacts) -> str:
-    return f"{step.area} {checked(step, brief=True)}"
+    return f"{step.area} {step.marks}"
 
 
 def _step_width(step: StepFacts) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seustream.compiler.explain.facts.source import TreeNode
 from seustream.compiler.explain.marks import clip
 from seustream.compiler.explain.picture import draw
+from seustream.compiler.explain.text import TreeNode
 
 _MARGIN = 28.0
 _LINE = 34.0

@@ -23,7 +23,7 @@ otherwise is not in hours."""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a seed came to.
+    """Outcome of a seed.
 
     clock     MHz it runs at
     wanted    MHz it was to run at

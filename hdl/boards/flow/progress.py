@@ -1,4 +1,4 @@
-"""How far placing and routing is, by what nextpnr says meanwhile."""
+"""Progress of placing and routing, read from nextpnr's output."""
 
 from __future__ import annotations
 

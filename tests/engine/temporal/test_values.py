@@ -11,7 +11,7 @@ import pytest
 
 from seustream.compiler.language import types as t
 from seustream.compiler.language.types import Type
-from seustream.engine.temporal.values import NoSuchValue, taken, told
+from seustream.engine.temporal.values import NoSuchValue, shown_value, taken
 
 VALUES: list[tuple[Type, Any, Any]] = [
     (t.BIGINT, -(2**63), -(2**63)),
@@ -33,13 +33,13 @@ VALUES: list[tuple[Type, Any, Any]] = [
 def test_there_and_back(of: Type, given: Any, value: Any) -> None:
     found = taken(given, of)
     assert (found, type(found)) == (value, type(value))
-    assert taken(json.loads(json.dumps(told(found))), of) == value
+    assert taken(json.loads(json.dumps(shown_value(found))), of) == value
     assert taken(None, of) is None
 
 
 def test_nan_is_null() -> None:
     assert taken(float("nan"), t.DOUBLE) is None
-    assert told(None) is None
+    assert shown_value(None) is None
 
 
 WRONG: list[tuple[Type, Any]] = [

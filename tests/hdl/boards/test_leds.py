@@ -6,7 +6,7 @@ import itertools
 
 import cocotb
 
-from seustream.hdl.boards.leds import Led, StatusLeds, bits_of_a_tenth
+from seustream.hdl.boards.leds import StatusLed, StatusLeds, bits_of_a_tenth
 from tests.hdl.bench import Bench, simulate
 
 CLOCK = 0.0005  # MHz: a tenth of a second is 50 cycles
@@ -27,26 +27,30 @@ def test_a_tenth_of_a_second_at_any_clock() -> None:
 async def events_are_shown_for_a_while(dut: object) -> None:
     bench = Bench(dut, CASES)
     shown = (1 << bench.component.bits) - 1
-    for led, event, calm in ((Led.BUSY, "idle", 1), (Led.LINE, "line", 0), (Led.NOISE, "noise", 0)):
+    for led, event, calm in (
+        (StatusLed.BUSY, "idle", 1),
+        (StatusLed.LINE, "line", 0),
+        (StatusLed.NOISE, "noise", 0),
+    ):
         await bench.reset(idle=1)
         for _ in range(3):
             await bench.tick()
-        assert not bench.bits("leds") >> Led.OPEN, "something shows without an event"
+        assert not bench.bits("leds") >> StatusLed.OPEN, "something shows without an event"
         bench.set(event, not calm)
         await bench.tick()
         bench.set(event, calm)
         lit = 0
         for _ in range(3 * shown):
             await bench.settle()
-            leds = bench.bits("leds") >> Led.OPEN
-            assert leds in (0, 1 << led - Led.OPEN), f"{event} lights another LED"
+            leds = bench.bits("leds") >> StatusLed.OPEN
+            assert leds in (0, 1 << led - StatusLed.OPEN), f"{event} lights another LED"
             lit += leds != 0
             await bench.clock()
         assert lit == shown
     await bench.reset(idle=1, open=1)
     await bench.tick()
     await bench.tick()
-    assert bench.bits("leds") >> Led.OPEN & 1
+    assert bench.bits("leds") >> StatusLed.OPEN & 1
 
 
 @cocotb.test()

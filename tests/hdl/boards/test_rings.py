@@ -58,12 +58,12 @@ async def in_order_and_once(dut: object) -> None:
             bench.set("keep", kind != "bad")
             bench.set("sequence", begin)
             bench.set("length", len(payload))
-            bench.set("told", 1)
+            bench.set("sent", 1)
             await bench.settle()
             room = bench.bits("credit")
             await bench.clock()
             bench.set("keep", 0)
-            bench.set("told", 0)
+            bench.set("sent", 0)
             if kind in ("next", "too much") or (kind == "again" and begin == at):
                 if len(payload) <= room:
                     at += len(payload)
@@ -117,7 +117,7 @@ async def until_it_is_acknowledged(dut: object) -> None:
             again = told and chance.random() < 0.3
             # What was once promised is kept.
             credit = max(chance.choice([0, 5, 400, 2000]), limit - len(got))
-            bench.set("told", told)
+            bench.set("acknowledged", told)
             bench.set("again", again)
             # Now and then what was said long ago, or never.
             stale = chance.random() < 0.1
@@ -125,7 +125,7 @@ async def until_it_is_acknowledged(dut: object) -> None:
             bench.set("ack", ack)
             bench.set("credit", credit)
             await bench.tick()
-            bench.set("told", 0)
+            bench.set("acknowledged", 0)
             if told and not stale:
                 limit = len(got) + credit
             went_back += again
@@ -133,9 +133,9 @@ async def until_it_is_acknowledged(dut: object) -> None:
                 await bench.tick()
         assert driver.queue == type(driver.queue)()
         bench.set("ack", len(got))
-        bench.set("told", 1)
+        bench.set("acknowledged", 1)
         await bench.tick()
-        bench.set("told", 0)
+        bench.set("acknowledged", 0)
         for _ in range(4):
             await bench.tick()
         assert bench.bits("empty")
@@ -154,11 +154,11 @@ async def shorter_when_lost(dut: object) -> None:
     most = MOST
 
     async def tell(ack: int, again: bool) -> None:
-        values = {"told": 1, "ack": ack, "credit": 2000, "again": again}
+        values = {"acknowledged": 1, "ack": ack, "credit": 2000, "again": again}
         for name, value in values.items():
             bench.set(name, value)
         await bench.tick()
-        bench.set("told", 0)
+        bench.set("acknowledged", 0)
         for _ in range(300):  # until the ring is full again
             await bench.tick()
 

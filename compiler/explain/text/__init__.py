@@ -1,1 +1,0 @@
-"""The stages as text, one function each, from the records of `facts`."""
