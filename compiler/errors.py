@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -36,7 +37,7 @@ class SourceText:
 
     def __post_init__(self) -> None:
         self._starts.append(0)
-        self._starts.extend(i + 1 for i, c in enumerate(self.text) if c == "\n")
+        self._starts.extend(match.end() for match in re.finditer("\n", self.text))
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both from 1."""

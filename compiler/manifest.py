@@ -28,8 +28,8 @@ class ManifestRefused(ValueError):
     """A manifest, or the image beside it, that is not what a compilation writes."""
 
 
-def manifest(c: Compilation, image_name: str) -> str:
-    """The manifest's text."""
+def manifest(c: Compilation, image_name: str, brief: bool = False) -> str:
+    """The manifest's text; a brief one is for a host alone and has nothing for people."""
     data = {
         "manifest": VERSION,
         "image": {
@@ -47,6 +47,10 @@ def manifest(c: Compilation, image_name: str) -> str:
             "parameters": dict(c.options.parameters),
         },
         "source": {"name": c.source.name, "text": c.source.text},
+    }
+    if brief:
+        return json.dumps(data)
+    data |= {
         "streams": [
             {
                 "name": stream.name,

@@ -6,6 +6,7 @@ all; `stop_after` ends at a stage, for showing it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -61,7 +62,8 @@ class Compilation:
 
     source: SourceText
     options: Options
-    tokens: list[tuple[str, str, int, int]] = field(default_factory=list)
+    after: Compilation | None = None  # of the text's beginning, which it goes on from
+    analysis: Analysis | None = None  # what stands after the last statement
     statements: list[Statement] = field(default_factory=list)
     written: logical.Program = field(default_factory=logical.Program)  # conditions as written
     program: logical.Program = field(default_factory=logical.Program)  # conditions simplified
@@ -77,6 +79,11 @@ class Compilation:
     tables: Tables = field(default_factory=lambda: Tables((), (), (), (), {}, ()))
     programs: tuple[tuple[Instruction, ...], ...] = ()
     image: bytes = b""
+
+    @functools.cached_property
+    def tokens(self) -> list[tuple[str, str, int, int]]:
+        """Every token of the text."""
+        return [] if self.options.apas else tokens(self.source)
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -112,29 +119,45 @@ Pass = Callable[[Compilation], Compilation]
 
 
 def _tokens(c: Compilation) -> Compilation:
-    return c if c.options.apas else replace(c, tokens=tokens(c.source))
+    return c  # they are looked at by those who want to see them
 
 
 def _front_end(c: Compilation) -> Compilation:
     """Parsing and semantic analysis together, so that both report all their errors."""
     problems = Problems()
-    statements = [] if c.options.apas else parse(c.source, problems)
-    analysis = Analysis(
-        c.source,
-        problems,
-        {stream.name.lower(): stream for stream in c.options.streams},
-        parameters=c.options.parameters,
-        bounded=c.options.bounded,
-        libraries=c.options.libraries,
-    )
+    before = c.after
+    start = 0 if before is None else len(before.source.text)
+    statements = [] if c.options.apas else parse(c.source, problems, start)
+    if before is not None and before.analysis is not None:
+        analysis = before.analysis.continued(c.source, problems)
+    else:
+        analysis = Analysis(
+            c.source,
+            problems,
+            {stream.name.lower(): stream for stream in c.options.streams},
+            parameters=c.options.parameters,
+            bounded=c.options.bounded,
+            libraries=c.options.libraries,
+        )
     program = analysis.run_apas() if c.options.apas else analysis.run(statements)
     problems.raise_any(c.source)
-    return replace(c, statements=statements, written=program, program=program)
+    return replace(c, analysis=analysis, statements=statements, written=program, program=program)
 
 
 def _predicate(c: Compilation) -> Compilation:
-    queries = tuple(replace(q, where=simplify(q.where)) for q in c.program.queries)
-    return replace(c, program=replace(c.program, queries=queries))
+    before = c.after
+    known = (
+        {}
+        if before is None
+        else {
+            id(one): done
+            for one, done in zip(before.written.queries, before.program.queries, strict=True)
+        }
+    )
+    queries = tuple(
+        known.get(id(q)) or replace(q, where=simplify(q.where)) for q in c.program.queries
+    )
+    return replace(c, after=None, program=replace(c.program, queries=queries))
 
 
 def _layout(c: Compilation) -> Compilation:
@@ -222,16 +245,19 @@ def compile_text(
     name: str = "<query>",
     options: Options | None = None,
     stop_after: str = STAGES[-1],
+    after: Compilation | None = None,
 ) -> Compilation:
-    """Compiles a text; raises `CompileError` with everything that is wrong with it."""
+    """Compiles a text; raises `CompileError` with everything that is wrong with it. It may go on
+    from the statements of another compilation, which are not looked at again."""
     if stop_after not in STAGES:
         raise ValueError(f"no stage {stop_after!r}; stages: {', '.join(STAGES)}")
-    options = options or Options()
+    options = options or (Options() if after is None else after.options)
     if options.plan not in PLANS:
         raise ValueError(f"no plan {options.plan!r}; plans: {', '.join(PLANS)}")
     if options.fit not in FITS:
         raise ValueError(f"no fit {options.fit!r}; fits: {', '.join(FITS)}")
-    state = Compilation(SourceText(text, name), options)
+    before = "" if after is None else after.source.text
+    state = Compilation(SourceText(before + text, name), options, after)
     return _run(state, range(STAGES.index(stop_after) + 1))
 
 

@@ -93,7 +93,7 @@ class GraphRun:
         if overflow not in ("software", "error"):
             raise ValueError(f"overflow = {overflow!r}: want 'software' or 'error'")
         self.compilation, self.slack = compilation, slack
-        self.devices = as_tuple(devices)
+        self.devices, self._strict = as_tuple(devices), strict
         program = compilation.program
         self.streams = list(program.base)
         self.on_progress = on_progress
@@ -108,9 +108,7 @@ class GraphRun:
         for own, operator in self.operators.items():
             for name in operator.inputs:
                 self.readers[name].append(own)
-        self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
-        for node in nodes(program):
-            self._answers[self._answers_at(node)].append(node)
+        self._find_answers()
         self._defined: dict[str, str] = {}  # by the name of what defines it, a derived stream
         self._defines: dict[str, list[str]] = {name: [] for name in self.operators}
         self._definitions = definitions(program)
@@ -220,7 +218,7 @@ class GraphRun:
 
     def _fail_readers(self, own: str) -> None:
         """Ends the readers of streams whose definition has failed, and their streams."""
-        for node in self._answers[own]:
+        for node in self._answers[own] if self.failures.why else ():
             why = self.failures.why.get(_answer_of(node))
             stream = self._defined.get(_answer_of(node))
             if why is None or stream is None:
@@ -236,16 +234,60 @@ class GraphRun:
         names = self._results
         return {name: why for name, why in self.failures.why.items() if name in names}
 
-    def _answers_at(self, node: Node) -> str:
-        """The name of the operator that answers a query."""
-        if not isinstance(node, Query):
-            return _own_name(node)
-        return next(
-            name
+    def _find_answers(self) -> None:
+        """Finds what each operator answers."""
+        self._joined = {
+            query.name: name
             for name, operator in self.operators.items()
             if isinstance(operator, HostDriver | SoftwareJoin)
-            and any(query.name == node.name for query in operator.queries)
-        )
+            for query in operator.queries
+        }
+        self._answers: dict[str, list[Node]] = {name: [] for name in self.operators}
+        for node in nodes(self.compilation.program):
+            self._answers[self._answers_at(node)].append(node)
+
+    def _answers_at(self, node: Node) -> str:
+        """The name of the operator that answers a query."""
+        return self._joined[node.name] if isinstance(node, Query) else _own_name(node)
+
+    def change(self, c: Compilation) -> bool:
+        """Runs other queries from here on, between two calls of `advance` that were iterated to their
+        end; as `resume` in a run of `c` would, but nothing is copied. False, and nothing is changed,
+        where more changes than queries of the engine over streams that others of them read."""
+        join = self.operators.get(software_join(0))
+        before, after = self.compilation.program, c.program
+        if not isinstance(join, SoftwareJoin) or self.devices or before.streams != after.streams:
+            return False
+        mine = {query.name for query in join.queries}
+        was = {query.name: query for query in before.queries}
+        now = [query for query in after.queries if was.get(query.name) is not query]
+        gone = was.keys() - {query.name for query in after.queries}
+        rest = [n for n in nodes(before) if not isinstance(n, Query)]
+        if (
+            rest != [n for n in nodes(after) if not isinstance(n, Query)]
+            or not mine >= gone | {query.name for query in now if query.name in was}
+            or any(level(query, levels(after)) for query in now)
+            or any(was[name].defines for name in gone)
+            or any(query.defines for query in now)
+        ):
+            return False
+        apart = was.keys() - mine
+        queries = [query for query in after.queries if query.name not in apart]
+        strict, source = self._strict, c.source
+        faults = {
+            q.name: join.faults.get(q.name) or QueryFaults(strict or q.strict, source=source)
+            for q in queries
+        }
+        if not join.change(queries, faults):
+            return False
+        for one in faults.values():
+            one.source = source
+        for name in gone | {q.name for q in now if q.name in was and was[q.name].text != q.text}:
+            self.failures.why.pop(name, None)
+        self.compilation = c
+        self._find_answers()
+        self._results = {name: self._results.get(name, 0) for name in after.names}
+        return True
 
     # --- what is known of it ----------------------------------------------------
 

@@ -52,6 +52,14 @@ class Analysis:
     owners: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By hidden stream, folded, the kind and name of what reads it."""
 
+    def continued(self, source: SourceText, problems: Problems) -> Analysis:
+        """The same state for statements of a longer text, which does not change this one."""
+        members = ("streams", "queries", "derivations", "patterns", "apas", "owners")
+        after = replace(self, source=source, problems=problems, requests=[])
+        for member in members:
+            setattr(after, member, dict(getattr(self, member)))
+        return after
+
     @property
     def visible(self) -> dict[str, Stream]:
         """The streams one can name: all but the hidden ones."""

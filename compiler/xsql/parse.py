@@ -48,13 +48,13 @@ _BEFORE_UNITS = ("INTEGER", "DECIMAL", "STRING")
 Statement = tree.Statement | pattern_tree.Statement
 
 
-def parse(source: SourceText, problems: Problems) -> list[Statement]:
-    """Every statement of a text that could be parsed; the others are reported."""
+def parse(source: SourceText, problems: Problems, start: int = 0) -> list[Statement]:
+    """Every statement of a text, from one's beginning on, that could be parsed; the others are reported."""
     statements: list[Statement] = []
-    half = re.search("[\ud800-\udfff]", source.text)
+    half = re.compile("[\ud800-\udfff]").search(source.text, start)
     if half is not None:
         problems.add("not-text", "half of a character", Span(*half.span()), "files are UTF-8")
-    for span in split(source.text, problems):
+    for span in split(source.text, problems, start):
         statement = _parse_statement(source, span, problems)
         if statement is not None:
             statements.append(statement)
@@ -80,12 +80,12 @@ def tokens(source: SourceText) -> list[tuple[str, str, int, int]]:
     return found
 
 
-def split(text: str, problems: Problems) -> Iterator[Span]:
+def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
     """Spans of the statements, without the semicolons; of those that can be parsed."""
-    start, depth = 0, 0
+    depth = 0
     blank, too_deep = True, False
     code = ""  # of the statement so far, without comments and strings
-    for match in _PIECE.finditer(text):
+    for match in _PIECE.finditer(text, start):
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue

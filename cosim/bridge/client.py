@@ -279,4 +279,4 @@ def message_of(compilation: Compilation, run: p.Run = p.PLAIN) -> p.Load:
     from seustream.compiler.manifest import manifest
 
     image = base64.b64encode(compilation.image).decode()
-    return p.Load(manifest(compilation, "image"), image, run)
+    return p.Load(manifest(compilation, "image", brief=True), image, run)

@@ -28,11 +28,19 @@ def compile_load(
     """The compilation of a `Load`, for so many devices if they are given; what is wrong with it is
     `refused`."""
     found = _recent.get((load, devices))
-    if found is None or found[0] is not libraries:
-        found = _recent[load, devices] = (libraries, _compiled(load, devices, libraries))
-        while len(_recent) > _REMEMBERED:
-            _recent.pop(next(iter(_recent)), None)
-    return found[1]
+    if found is not None and found[0] is libraries:
+        return found[1]
+    return remember(load, devices, libraries, _compiled(load, devices, libraries))
+
+
+def remember(
+    load: p.Load, devices: int | None, libraries: Libraries | None, compilation: Compilation
+) -> Compilation:
+    """Keeps the compilation of a load for those who want it next."""
+    _recent[load, devices] = (libraries, compilation)
+    while len(_recent) > _REMEMBERED:
+        _recent.pop(next(iter(_recent)), None)
+    return compilation
 
 
 _REMEMBERED = 4

@@ -19,15 +19,21 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from seustream.compiler.errors import CompileError, Problem, Problems, SourceText
-from seustream.compiler.pipeline import Options
 from seustream.compiler.xsql.intervals import tree_of
 from seustream.compiler.xsql.parse import split
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import message_of
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.living import FAILED, RUNNING, STOPPED, Book, Living
+from seustream.cosim.bridge.loading import remember
 from seustream.cosim.bridge.session import Session
-from seustream.cosim.bridge.statements import CatalogueChange, carried_out, entries_of, quoted
+from seustream.cosim.bridge.statements import (
+    CatalogueChange,
+    Entry,
+    carried_out,
+    entries_of,
+    quoted,
+)
 
 MOST_EVENTS = 200
 """Of a log in one answer."""
@@ -46,6 +52,7 @@ class Catalogue:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._lock, self._closing = session.world.lock(), session.world.event()
+        self._standing: tuple[str, tuple[Entry, ...]] = ("", ())
         self._task = session.world.start("durations", self._watch)
 
     def close(self) -> None:
@@ -61,7 +68,7 @@ class Catalogue:
             text, ended = self._without_ended(message.text)
             change = self._carried_out(text, message.file or "<statement>")
             gone = tuple(dict.fromkeys((*ended, *change.dropped)))
-            if change.created or change.registered or gone or change.entries != self._entries():
+            if change.carried or gone:
                 self._change(replace(change, dropped=gone))
         self.session.flush()
         return {
@@ -88,9 +95,11 @@ class Catalogue:
             if before is not None and before.phase == RUNNING:
                 hint = f"stop it first, or take another name than {message.name}"
                 raise BridgeError("in-use", f"query {message.name} is live already", hint)
-            entries = [e for e in self._entries() if (e.kind, e.name) != ("query", message.name)]
+            if any((e.kind, e.name) == ("query", message.name) for e in self._entries()):
+                around = (f"DROP QUERY {quoted(message.name)};{around[0]}", around[1])
             text = message.text.rstrip().removesuffix(";") if around[1] == "" else message.text
-            change = self._carried_out(text, message.file or message.name, entries, around)
+            change = self._carried_out(text, message.file or message.name, around)
+            change = replace(change, dropped=())
             if before is not None and before.phase == FAILED:
                 self._stop(before, "registered anew")
             self._change(change)
@@ -135,6 +144,8 @@ class Catalogue:
         """Journals another query set, and what it means for queries."""
         session = self.session
         load = replace(message_of(change.compilation), run=session.load.run)
+        remember(load, len(session.devices), session.libraries, change.compilation)
+        self._standing = (change.compilation.source.text, change.entries)
         now = session.world.today()
         with session.changed:
             session.check_running()
@@ -246,21 +257,19 @@ class Catalogue:
         one = self.session.book[name]
         return {"name": name, "run": one.run, "phase": one.phase, "until": one.until}
 
-    def _options(self) -> Options:
-        options = self.session.compiled(self.session.latest_load).options
-        return replace(options, libraries=self.session.libraries)
-
-    def _entries(self) -> tuple[Any, ...]:
-        text = self.session.compiled(self.session.latest_load).source.text
-        return entries_of(text, self._options())
+    def _entries(self) -> tuple[Entry, ...]:
+        c = self.session.compiled(self.session.latest_load)
+        if self._standing[0] != c.source.text:
+            self._standing = (c.source.text, entries_of(c))
+        return self._standing[1]
 
     def _carried_out(
-        self, text: str, file: str, entries: Any = None, around: tuple[str, str] = ("", "")
+        self, text: str, file: str, around: tuple[str, str] = ("", "")
     ) -> CatalogueChange:
         p.check_name("file", file)
+        standing = self.session.compiled(self.session.latest_load)
         try:
-            known = self._entries() if entries is None else entries
-            return carried_out(known, text, file, self._options(), around)
+            return carried_out(standing, self._entries(), text, file, around)
         except CompileError as error:
             raise BridgeError("compile", shown(error)) from None
 

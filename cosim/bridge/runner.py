@@ -6,7 +6,9 @@ again gives every result its old place.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +45,7 @@ class Runner:
         self._late: list[Answer] = []
         self.run = self._run(self.compilation)
 
-    @property
+    @functools.cached_property
     def schemas(self) -> dict[str, pa.Schema]:
         """The columns of everything that can be read, by name; of late rows too if wanted."""
         found = answer_schemas(self.compilation.program)
@@ -100,6 +102,20 @@ class Runner:
     def state(self) -> RunState:
         """Between two records."""
         return self.run.state()
+
+    def change(self, load: p.Load) -> bool:
+        """Goes on with other queries itself, where that copies nothing; else False."""
+        compilation = compile_load(load, len(self.devices), self.libraries)
+        if not self.run.change(compilation):
+            return False
+        before, program = self.schemas, compilation.program
+        known = set(map(id, self.compilation.program.queries))
+        some = replace(program, queries=tuple(q for q in program.queries if id(q) not in known))
+        made = before | answer_schemas(some)
+        late = {name for name in before if name.startswith(p.LATE)}
+        self.schemas = {name: made[name] for name in (*program.names, *late)}
+        self.load, self.compilation = load, compilation
+        return True
 
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""

@@ -359,11 +359,16 @@ class Session:
         return sum(known) if known else None
 
     def _swap(self, record: Record) -> None:
-        after = self.runner.swapped(load_of(record["load"]))
+        load = load_of(record["load"])
+        with self.changed:
+            before = self.runner.schemas
+            after = self.runner if self.runner.change(load) else None
+        if after is None:
+            after = self.runner.swapped(load)
         with self.changed:
             living = record.get("living", {})
             self.delivery.renew(living)
-            before, self.runner = self.runner.schemas, after
+            self.runner = after
             for name in living.get("registered", {}):
                 self.delivery.quality.begun(name, self.run.taken_of(name))
             self._make_logs()

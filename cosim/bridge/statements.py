@@ -20,7 +20,7 @@ from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.types import MILLISECONDS
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.pipeline import Compilation, Options, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import Statement, parse, split
 from seustream.engine.pattern.explain import as_text
@@ -30,6 +30,10 @@ _FOR = re.compile(
     r"(?P<for>\s*FOR\s+(?P<size>\d+)\s*(?P<unit>[a-z]+)\s)(?=\s*AS\b)",
     re.IGNORECASE,
 )
+
+
+_SHORT = 10_000
+"""Characters of statements that do not stand any more which are of no account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class CatalogueChange:
     """The effect of a text on a catalogue. `until` has how many milliseconds a query is registered for,
-    `shown` what SHOW and EXPLAIN answer."""
+    `shown` what SHOW and EXPLAIN answer, `carried` the statements that changed something."""
 
     compilation: Compilation
     entries: tuple[Entry, ...]
@@ -54,6 +58,7 @@ class CatalogueChange:
     dropped: tuple[str, ...] = ()
     until: dict[str, int] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
 
 
 def text_of(entries: Sequence[Entry]) -> str:
@@ -71,37 +76,42 @@ def quoted(name: str) -> str:
 
 
 def carried_out(
+    standing: Compilation,
     entries: Sequence[Entry],
     text: str,
     file: str,
-    options: Options,
     around: tuple[str, str] = ("", ""),
 ) -> CatalogueChange:
-    """Carries out the statements of a text; raises `CompileError` with places in `text`. What stands
-    `around` it is part of the statement, but not of the places."""
-    standing = text_of(entries) + around[0]
+    """Carries out the statements of a text after those that stand; raises `CompileError` with places
+    in `text`. What stands `around` it is part of the statement, but not of the places.
+
+    Only the new statements are compiled. What is dropped stays in the catalogue's text, and the
+    DROP after it, until half of the text is such."""
     problems = Problems()
     plain, until = _durations(text, problems) if not around[0] else (text, {})
     problems.raise_any(SourceText(text, file))
+    known = standing.source.text
+    glue = "" if not known or known.endswith(";\n") else "\n;\n"
+    before = len(known) + len(glue)
+    new = around[0] + plain + around[1]
     try:
-        c = compile_text(standing + plain + around[1], file, options, "tree")
+        c = compile_text(glue + new, file, stop_after="tree", after=standing)
+        change = _applied(entries, SourceText(new, file), c, until)
+        added, whole = "".join(f"{one};\n" for one in change.carried), text_of(change.entries)
+        if before + len(added) > 2 * len(whole) + _SHORT:
+            compilation = compile_text(whole, file, standing.options)
+        else:
+            compilation = compile_text(glue + added, file, after=standing)
     except CompileError as error:
-        raise _moved(error, text, file, len(standing)) from None
-    change = _applied(entries, SourceText(around[0] + plain + around[1], file), c, until)
-    try:
-        compilation = compile_text(text_of(change.entries), file, options)
-    except CompileError as error:
-        raise _moved(error, text, file, len(standing)) from None
-    before = len(text_of(entries))
+        raise _moved(error, text, file, before + len(around[0])) from None
     asked = [request for request in c.program.requests if request.span.start >= before]
     shown = tuple(line for request in asked for line in _shown(compilation, c, request))
     return replace(change, compilation=compilation, shown=shown)
 
 
-def entries_of(text: str, options: Options) -> tuple[Entry, ...]:
+def entries_of(c: Compilation) -> tuple[Entry, ...]:
     """The statements of a text that stand after all of them are carried out."""
-    c = compile_text(text, "catalogue", options, "tree")
-    return _applied((), SourceText(text), c, {}).entries
+    return _applied((), c.source, c, {}).entries
 
 
 def _applied(
@@ -110,6 +120,7 @@ def _applied(
     standing = {(entry.kind, entry.name.lower()): entry for entry in entries}
     made: dict[str, list[str]] = {"stream": [], "query": []}
     dropped: list[str] = []
+    carried: list[str] = []
     problems = Problems()
     spans = list(split(source.text, problems))
     for span in spans:
@@ -120,6 +131,7 @@ def _applied(
                 del standing[kind, statement.name.text.lower()]
                 if kind == "query":
                     dropped.append(statement.name.text)
+                carried.append(written)
                 continue
             found = _made(statement, [name for kind, name in standing if kind == "query"])
             if found is not None:
@@ -127,6 +139,7 @@ def _applied(
                 full = written if named else f"REGISTER QUERY {name} AS {written}"
                 standing[kind, name.lower()] = Entry(kind, name, full, language)
                 made[kind].append(name)
+                carried.append(full)
     registered = [name for name in made["query"] if ("query", name.lower()) in standing]
     return CatalogueChange(
         c,
@@ -135,6 +148,7 @@ def _applied(
         tuple(dict.fromkeys(registered)),
         tuple(dict.fromkeys(dropped)),
         until,
+        carried=tuple(carried),
     )
 
 

@@ -8,6 +8,7 @@ them, found by two searches. Of few rows, only the intervals are looked at that 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,7 @@ def intervals(conditions: Iterable[x.Expression]) -> dict[Key, Interval]:
     return found
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _interval(e: x.Expression) -> Interval | None:
     if not isinstance(e, x.Compare):
         return None

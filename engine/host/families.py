@@ -93,14 +93,13 @@ class Family:
         self.shared = {e for e, count in uses.items() if count > 1}
 
     def answers(
-        self, rows: Candidates, fails: Callable[[str], bool]
+        self, rows: Candidates, skips: Callable[[Query], bool]
     ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
-        """By member with results, these, or what computes them and may fail; nothing of members
-        that have failed."""
+        """By member with results, these, or what computes them and may fail."""
         work = _Work(rows, self.shared)
         tables: dict[tuple[Item, ...], list[tuple[Member, Ints]]] = {}
         for member, found, rest in self._found(work):
-            if fails(member.query.name):
+            if skips(member.query):
                 continue
             if rest or member.grouping is not None:
                 yield member, _later(rows, member, found, rest)

@@ -85,9 +85,9 @@ class SharedJoin:
         self.join = WindowJoin(common, sides, wanted=wanted)
 
     def answers(
-        self, new: list[Ints], fails: Callable[[str], bool]
+        self, new: list[Ints], skips: Callable[[Query], bool]
     ) -> Iterator[tuple[Member, Callable[[], pa.Table] | pa.Table]]:
         """As `Family.answers`, for rows that have just arrived."""
         for found in self.join.results(new, Faults()):
             for family in self.families:
-                yield from family.answers(JoinRows(self.sides, found), fails)
+                yield from family.answers(JoinRows(self.sides, found), skips)

@@ -6,8 +6,9 @@ once, so that they share the windows of what they read. Every row is the host's.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +32,26 @@ from seustream.engine.stream.merge import Merger, narrowed, never_late, whole
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
-from seustream.hdl.device import Retention
+from seustream.hdl.device import Retention, Window
 
 Ints = npt.NDArray[np.int64]
 
 SOFTWARE_JOIN = "software join"
 """The kind of its snapshot; its name in a graph ends with its level."""
+
+
+_LOOSE = 16
+"""Queries that came late and share nothing yet; more of them where many share."""
+
+
+class _Plan(NamedTuple):
+    """What queries have in common: families over streams with name and alias, and joins; and those
+    with nothing in common."""
+
+    queries: tuple[Query, ...]
+    alone: list[tuple[str, str, Family]]
+    shared: list[SharedJoin]
+    apart: list[Query]
 
 
 class SoftwareJoin:
@@ -52,7 +67,7 @@ class SoftwareJoin:
         inputs: Sequence[str] = (),
         failures: Failures | None = None,
     ) -> None:
-        read = {source.stream.name for query in queries for source in query.sources}
+        read, needed = _needs(queries)
         self.streams = [stream for stream in streams if stream.name in read]
         own = tuple(stream.name for stream in self.streams)
         self.inputs = tuple(inputs) or own
@@ -62,23 +77,12 @@ class SoftwareJoin:
         self.failures = Failures() if failures is None else failures
         self.merger = Merger(self.inputs, on_late=never_late)
         self.groupings = {q.name: Grouping(q) for q in queries if q.aggregated}
-        self.joins = [q for q in queries if len(q.sources) > 1 and q.where != x.FALSE]
-        copies = dict.fromkeys(own, 0)
-        for query in self.joins:
-            for name, count in Counter(s.stream.name for s in query.sources).items():
-                copies[name] = max(copies[name], count)
-        keep = {
-            name: Retention.over(
-                source.window
-                for query in self.joins
-                for source in query.sources
-                if source.stream.name == name
-            )
-            for name in own
-        }
-        self.stores = Stores(self.streams, copies, keep)
+        self.joins = list(filter(_is_join, queries))
+        copies = dict.fromkeys(own, 0) | needed
+        self.stores = Stores(self.streams, copies, _retentions(own, self.joins))
         self.windows: dict[str, WindowJoin] = {}
-        self._share()
+        self._live = {query.name: query for query in queries}
+        self._plans = [self._plan(queries)]
         self.seen = dict.fromkeys(own, 0)
 
     @property
@@ -132,6 +136,9 @@ class SoftwareJoin:
         restore_groups(self.groupings, state)
         restore(self.faults, state.plain["faults"])
         restore_streams(self.merger, self.streams, self.seen, state)
+        for query in self.queries:
+            if query.aggregated and state.plain["groups"].get(query.name) != query.text:
+                self._catch_up(query)
 
     def alike(self, snapshot: bytes) -> tuple[int, int, int]:
         """Returns how much a state has in common with this operator, for a query set that changed: each
@@ -141,11 +148,61 @@ class SoftwareJoin:
         mine = set(self.seen)
         return len(derived & names), len(mine & names), -len(names - mine)
 
-    def _share(self) -> None:
+    def change(self, queries: Sequence[Query], faults: Mapping[str, QueryFaults]) -> bool:
+        """Answers other queries from here on; False, and nothing is changed, where that takes other
+        streams or stores. Only what is new is looked at, until much is."""
+        read, copies = _needs(queries)
+        known = {name: len(store.position) for name, store in self.stores.by_name.items()}
+        joins = [query for query in queries if _is_join(query)]
+        if read != set(known) or any(copies[name] > known[name] for name in copies):
+            return False
+        if bool(joins) != bool(self.joins):
+            return False
+        before, packed = {query.name: query for query in self.queries}, self._plans[0].queries
+        self.queries, self.joins, self.faults = tuple(queries), joins, faults
+        self._live = {query.name: query for query in queries}
+        self.stores.keep = _retentions(read, joins)
+        alike = {q.name for q in queries if q.name in before and before[q.name].text == q.text}
+        fresh = [q for q in queries if q.aggregated and q.name not in alike]
+        groupings = {name: one for name, one in self.groupings.items() if name in alike}
+        self.groupings = groupings | {query.name: Grouping(query) for query in fresh}
+        same = {name for name, query in before.items() if self._live.get(name) is query}
+        self.windows = {name: join for name, join in self.windows.items() if name in same}
+        kept = set(map(id, packed))
+        loose = [query for query in queries if id(query) not in kept]
+        if _LOOSE + len(packed) // 8 < len(loose) or 2 * len(joins) < len(packed) - _LOOSE:
+            self._plans = [self._plan(queries)]
+        else:
+            self._plans = [self._plans[0], self._plan(loose)]
+        for query in fresh:
+            self._catch_up(query)
+        return True
+
+    def _catch_up(self, query: Query) -> None:
+        """Brings a group that begins now to what is in its windows, as far as others kept it."""
+        faults = QueryFaults(source=self.faults[query.name].source)
+        with self.failures.of(query.name):
+            if len(query.sources) > 1:
+                stores = [self.stores[source.stream.name] for source in query.sources]
+                join = WindowJoin(x.conjuncts(query.where), self._sides(query))
+                for found in join.results([np.arange(len(store)) for store in stores], faults):
+                    completed(query, self.groupings[query.name], join.sides, found, faults)
+            else:
+                name = query.sources[0].stream.name
+                rows = self.stores[name].table
+                if rows.num_rows:
+                    batch = StreamRows(rows, self.seen[name] - rows.num_rows, name)
+                    family = self._plan([query]).alone[0][2]
+                    deque(self._given(family.answers(batch, self._skips)), maxlen=0)
+
+    def _skips(self, query: Query) -> bool:
+        return query.name in self.failures or self._live.get(query.name) is not query
+
+    def _plan(self, queries: Sequence[Query]) -> _Plan:
         """Finds what queries have in common."""
         alone: dict[tuple[str, str, Key | None], list[Member]] = {}
         shapes: dict[object, list[Query]] = {}
-        for query in self.queries:
+        for query in queries:
             if len(query.sources) == 1:
                 interval, rest = by_interval(x.conjuncts(query.where))
                 grouping, faults = self.groupings.get(query.name), self.faults[query.name]
@@ -153,34 +210,38 @@ class SoftwareJoin:
                 of = None if interval is None else interval.key
                 member = Member(query, interval, rest, grouping, faults)
                 alone.setdefault((source.stream.name, source.alias, of), []).append(member)
-            elif query.where != x.FALSE:
+            elif _is_join(query):
                 shapes.setdefault(shape(query) or query.name, []).append(query)
-        self._alone = [(stream, alias, Family(some)) for (stream, alias, _), some in alone.items()]
-        self._shared = [
-            SharedJoin(some, self._sides(some[0]), self.groupings, self.faults)
-            for some in shapes.values()
-            if len(some) > 1
-        ]
-        self._apart = [some[0] for some in shapes.values() if len(some) == 1]
+        return _Plan(
+            tuple(queries),
+            [(stream, alias, Family(some)) for (stream, alias, _), some in alone.items()],
+            [
+                SharedJoin(some, self._sides(some[0]), self.groupings, self.faults)
+                for some in shapes.values()
+                if len(some) > 1
+            ],
+            [some[0] for some in shapes.values() if len(some) == 1],
+        )
 
     def _of_stream(self, stream: Stream, rows: pa.Table) -> Iterator[Answer]:
         """The results of queries over one stream for new rows of it."""
-        for name, alias, family in self._alone:
-            if name == stream.name:
-                batch = StreamRows(rows, self.seen[name], alias)
-                yield from self._given(family.answers(batch, self.failures.__contains__))
+        for plan in self._plans:
+            for name, alias, family in plan.alone:
+                if name == stream.name:
+                    batch = StreamRows(rows, self.seen[name], alias)
+                    yield from self._given(family.answers(batch, self._skips))
 
     def _of_joins(self, places: dict[str, Ints]) -> Iterator[Answer]:
         """The results of joins for new rows."""
-        apart = list(self._apart)
-        for shared in self._shared:
+        apart = [query for plan in self._plans for query in plan.apart]
+        for shared in (one for plan in self._plans for one in plan.shared):
             if shared.join.in_doubt():
                 apart += shared.queries
             else:
                 new = [places[source.stream.name] for source in shared.queries[0].sources]
-                yield from self._given(shared.answers(new, self.failures.__contains__))
+                yield from self._given(shared.answers(new, self._skips))
         for query in apart:
-            if query.name not in self.failures:
+            if not self._skips(query):
                 yield from self._joined(query, places)
 
     def _given(
@@ -218,3 +279,28 @@ class SoftwareJoin:
             sides.append(Side(self.stores[name], seen[name], source.window, source.alias))
             seen[name] += 1
         return sides
+
+
+def _is_join(query: Query) -> bool:
+    return len(query.sources) > 1 and query.where != x.FALSE
+
+
+def _needs(queries: Iterable[Query]) -> tuple[set[str], dict[str, int]]:
+    """The streams that queries read, and of those they join how often at most."""
+    read: set[str] = set()
+    copies: dict[str, int] = {}
+    for query in queries:
+        names = Counter(source.stream.name for source in query.sources)
+        read |= names.keys()
+        for name, count in names.items() if _is_join(query) else ():
+            copies[name] = max(copies.get(name, 0), count)
+    return read, copies
+
+
+def _retentions(names: Iterable[str], joins: Iterable[Query]) -> dict[str, Retention]:
+    """How long the rows of each stream are needed by joins."""
+    windows: dict[str, set[Window]] = {name: set() for name in names}
+    for query in joins:
+        for source in query.sources:
+            windows[source.stream.name].add(source.window)
+    return {name: Retention.over(some) for name, some in windows.items()}
