@@ -45,7 +45,7 @@ _LOOSE = 16
 
 
 class _Plan(NamedTuple):
-    """What queries have in common: families over streams with name and alias, and joins; and those
+    """The common parts of queries: families over streams with name and alias, and joins; and those
     with nothing in common."""
 
     queries: tuple[Query, ...]
@@ -298,7 +298,7 @@ def _needs(queries: Iterable[Query]) -> tuple[set[str], dict[str, int]]:
 
 
 def _retentions(names: Iterable[str], joins: Iterable[Query]) -> dict[str, Retention]:
-    """How long the rows of each stream are needed by joins."""
+    """The rows of each stream that joins need."""
     windows: dict[str, set[Window]] = {name: set() for name in names}
     for query in joins:
         for source in query.sources:
