@@ -113,6 +113,13 @@ def storage(session: nox.Session) -> None:
 
 
 @nox.session
+def world(session: nox.Session) -> None:
+    """100,000 jobs in a simulated world, whatever goes wrong; `-- --planted`: faults it must find."""
+    install(session, "test", "sim", "spark")
+    session.run("python", "-m", "tests.world.campaign", "--jobs", "2", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Damaged texts, images, messages and sources: errors or success, no crash; `-- --cases N`."""
     install(session, "test", "sim")

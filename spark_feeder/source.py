@@ -424,6 +424,9 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """With `availableNow`, no new offset ends the query: it is given when all rows that were
         there have been processed."""
+        # The last commit may not have come through, or the bridge has lost it with its power;
+        # while there are no more results, there is no other.
+        self._trim(start)
         if self.drain is not None and not self._bounded:
             self.drain.ask(all_there=False)
         while True:

@@ -29,6 +29,9 @@ REMEMBERED = 1000
 """Epochs of a writer whose content is known. Spark repeats the last one; a job that goes on from a
 checkpoint that was copied back may repeat more."""
 
+ATTEMPTS = 8
+"""Of a partition of an epoch that are kept until one of them is committed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Past:
@@ -83,7 +86,19 @@ class Epochs:
         stage = part.stage
         self.check_writer(stage.writer, stage.stream)
         self.staged[stage.staging] = part.end()
+        self._give_up_attempts(stage)
         return p.Staged(stage.staging, part.content.rows, part.highest)
+
+    def _give_up_attempts(self, stage: p.Stage) -> None:
+        """Removes the oldest of too many attempts of a partition: a writer that is told to wait stages
+        its rows anew each time."""
+        same = [
+            staging
+            for staging, kept in self.staged.items()
+            if dataclasses.replace(kept.stage, staging=stage.staging) == stage
+        ]
+        for staging in same[:-ATTEMPTS]:
+            self.journal.forget(self.staged.pop(staging).name)
 
     def discard(self, writer: str, first: int, last: int) -> int:
         """Forgets what is staged of these epochs; how many parts."""

@@ -39,6 +39,7 @@ Results (DoGet; the ticket is a `Read`): rows [start, end) of a query.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -282,10 +283,16 @@ def _read(kind: Any, value: object, where: str) -> object:
     raise BridgeError("malformed", f"{where}: want {wanted.get(kind, 'a list or an object')}")
 
 
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of a message's members, looked up once."""
+    return typing.get_type_hints(kind)
+
+
 def _read_members(kind: type[Any], value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise BridgeError("malformed", f"{where}: want an object")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(typing.cast(typing.Hashable, kind))
     members = {member.name: member for member in dataclasses.fields(kind)}
     if unknown := sorted(set(value) - set(members)):
         raise BridgeError("malformed", f"{where}: there is no member {unknown[0]!r:.60}")

@@ -46,7 +46,7 @@ class ResultLog:
             rows = pa.concat_tables([last, rows]).combine_chunks()
         self._chunks.append(rows)
         self.bytes += rows.nbytes
-        self._drop()
+        self.drop()
 
     def read(self, start: int, end: int) -> pa.Table:
         """Rows [start, end); raises `BridgeError` for rows that are gone or not there yet."""
@@ -82,14 +82,15 @@ class ResultLog:
                 "gap", f"{self.name}: cannot trim to {offset:,}, there are {self.end:,} results"
             )
         self.readers[reader] = max(offset, self.readers.get(reader, 0))
-        self._drop()
+        self.drop()
 
     def give_up(self) -> None:
         """Forgets all rows; their offsets stay."""
         self._chunks.clear()
         self.first, self.bytes = self.end, 0
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Gives up what all readers have read, and of `most` what is too much."""
         if self.most is not None:
             self._bound(*self.most)
             return

@@ -507,6 +507,8 @@ class Session:
         self._make_logs()
         for record in self.journal.records():
             self._take(record)
+        for log in self.logs.values():
+            log.drop()  # what readers have trimmed since the snapshot: they will not ask for it again
         self.replayed = self.taken
         # Last: what was staged once more for an epoch that is in waits to be compared.
         self.epochs.recover()

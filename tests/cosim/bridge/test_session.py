@@ -16,6 +16,7 @@ import pytest
 from seustream.compiler.pipeline import Options, compile_text
 from seustream.cosim.bridge import protocol as p
 from seustream.cosim.bridge.client import BridgeClient, message_of
+from seustream.cosim.bridge.epochs import ATTEMPTS
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.journal_errors import JournalDamaged
 from seustream.cosim.bridge.limits import USUAL
@@ -692,3 +693,33 @@ def test_a_snapshot_that_cannot_be_written_is_taken_later(tmp_path: Path) -> Non
     with bridge(tmp_path, limits=limits, disk=disk) as (made, url), BridgeClient(url) as client:
         assert made.session.replayed <= 2
         assert results(client, NAMES) == wanted(compiled(), rows)
+
+
+def test_attempts_of_a_partition_do_not_heap_up(tmp_path: Path) -> None:
+    """A writer that is told to wait stages its rows anew each time."""
+    rows = streams(20, 3)
+    with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
+        made.act("load", p.write(message_of(compiled())))
+        for attempt in range(30):
+            commit = stage_epoch(made, 0, rows, f"-{attempt}", commit=False)
+        assert len(made.session.epochs.staged) == 2 * ATTEMPTS
+        assert len(list((tmp_path / "staged").glob("*.part"))) == 2 * ATTEMPTS
+        made.act("commit", p.write(commit))
+        assert not made.session.epochs.staged
+
+
+def test_what_was_trimmed_since_a_snapshot_waits_for_nobody(tmp_path: Path) -> None:
+    """Results that readers have are given up once more after a restart, without another trim: else
+    they fill the room, and processing waits for readers that have all of them."""
+    with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
+        made.act("load", p.write(message_of(compiled())))
+        stage_epoch(made, 0, streams(60, 3))
+        made.act("end", p.write(p.End()))
+        made.session.flush()
+        with made.session.changed:
+            made.session._snapshot()
+        assert made.session.delivery.retained > 10
+        for name in NAMES:
+            made.session.trim(p.Trim(name, made.session.log(name).end, "r"))
+    with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
+        assert made.session.delivery.retained == 0

@@ -1,0 +1,98 @@
+"""Jobs in a simulated world, seed after seed: `python -m tests.world.campaign`.
+
+Prints what happened, and of the first violation its story, shrunk. With `--planted` it puts each fault of
+`tests.world.planted` into the product and says which seed finds it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import multiprocessing.pool
+import sys
+import time
+from collections import Counter
+
+from tests.world.faults import KINDS
+from tests.world.planted import PLANTED, planted
+from tests.world.world import Violation, play, shrink
+
+
+def job(seed: int) -> tuple[int, Counter[str], bool, float, str | None]:
+    """A seed: what happened, whether a bridge refused, the longest it took to drain, the violation."""
+    try:
+        played = play(seed)
+    except Violation as found:
+        return seed, Counter(), False, 0.0, found.what
+    drained = played.simulation.time - played.faults.last
+    return seed, played.faults.happened, played.refused is not None, drained, None
+
+
+def search(name: str, first: int, seeds: int) -> tuple[str, int | None, str]:
+    """The first seed that finds a planted fault."""
+    with planted(name):
+        for seed in range(first, first + seeds):
+            try:
+                play(seed)
+            except Violation as found:
+                return name, seed, found.what
+    return name, None, ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=None, help="(100,000; 10,000 a planted fault)")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--planted", nargs="*", default=None, metavar="NAME")
+    options = parser.parse_args()
+    start = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        if options.planted is not None:
+            return _planted(pool, options, start)
+        seeds = range(options.first, options.first + (options.seeds or 100_000))
+        happened: Counter[str] = Counter()
+        wrong, refused, longest = [], 0, 0.0
+        for seed, found, no, drained, what in pool.imap_unordered(job, seeds, chunksize=8):
+            happened += found
+            refused += no
+            longest = max(longest, drained)
+            if what is not None:
+                wrong.append(seed)
+                print(f"seed {seed}: {what}", flush=True)
+    took = time.monotonic() - start
+    print(f"{len(seeds):,} jobs in {took:.0f} s, {len(seeds) / took:.1f} a second; ", end="")
+    print(f"{refused} refused over a disk that lied, {len(wrong)} violations")
+    print(f"drained at most {longest:.0f} virtual seconds after the last fault")
+    for kind in KINDS:
+        print(f"  {happened[kind]:9,}  {kind}")
+    if wrong:
+        _tell(wrong[0])
+    return 1 if wrong or not all(happened[kind] for kind in KINDS) else 0
+
+
+def _tell(seed: int) -> None:
+    try:
+        play(seed)
+    except Violation as found:
+        least = shrink(found)
+        print(f"\n{least}, with {least.rows} rows, without {', '.join(least.without)}:")
+        print(least.story)
+
+
+def _planted(pool: multiprocessing.pool.Pool, options: argparse.Namespace, start: float) -> int:
+    names = options.planted or list(PLANTED)
+    cases = [(name, options.first, options.seeds or 10_000) for name in names]
+    missed = 0
+    for done in [pool.apply_async(search, case) for case in cases]:
+        name, seed, what = done.get()
+        missed += seed is None
+        tries = "NOT FOUND" if seed is None else f"{seed - options.first + 1:6,} seeds"
+        print(f"{tries}  {name}: {what:.90}", flush=True)
+    took = time.monotonic() - start
+    print(f"{len(cases)} planted, {len(cases) - missed} found, in {took:.0f} s")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

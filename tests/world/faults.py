@@ -1,0 +1,81 @@
+"""The faults of a simulated world, when each may happen, and how often each did.
+
+Every job has some of them, each with a rate of its own, until the world calms down.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection
+
+DISK = ("error", "short", "torn", "dead", "late", "lost")
+"""A call of the disk that fails in one of the ways `SimDisk` knows."""
+KINDS: dict[str, float] = {
+    **{f"disk {kind}": 0.006 for kind in DISK},
+    "disk error": 0.012,
+    "disk short": 0.012,
+    "disk lost": 0.001,
+    "disk slow": 0.02,
+    "disk full": 0.03,
+    "bit flipped": 0.02,
+    "device slow": 0.3,
+    "request lost": 0.03,
+    "answer lost": 0.03,
+    "request repeated": 0.05,
+    "request delayed": 0.05,
+    "exchange cut": 0.04,
+    "exchange half-open": 0.03,
+    "network down": 0.03,
+    "bridge killed": 0.06,
+    "power lost": 0.03,
+    "bridge stalled": 0.03,
+    "driver killed": 0.04,
+    "task killed": 0.06,
+    "task speculated": 0.1,
+    "batch repeated": 0.05,
+    "clock of day set": 0.04,
+    "reader slow": 0.2,
+    "queries swapped": 0.05,
+    "query registered": 0.008,
+}
+"""How likely each is where it can happen: at a call of the disk, a request, a task, a batch, or at
+the tick of a world's clock."""
+DAMAGE = ("disk lost", "bit flipped")
+"""After these, and no others, a bridge may refuse to go on."""
+
+
+class Faults:
+    """Decides; each kind has a stream of chance of its own, so that one that is left out changes
+    little else."""
+
+    def __init__(self, seed: int, without: Collection[str] = (), calm: float = 60.0) -> None:
+        chosen = random.Random(f"kinds {seed}")
+        share = chosen.choice((0.15, 0.4, 0.8))
+        kinds = [kind for kind in KINDS if chosen.random() < share]
+        self.kinds = [kind for kind in kinds if kind not in without]
+        self.happened: Counter[str] = Counter()
+        self.calm = calm
+        self.last = 0.0
+        self._chances = {kind: random.Random(f"{kind} {seed}") for kind in KINDS}
+
+    def happens(self, kind: str, now: float) -> bool:
+        """Returns whether a fault happens here and now."""
+        if kind not in self.kinds or now > self.calm:
+            return False
+        if self._chances[kind].random() >= KINDS[kind]:
+            return False
+        self.note(kind, now)
+        return True
+
+    def note(self, kind: str, now: float) -> None:
+        self.happened[kind] += 1
+        self.last = max(self.last, now)
+
+    def of(self, kind: str) -> random.Random:
+        """Chance for the details of a kind."""
+        return self._chances[kind]
+
+    @property
+    def damaged(self) -> bool:
+        return any(self.happened[kind] for kind in DAMAGE)
