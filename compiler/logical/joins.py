@@ -82,7 +82,7 @@ class JoinTree(Operation):
     of the sources, once each."""
 
     sources: tuple[Source, ...]
-    tree: TreeJoin
+    tree: JoinSide
     where: Expression
     group_by: tuple[Expression, ...] = ()
     having: Expression | None = None

@@ -9,6 +9,7 @@ from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import Span
 from seustream.compiler.language.expressions import (
+    TRUE,
     AggregateCall,
     ColumnReference,
     Expression,
@@ -103,11 +104,13 @@ WINDOW_END = ColumnReference(-1, "window_end", BIGINT, False, "window")
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after."""
+    """TUMBLE and HOP: windows of `size` that begin at `offset` and every `slide` before and after. With
+    `by_rows` these are numbers of rows of the stream, from 0."""
 
     size: int
     slide: int
     offset: int
+    by_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,20 @@ class PeriodGroups(Operation):
     having: Expression | None
     order_by: tuple[OrderKey, ...] = ()
     limit: int | None = None
+    where: Expression = TRUE
+    """Holds for the rows that count; all others are numbered too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct(Operation):
+    """Each row of the input unless an equal one was given within the window, which counts rows of the
+    input: at its arrival."""
+
+    window: Window
+
+    @property
+    def detail(self) -> str:
+        return f"within {self.window}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ MISTAKES: dict[str, list[str]] = {
         "create stream R (a int b int)",
         "create stream R ()",
     ],
-    "a window is RANGE n unit, ROWS n, n, NOW or UNBOUNDED": [
+    "a window is RANGE n unit, ROWS n, PARTITION BY k ROWS n, SINCE EVERY day, NOW or UNBOUNDED": [
         "select * from R window",
         "select * from R window range",
         "select * from R window rows",

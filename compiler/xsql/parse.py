@@ -12,6 +12,7 @@ import difflib
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,10 +319,11 @@ class _Builder(ExpressionBuilder):
             clauses.get("order_by", ()),
             clauses.get("limit"),
             clauses.get("qualify"),
+            any(isinstance(part, Token) for part in c),
         )
 
-    def union_all(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
-        return tree.UnionClause(c[0], c[1], span_of(meta))
+    def union(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
+        return tree.UnionClause(c[0], c[2], span_of(meta), c[1] is None)
 
     def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
         return ("items", None)
@@ -461,6 +463,26 @@ class _Builder(ExpressionBuilder):
 
     def rows_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
         return tree.WindowClause("rows", c[0], None, span_of(meta))
+
+    def slide_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        window: tree.WindowClause = c[0]
+        _, size, unit = c
+        of = None if unit is None else token_name(unit)
+        slide = tree.WindowClause(window.kind, size, of, span_of(meta))
+        return replace(window, slide=slide, span=span_of(meta))
+
+    def partition_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        return tree.WindowClause("partition", c[-1], None, span_of(meta), keys=tuple(c[:-1]))
+
+    def since_window(self, meta: Meta, c: list[Token]) -> tree.WindowClause:
+        text = str(c[0])
+        since = whole_number(c[0]) if c[0].type == "INTEGER" else text[1:-1]
+        return tree.WindowClause("since", None, None, span_of(meta), since=since)
+
+    def every_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
+        number, unit = c
+        size = 1 if number is None else whole_number(number)
+        return tree.WindowClause("every", size, token_name(unit), span_of(meta))
 
     def now_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
         return tree.WindowClause("now", None, None, span_of(meta))

@@ -187,10 +187,14 @@ def grouped(
     parts = [*query.group_by, *(item.expression for item in query.items)]
     parts += [key.expression for key in order_by]
     parts += [] if query.having is None else [query.having]
+    numbered = isinstance(every, logical.Periodic) and every.by_rows
+    where = query.where if numbered else x.TRUE
+    parts.append(where)
     read = {leaf for part in parts for leaf in x.columns(part) if leaf.source >= 0}
     columns = tuple(sorted(read, key=lambda leaf: (leaf.source, leaf.name)))
     items = tuple(logical.Item(f"c{n}", leaf) for n, leaf in enumerate(columns, start=1))
-    stream = hide(replace(query, items=items, group_by=(), having=None, aggregated=False))
+    whole = replace(query, items=items, group_by=(), having=None, aggregated=False)
+    stream = hide(replace(whole, where=x.TRUE) if numbered else whole)
     return logical.PeriodGroups(
         name=query.name,
         inputs=(stream,),
@@ -204,4 +208,5 @@ def grouped(
         having=query.having,
         order_by=order_by,
         limit=select.limit,
+        where=where,
     )

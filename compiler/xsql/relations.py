@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import Column, Stream
-from seustream.compiler.errors import Span
+from seustream.compiler.errors import Problems, Span
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import BIGINT, Kind, Type, meet
 from seustream.compiler.logical import program as logical
@@ -22,6 +22,8 @@ from seustream.compiler.xsql.joins import selects
 from seustream.compiler.xsql.overs import over_rows, overs
 from seustream.compiler.xsql.periods import grouped
 from seustream.compiler.xsql.select import SelectBinder
+from seustream.compiler.xsql.windows import window
+from seustream.hdl.device import Window, WindowKind
 
 
 @dataclass
@@ -43,6 +45,8 @@ class Relations:
     def relation(self, name: str, query: tree.Query, span: Span) -> logical.Relation:
         """The node that answers a query of this name."""
         match query:
+            case tree.Select() if query.distinct:
+                return self._distinct(name, replace(query, distinct=False), query.windows, span)
             case tree.Select():
                 before = dict(self.names)
                 self._derive_all(name, query)
@@ -53,6 +57,8 @@ class Relations:
                 if any(overs(item.expression) for item in select.query.items) or select.qualify:
                     return over_rows(select, self.hide)
                 return select.query
+            case tree.UnionClause() if query.distinct:
+                return self._distinct(name, query, query.second.windows, span)
             case tree.UnionClause():
                 return self._union_all(name, query, span)
             case tree.With():
@@ -99,6 +105,48 @@ class Relations:
         self.hidden.append((stream, replace(relation, name=stream.name, defines=stream.name)))
         return stream
 
+    def _distinct(
+        self,
+        name: str,
+        query: tree.Select | tree.UnionClause,
+        clauses: tuple[tree.WindowClause, ...],
+        span: Span,
+    ) -> logical.Operation:
+        """The rows of a query, each unless an equal one was given within the window."""
+        problems = self.select.problems
+        relation: logical.Relation
+        if isinstance(query, tree.UnionClause):
+            relation, what = self._union_all(name, query, span), "unites without ALL"
+        else:
+            relation, what = self.relation(name, query, span), "is DISTINCT"
+        plain = [clause for clause in clauses if clause.kind in _PLAIN and clause.slide is None]
+        if not clauses:
+            at = Span(query.span.end - 1, query.span.end)
+            hint = "end it with the window within which rows are given once: WINDOW RANGE 1 hour"
+            problems.add("missing-window", f"a query that {what} needs a window", at, hint)
+        elif len(clauses) != 1 or len(plain) != 1:
+            hint = "RANGE, ROWS or UNBOUNDED; derive a stream from the rest, and select from that"
+            problems.add(
+                "distinct", f"a query that {what} has one plain window", clauses[0].span, hint
+            )
+        if isinstance(relation, logical.PeriodGroups):
+            hint = "leave DISTINCT out, or derive a stream from the groups"
+            problems.add("distinct", "groups of windows come once each", span, hint)
+        stream = self.hide(relation)
+        items = tuple(
+            logical.Item(item.name, column_of(stream, number))
+            for number, item in enumerate(relation.items)
+        )
+        return logical.Distinct(
+            name=name,
+            inputs=(stream,),
+            items=items,
+            text=self.select.text(query.span),
+            span=span,
+            strict=relation.strict,
+            window=window(plain[0], Problems()) if plain else Window(WindowKind.UNBOUNDED),
+        )
+
     def _union_all(self, name: str, query: tree.UnionClause, span: Span) -> logical.Operation:
         written = list(_branches(query))
         branches = [self.relation(name, branch, branch.span) for branch in written]
@@ -120,7 +168,7 @@ class Relations:
                     self.select.problems.add(
                         "type-mismatch",
                         f"column {number + 1} is {item.expression.type} here and {known} before",
-                        at.span if at.items is None else at.items[number].span,
+                        _item_span(at, number),
                         "convert one with CAST(... AS ...)",
                     )
                 else:
@@ -172,12 +220,25 @@ def _counted(query: logical.Relation) -> str:
     return f"{number} column{'s' * (number > 1)}"
 
 
-def _branches(query: tree.Select | tree.UnionClause) -> Iterator[tree.Select]:
+_PLAIN = ("range", "rows", "now", "unbounded")
+
+
+def _branches(
+    query: tree.Select | tree.UnionClause,
+) -> Iterator[tree.Select | tree.UnionClause]:
+    """The parts of a union. A UNION in front of UNION ALL is a part by itself."""
     if isinstance(query, tree.UnionClause):
-        yield from _branches(query.first)
+        first = query.first
+        alone = isinstance(first, tree.UnionClause) and first.distinct and not query.distinct
+        yield from (first,) if alone else _branches(first)
         yield query.second
     else:
         yield query
+
+
+def _item_span(query: tree.Select | tree.UnionClause, number: int) -> Span:
+    written = query.items if isinstance(query, tree.Select) else None
+    return query.span if written is None else written[number].span
 
 
 def _converted(query: logical.Relation, types: list[Type]) -> logical.Relation:

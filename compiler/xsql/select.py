@@ -16,6 +16,7 @@ from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinSide, JoinTree, TreeJoin, joins, visible
+from seustream.compiler.logical.windows import PartitionWindow, is_plain
 from seustream.compiler.xsql import periods, tree
 from seustream.compiler.xsql.joins import (
     JoinBinder,
@@ -27,6 +28,7 @@ from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
 from seustream.compiler.xsql.scope import QueryScope
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
+from seustream.compiler.xsql.windows import steps as steps_of
 
 
 @dataclass
@@ -59,6 +61,9 @@ class SelectBinder:
         seen = [sources[position] for position in visible(side)]
         every = periods.every(select, seen, self._binder(grouping), self.problems)
         window = {} if every is None else {leaf.name: leaf for leaf in _WINDOW}
+        steps = None
+        if any(clause.slide is not None for clause in select.windows):
+            every = steps = steps_of(select, sources, every, self.problems)
         group_by = self._group_by(select, replace(grouping, derived=window))
         items = self._items(select, replace(scope("SELECT"), derived=window))
         derived = window | {item.name.lower(): item.expression for item in items}
@@ -69,12 +74,7 @@ class SelectBinder:
         parts = [*zip((item.expression for item in items), _spans(select, items), strict=True)]
         if having is not None and select.having is not None:
             parts.append((having, select.having.span))
-        aggregated = (
-            bool(group_by)
-            or having is not None
-            or every is not None
-            or any(isinstance(e, x.AggregateCall) for part, _ in parts for e in x.walk(part))
-        )
+        aggregated = bool(group_by) or having is not None or every is not None or _aggregates(parts)
         qualify = None
         if select.qualify is not None:
             qualify = self._binder(replace(over, within="QUALIFY")).condition(select.qualify)
@@ -98,6 +98,13 @@ class SelectBinder:
                 "QUALIFY is a condition on functions OVER frames",
                 select.qualify.span,
                 "other conditions stand in WHERE or HAVING",
+            )
+        if steps is not None and not (group_by or _aggregates(parts)):
+            self.problems.add(
+                "group-window",
+                "SLIDE gives groups at each step, and this query makes none",
+                select.windows[0].span,
+                "aggregate, or leave SLIDE out",
             )
         if aggregated and every is None and not select.windows and len(sources) == len(lasting) + 1:
             missing_window(select, "aggregates", self.problems)
@@ -148,13 +155,14 @@ class SelectBinder:
         self, query: logical.Query, side: JoinSide, conditions: list[x.Expression]
     ) -> logical.Query | JoinTree:
         """The query with its joins: a list of streams where they are inner."""
-        if not isinstance(side, TreeJoin) or inner_only(side):
+        plain = all(is_plain(source.window) for source in query.sources)
+        if plain and (not isinstance(side, TreeJoin) or inner_only(side)):
             matches = [join.condition for join in joins(side)]
             conditions[:0] = [term for e in matches for term in x.conjuncts(e)]
             return replace(query, where=x.conjunction(tuple(conditions)))
         return self._tree(query, side, x.conjunction(tuple(conditions)))
 
-    def _tree(self, query: logical.Query, side: TreeJoin, where: x.Expression) -> JoinTree:
+    def _tree(self, query: logical.Query, side: JoinSide, where: x.Expression) -> JoinTree:
         """The query as an operation over its streams, in the order of the catalogue."""
         order = list(self.streams)
 
@@ -268,8 +276,21 @@ class SelectBinder:
                     )
                 aliases.add(alias.lower())
                 stream = streams[item] or Stream(alias, (), unknown=True)
-                sources.append(logical.Source(alias, stream, *next(windows)))
+                window, *places = next(windows)
+                if isinstance(window, PartitionWindow):
+                    self._check_keys(window, stream, places[1])
+                sources.append(logical.Source(alias, stream, window, *places))
         return tuple(sources), frozenset(at for at, item in enumerate(written) if item in lasting)
+
+    def _check_keys(self, window: PartitionWindow, stream: Stream, at: Span) -> None:
+        for key in window.keys:
+            if stream.column(key) is None:
+                self.problems.add(
+                    "unknown-column",
+                    f"stream {stream.name} has no column {key}",
+                    at,
+                    suggest(key, [column.name for column in stream.columns], "columns"),
+                )
 
     # --- result columns -------------------------------------------------------
 
@@ -331,6 +352,10 @@ class SelectBinder:
 
 
 _WINDOW = (logical.WINDOW_START, logical.WINDOW_END)
+
+
+def _aggregates(parts: list[tuple[x.Expression, Span]]) -> bool:
+    return any(isinstance(e, x.AggregateCall) for part, _ in parts for e in x.walk(part))
 
 
 def _spans(select: tree.Select, items: tuple[logical.Item, ...]) -> list[Span]:

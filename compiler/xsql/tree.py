@@ -152,13 +152,17 @@ def looked_up(parts: Sequence[FromPart]) -> Iterator[FromItem]:
 
 @dataclass(frozen=True, slots=True)
 class WindowClause:
-    """One window: `kind` is range, rows, now or unbounded; `size` is the number as
-    written, `unit` only for a range."""
+    """One window: `kind` is range, rows, now, unbounded, partition (rows of each of `keys`), since (a time
+    as written) or every; `size` is the number as written, `unit` only for a time. `slide` is a number and a
+    unit."""
 
     kind: str
     size: int | float | None
     unit: Name | None
     span: Span
+    keys: tuple[Name, ...] = ()
+    since: str | int = 0
+    slide: WindowClause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +180,17 @@ class Select:
     order_by: tuple[OrderItem, ...] = ()
     limit: tuple[int, Span] | None = None
     qualify: Expression | None = None
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class UnionClause:
+    """UNION ALL, or UNION, which is `distinct`."""
+
     first: Select | UnionClause
     second: Select
     span: Span
+    distinct: bool
 
 
 @dataclass(frozen=True, slots=True)

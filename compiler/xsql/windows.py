@@ -3,15 +3,18 @@ conditions of its joins imply."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+import datetime
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
-from seustream.compiler.language.types import MILLISECONDS
+from seustream.compiler.language.types import MILLISECONDS, Kind, read_time
+from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinSide
 from seustream.compiler.logical.program import Query, Source
+from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.bounds import implied
 from seustream.compiler.xsql.joins import subqueries
@@ -116,7 +119,32 @@ def window(clause: tree.WindowClause, problems: Problems) -> Window:
         return Window(WindowKind.RANGE, 0)
     if clause.kind == "unbounded":
         return Window(WindowKind.UNBOUNDED)
+    if clause.kind == "since":
+        since = clause.since
+        if isinstance(since, str):
+            at = read_time(since, Kind.TIMESTAMP)
+            if not isinstance(at, datetime.datetime):
+                problems.add(
+                    "constant-range",
+                    f"{since!r} is no timestamp",
+                    clause.span,
+                    "write SINCE TIMESTAMP '2026-03-01 12:00:00', or milliseconds",
+                )
+                return Window(WindowKind.UNBOUNDED)
+            since = (at - datetime.datetime(1970, 1, 1)) // datetime.timedelta(milliseconds=1)
+        return LandmarkWindow(WindowKind.UNBOUNDED, since=since)
+    if clause.kind == "every":
+        every = window(replace(clause, kind="range"), problems).size
+        if every == 0:
+            problems.add(
+                "range-size", "a landmark comes after some time", clause.span, "SINCE EVERY day"
+            )
+        return LandmarkWindow(WindowKind.UNBOUNDED, every=max(every, 1))
     size = clause.size if clause.size is not None else 0
+    if clause.kind == "partition":
+        rows = window(replace(clause, kind="rows"), problems).size
+        keys = tuple(key.text for key in clause.keys)
+        return PartitionWindow(WindowKind.UNBOUNDED, rows, keys)
     if clause.kind == "rows":
         if size < 1 or not isinstance(size, int) or size > _LARGEST:
             problems.add(
@@ -164,3 +192,31 @@ def window(clause: tree.WindowClause, problems: Problems) -> Window:
         )
         return Window(WindowKind.RANGE, 0)
     return Window(WindowKind.RANGE, int(ticks))
+
+
+def steps(
+    select: tree.Select,
+    sources: Sequence[Source],
+    every: logical.Periodic | logical.Sessions | None,
+    problems: Problems,
+) -> logical.Periodic:
+    """The steps of WINDOW RANGE t SLIDE s and ROWS n SLIDE m: at each whole multiple of s, and at each m-th
+    row, the groups of what the window then holds."""
+    clause = select.windows[0]
+    size, slide = sources[0].window, clause.slide
+    if every is not None or len(sources) > 1 or slide is None:
+        problems.add(
+            "group-window",
+            "SLIDE is for windows of one stream, without a window in GROUP BY",
+            clause.span,
+            "derive a stream from the join first, or write HOP(ts, slide, size)",
+        )
+        return logical.Periodic(1, 1, 0)
+    length = window(slide, problems)
+    if length.size < 1:
+        problems.add("group-window", "a step takes some time", slide.span, "SLIDE 1 minute")
+        return logical.Periodic(1, 1, 0)
+    if size.kind is WindowKind.ROWS:
+        return logical.Periodic(size.size, length.size, -size.size % length.size, by_rows=True)
+    # A RANGE has both its ends.
+    return logical.Periodic(size.size + 1, length.size, -size.size % length.size)

@@ -21,6 +21,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import NULL
 from seustream.compiler.logical.program import Query, Source
+from seustream.compiler.logical.windows import has_end
 from seustream.engine.host.aggregates import Aggregates, codes
 from seustream.engine.host.complete import arrival_order, rows_of, selected
 from seustream.engine.host.join import Side
@@ -177,7 +178,7 @@ class Grouping:
 
     def _clocks(self) -> list[Source]:
         """The sources whose windows have a clock, in the order of their ends."""
-        return [s for s in self.query.sources if s.window.kind is not WindowKind.UNBOUNDED]
+        return [s for s in self.query.sources if has_end(s.window)]
 
     # --- inside ---------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.joins import JoinTree
+from seustream.engine.relational.distinct import DistinctRows
 from seustream.engine.relational.joins import TreeOperator
 from seustream.engine.relational.over import OverOperator
 from seustream.engine.relational.periods import PeriodOperator
@@ -20,6 +21,7 @@ from seustream.engine.stream.operator import Operator
 
 OPERATORS: dict[type[logical.Operation], Callable[[Any, QueryFaults], Operator]] = {
     JoinTree: TreeOperator,
+    logical.Distinct: DistinctRows,
     logical.OverRows: OverOperator,
     logical.PeriodGroups: PeriodOperator,
     logical.UnionAll: UnionOperator,

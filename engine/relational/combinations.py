@@ -17,8 +17,10 @@ import pyarrow as pa
 from seustream.compiler.catalogue import TIME_COLUMN
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Source
+from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.engine.host.rows import Rows, RowStore, leaves
 from seustream.engine.host.stores import Stores
+from seustream.engine.relational.partitions import Partitions
 from seustream.engine.stream.evaluate import Leaves
 from seustream.hdl.device import WindowKind
 
@@ -124,11 +126,23 @@ class Frontier:
 END = Frontier(NEVER, NEVER)
 
 
+def until_landmark(window: LandmarkWindow, times: Ints) -> Ints:
+    """The last times at which tuples of these times are in the window."""
+    if window.every is None:
+        return np.full(len(times), NEVER)
+    return (times // window.every + 1) * window.every - 1
+
+
 class TreeSources:
     """The sources of a tree over the stores of their streams."""
 
     def __init__(self, sources: Sequence[Source], stores: Stores) -> None:
         self.sources, self.stores = tuple(sources), stores
+        self.partitions = {
+            number: Partitions(of.window, of.stream.name, stores)
+            for number, of in enumerate(sources)
+            if isinstance(of.window, PartitionWindow)
+        }
 
     def store(self, source: int) -> RowStore:
         return self.stores[self.sources[source].stream.name]
@@ -150,6 +164,13 @@ class TreeSources:
             if window.kind is WindowKind.RANGE:
                 until = np.minimum(now, NEVER - window.size) + window.size
                 last[here] = np.minimum(last[here], until)
+            elif isinstance(window, LandmarkWindow):
+                last[here] = np.minimum(last[here], until_landmark(window, now))
+            elif isinstance(window, PartitionWindow):
+                pushed = self.partitions[source]
+                sooner = pushed.gone[at] < gone[here]
+                here, at = here[sooner], at[sooner]
+                gone[here], gone_time[here] = pushed.gone[at], pushed.time[at]
             elif window.kind is WindowKind.ROWS:
                 known = at < len(store) - window.size
                 here, after = here[known], at[known] + window.size

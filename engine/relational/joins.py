@@ -15,6 +15,7 @@ import pyarrow as pa
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.joins import JoinTree
+from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow, has_end
 from seustream.engine.host.answers import blaming
 from seustream.engine.host.complete import selected
 from seustream.engine.host.grouping import Arrivals, Grouping, Members, end_of
@@ -28,6 +29,7 @@ from seustream.engine.relational.combinations import (
     Ints,
     TreeSources,
     together,
+    until_landmark,
 )
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.matching import Arrived, part
@@ -56,6 +58,8 @@ class TreeOperator:
         self.root = part(node.tree, self.frame, faults)
         self.grouping = Grouping(self.query) if node.aggregated else None
         self.held = Combinations.none(len(node.sources))
+        # Which rows have left windows of partitions since members were added, and when.
+        self.pushed: dict[int, list[tuple[Ints, Ints]]] = {n: [] for n in self.frame.partitions}
         self.frontier = Frontier(0, EARLIEST)
 
     @property
@@ -74,6 +78,10 @@ class TreeOperator:
 
     def _step(self, part: Slice) -> Iterator[Answer]:
         places = self.stores.add(part)
+        for number, pushed in self.frame.partitions.items():
+            came, gone = pushed.add(places[pushed.stream])
+            if self.grouping is not None:
+                self.pushed[number].append((came, gone))
         new = {name: self.stores[name].first + at for name, at in places.items()}
         latest = max(int(timestamps(rows)[-1]) for rows in part.rows if rows.num_rows)
         yield from self._advance(Arrived(new, Frontier(self.stores.position, latest)))
@@ -139,10 +147,14 @@ class TreeOperator:
         clocks: list[Ints] = []
         ends: list[Ints] = []
         for number, source in enumerate(self.node.sources):
-            if source.window.kind is WindowKind.UNBOUNDED:
+            if not has_end(source.window):
                 continue
             store, mine = self.frame.store(number), rows[:, number]
             here = mine != NOTHING
+            if isinstance(source.window, PartitionWindow):
+                clocks.append(when)
+                ends.append(self._pushed_out(number, len(ends), mine))
+                continue
             if source.window.kind is WindowKind.ROWS:
                 arrived = np.searchsorted(store.position[0], when, side="right")
                 clocks.append(store.first + arrived - 1)
@@ -150,7 +162,10 @@ class TreeOperator:
                 clocks.append(time)
             end = np.full(len(rows), NEVER)
             times = store.timestamp[store.index(mine[here])]
-            end[here] = end_of(source.window, times, mine[here])
+            if isinstance(source.window, LandmarkWindow):
+                end[here] = until_landmark(source.window, times)
+            else:
+                end[here] = end_of(source.window, times, mine[here])
             ends.append(end)
         read = [item.expression for item in self.node.items] + list(self.node.group_by)
         read += [self.node.having] if self.node.having is not None else []
@@ -158,6 +173,28 @@ class TreeOperator:
         new = Members(arrival, tuple(ends), self.frame.oldest(rows), columns)
         with self.own_faults.naming(lambda row: self.frame.named(rows[row])):
             return self.grouping.add(Arrivals(time, tuple(clocks)), new, self.own_faults)
+
+    def _pushed_out(self, number: int, clock: int, mine: Ints) -> Ints:
+        """The last places at which new members are in a window of partitions; of those that none has yet
+        pushed out, `OPEN` and their own place. Members from before learn what has happened since."""
+        assert self.grouping is not None
+        pushed, store = self.frame.partitions[number], self.frame.store(number)
+        came, gone = (
+            np.concatenate(part) for part in zip(_NO_PUSH, *self.pushed[number], strict=True)
+        )
+        self.pushed[number] = []
+        if self.grouping.ends is not None and len(came):
+            held = self.grouping.ends[clock]
+            order = np.argsort(came)
+            at = np.minimum(np.searchsorted(came[order], held - OPEN), len(came) - 1)
+            found = (held >= OPEN) & (came[order][at] == held - OPEN)
+            self.grouping.ends[clock] = np.where(found, gone[order][at] - 1, held)
+        end = np.full(len(mine), NEVER)
+        here = mine != NOTHING
+        at = store.index(mine[here])
+        known = pushed.gone[at]
+        end[here] = np.where(known < NEVER, known - 1, OPEN + store.position[0][at])
+        return end
 
     # --- memory and state -----------------------------------------------------
 
@@ -174,11 +211,18 @@ class TreeOperator:
             first = int(np.searchsorted(store.position[0], self.frontier.place))
             places = [store.index(rows[:, n][rows[:, n] != NOTHING]) for rows in kept for n in own]
             needed = np.unique(np.concatenate([*places, np.arange(first, len(store))]))
+            first = int(needed.min(initial=len(store)))
             if any(self.node.sources[n].window.kind is WindowKind.ROWS for n in own):
-                needed = np.arange(int(needed.min(initial=len(store))), len(store))
+                if 2 * first > len(store):
+                    store.drop_before(first)
+                    for n in self.frame.partitions.keys() & {*own}:
+                        self.frame.partitions[n].keep(np.arange(first, first + len(store)))
+                continue
             if 2 * len(needed) >= len(store):
                 continue
             store.keep(needed)
+            for n in self.frame.partitions.keys() & {*own}:
+                self.frame.partitions[n].keep(needed)
             for rows in kept:
                 for n in own:
                     here = rows[:, n] != NOTHING
@@ -210,6 +254,10 @@ class TreeOperator:
             }
             columns |= {"time": found.time, "at": found.place}
             tables[f"combinations {number}"] = pa.table(columns | {"matched": found.matched})
+        for number, pushed in self.frame.partitions.items():
+            tables |= pushed.tables(f"partition {number}")
+            since = [np.concatenate(p) for p in zip(_NO_PUSH, *self.pushed[number], strict=True)]
+            tables[f"pushed {number}"] = pa.table({"came": since[0], "gone": since[1]})
         if self.grouping is not None:
             tables["group"] = self.grouping.members(self.stores)
         return Snapshot("joins", plain, tables).pack()
@@ -229,6 +277,10 @@ class TreeOperator:
             rows = state.tables[f"kept {name}"]
             place = _ints(state.tables[f"place {name}"], "place")
             self.stores[name].append(rows, timestamps(rows), [place])
+        for number, pushed in self.frame.partitions.items():
+            pushed.restore(state.tables, f"partition {number}")
+            since = state.tables[f"pushed {number}"]
+            self.pushed[number] = [(_ints(since, "came"), _ints(since, "gone"))]
         parts = []
         for number, _ in enumerate(self._kept()):
             table = state.tables[f"combinations {number}"]
@@ -245,6 +297,11 @@ class TreeOperator:
 
 def _none() -> Ints:
     return np.empty(0, np.int64)
+
+
+_NO_PUSH = (_none(), _none())
+OPEN = 1 << 62
+"""Beyond all places: the end of a member that is in its window until something pushes it out."""
 
 
 def _same(stream: Stream, rows: pa.Table | None) -> bool:

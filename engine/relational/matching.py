@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.logical.joins import AsofJoin, JoinKind, JoinSide, TreeJoin, visible
+from seustream.compiler.logical.windows import LandmarkWindow
 from seustream.engine.relational.combinations import (
     END,
     NEVER,
@@ -52,8 +53,11 @@ class SourceTuples:
         return iter(())
 
     def step(self, arrived: Arrived) -> tuple[Combinations, Frontier]:
-        new = arrived.rows[self.frame.sources[self.source].stream.name]
+        of = self.frame.sources[self.source]
+        new = arrived.rows[of.stream.name]
         store = self.frame.store(self.source)
+        if isinstance(of.window, LandmarkWindow) and of.window.every is None:
+            new = new[store.timestamp[store.index(new)] >= of.window.since]
         rows = np.full((len(new), len(self.frame.sources)), NOTHING)
         rows[:, self.source] = new
         at = store.index(new)
@@ -61,7 +65,7 @@ class SourceTuples:
             rows, store.timestamp[at], store.position[0][at], np.zeros(len(new), np.bool_)
         )
         # The rows of a table all come before those of streams.
-        if self.frame.sources[self.source].stream.table and arrived.frontier.time > TABLE_TIME:
+        if of.stream.table and arrived.frontier.time > TABLE_TIME:
             return certain, END
         return certain, arrived.frontier
 

@@ -64,6 +64,12 @@ class PeriodOperator:
         self.measures = Measures(node.group_by, parts)
         times = [("ts", pa.int64()), ("oldest", pa.int64())]
         self.kept = pa.schema([*times, *self.measures.fields]).empty_table()
+        self.numbered = isinstance(node.every, logical.Periodic) and node.every.by_rows
+        self.count, self.came = (
+            0,
+            np.empty(0, np.int64),
+        )  # rows so far, and the times of the last ones
+        self.counts: pa.Array | None = None  # which of the rows just read
         self.done: int | None = None  # the last window whose groups were given, by number
         self.quiet: int | None = None  # before this watermark no window of a row kept is over
 
@@ -72,10 +78,15 @@ class PeriodOperator:
         return self.input.watermark
 
     def outputs(self) -> Iterator[Answer]:
+        came: list[Ints] = []
         for part in self.input.release():
             fresh = self._read(part.rows[0])
+            if self.numbered:
+                came.append(timestamps(fresh))
+                fresh = self._numbered(fresh)
             self.kept = pa.concat_tables([self.kept, fresh]) if self.kept.num_rows else fresh
-        now = self.watermark
+        now = self.count - 1 if self.numbered else self.watermark
+        self.came = np.concatenate([np.empty(0, np.int64), *came])
         if not self.kept.num_rows or (self.quiet is not None and now < self.quiet):
             return
         self.kept = self.kept.combine_chunks()
@@ -97,6 +108,7 @@ class PeriodOperator:
         plain = {
             "text": self.node.text,
             "done": self.done,
+            "count": self.count,
             "inputs": self.input.plain(),
             "faults": fault_report(self.faults),
         }
@@ -108,7 +120,7 @@ class PeriodOperator:
         kept = state.tables["kept"]
         if state.plain["text"] != self.node.text or kept.schema != self.kept.schema:
             return
-        self.kept, self.done = kept, state.plain["done"]
+        self.kept, self.done, self.count = kept, state.plain["done"], state.plain["count"]
         self.input.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
 
@@ -125,8 +137,25 @@ class PeriodOperator:
 
         with faults.naming(lambda row: f"the row at ts {times[row]}"):
             values = [evaluate(e, leaf, len(times), faults) for e in self.measures.read]
+            self.counts = None
+            if self.node.where != x.TRUE:
+                mask = np.zeros(len(times), np.bool_)
+                mask[np.flatnonzero(holds(self.node.where, leaf, len(times), faults))] = True
+                self.counts = pa.array(mask)
         oldest = rows.column(rows.num_columns - 1)
         return pa.table([pa.array(times), oldest, *values], schema=self.kept.schema)
+
+    def _numbered(self, fresh: pa.Table) -> pa.Table:
+        """The rows that count, with their numbers instead of times. Those windows of rows end at one of
+        the rows that came last."""
+        numbers = pa.array(np.arange(self.count, self.count + fresh.num_rows))
+        self.count += fresh.num_rows
+        rows = fresh.set_column(0, "ts", numbers)
+        return rows if self.counts is None else rows.filter(self.counts)
+
+    def _moments(self, end: Ints) -> Ints:
+        """The times of the last instants of windows."""
+        return self.came[end - 1 - (self.count - len(self.came))] if self.numbered else end - 1
 
     def _group(self, rows: pa.Table) -> Ints:
         return self.measures.groups(
@@ -220,7 +249,7 @@ class PeriodOperator:
             leaf = leaves(rows)
             over = [self.measures.over(item.expression) for item in node.items]
             columns = [evaluate(e, leaf, len(end), faults) for e in over]
-        return answer(node, [*columns, pa.array(since), pa.array(end - 1)])
+        return answer(node, [*columns, pa.array(since), pa.array(self._moments(end))])
 
     def _first(self, rows: Rows, end: Ints) -> Ints:
         """The places of the first rows of each window, in order."""

@@ -1,4 +1,4 @@
-"""Rush hour: vehicles that report every 30 seconds, and miles on which they crawl.
+"""Rush hour: vehicles that report every 30 seconds, more or less, and miles on which they crawl.
 
 python examples/tolls/generate.py --tuples 6000 -o data
 """
@@ -25,8 +25,9 @@ MILE = 5280  # feet
 DIRECTIONS = np.array(["east", "west"])
 
 
-def reports(tuples: int, seed: int) -> pa.Table:
-    """Vehicle reports in the order of their times, of which several may be equal."""
+def reports(tuples: int, seed: int, jitter: int = 0) -> pa.Table:
+    """Vehicle reports in the order of their times, of which several may be equal. Each comes up to
+    `jitter` milliseconds early or late."""
     chance = np.random.default_rng(seed)
     vehicles = -(-tuples // REPORTS)
     highway = chance.integers(0, HIGHWAYS, vehicles)
@@ -42,7 +43,8 @@ def reports(tuples: int, seed: int) -> pa.Table:
         speed = np.abs(chance.normal(np.where(slow, 28, 56), 9)).astype(np.float32)
         feet = np.minimum(at * MILE, SEGMENTS * MILE - 1)
         feet = np.where(direction == 1, SEGMENTS * MILE - 1 - feet, feet)
-        rows.append((start + report * PERIOD, speed, feet.astype(np.int32)))
+        late = chance.integers(-jitter, jitter + 1, vehicles) if jitter else 0
+        rows.append((start + report * PERIOD + late, speed, feet.astype(np.int32)))
         at += speed * PERIOD / 3_600_000
     ts, speed, feet = (np.stack(column, axis=1).reshape(-1) for column in zip(*rows, strict=True))
     vehicle = np.repeat(np.arange(vehicles), REPORTS)
@@ -74,12 +76,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Rush hour.")
     parser.add_argument("--tuples", type=int, default=6000, help="vehicle reports (default: 6000)")
     parser.add_argument("--seed", type=int, default=2006)
+    parser.add_argument(
+        "--jitter", type=int, default=0, help="milliseconds around 30 s (default: 0)"
+    )
     parser.add_argument("-o", dest="output", type=Path, default=Path("data"), metavar="DIR")
     parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / f"PosSpeedStr.{options.format}"
-    rows = reports(options.tuples, options.seed)
+    rows = reports(options.tuples, options.seed, options.jitter)
     write(rows, path)
     print(f"{path}: {rows.num_rows} tuples")
 

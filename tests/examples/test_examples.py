@@ -14,7 +14,7 @@ from tests.docs.blocks import ROOT, blocks, execute, sandbox
 
 EXAMPLES = ROOT / "examples"
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / "README.md").exists())
-TUPLES = {"eight": 120, "road": 900, "network": 900, "tolls": 1500, "stocks": 2000}
+TUPLES = {"eight": 120, "road": 900, "network": 900, "tolls": 1000, "stocks": 2000}
 
 
 def command(*words: object, cwd: Path = ROOT) -> str:

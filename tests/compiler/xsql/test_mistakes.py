@@ -67,7 +67,7 @@ def test_one_letter_is_no_misspelt_keyword() -> None:
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
-        ("create table R (a int)", "CREATE"),
+        ("create index R (a int)", "CREATE"),
         ("-- streams\nshow tables", "SHOW"),
         ("drop everything", "DROP"),
         ("register q as select a from R window 1", "REGISTER"),
