@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
-from seustream.compiler.errors import Problems, SourceText, Span
+from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import Binder, ParameterValue, is_strict
