@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from seustream.commands.bench import Measurement
-from seustream.engine.sites.lockstep import setting
 from seustream.engine.sites.model import EquiJoin, counts
 from seustream.engine.sites.planner import (
     Order,
@@ -18,6 +17,7 @@ from seustream.engine.sites.planner import (
     two_pass,
 )
 from seustream.engine.sites.synopsis import Synopses
+from tests.engine.sites.lockstep import setting
 
 TITLE = "planners: milliseconds to plan one block, filter and sizes included, 3 to 12 sites"
 

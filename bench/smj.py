@@ -9,7 +9,11 @@ from collections.abc import Callable, Sequence
 from seustream.chart import lines
 from seustream.commands.bench import FigureTable, Measurement
 from seustream.engine.sites.explain import HEAD, rows, watch
-from seustream.engine.sites.lockstep import (
+from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
+from seustream.engine.sites.network import SiteNetwork
+from seustream.engine.sites.node import SiteLayout
+from seustream.engine.sites.planner import smjh, subset_dp, two_pass
+from tests.engine.sites.lockstep import (
     LockstepSetting,
     Outcome,
     Terms,
@@ -20,10 +24,6 @@ from seustream.engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
-from seustream.engine.sites.network import SiteNetwork
-from seustream.engine.sites.node import SiteLayout
-from seustream.engine.sites.planner import smjh, subset_dp, two_pass
 
 TITLE = "smj: cost of messages of joins across 3 to 8 sites, as reduction against lottery routing"
 LONG = True

@@ -15,6 +15,5 @@ should visit the other sites; only those rows travel. `seustream.cosim.sites` ru
     store, device_store  a site's rows, in memory or on a device
     network    a simulated network, its faults from a seed   explain decisions, for people
     query      X-SQL queries as joins, tables as blocks      results combinations as rows of SELECT
-    lockstep   the paper's experiment: ways to join, in a table
     needs, prefilter     the filter before a single device
 """

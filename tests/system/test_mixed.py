@@ -18,7 +18,7 @@ def test_the_same_results_everywhere(seed: int, tmp_path: Path) -> None:
 
 def test_cases_exercise_everything() -> None:
     counts: Counter[str] = Counter()
-    for seed in range(1, 31):
+    for seed in range(1, 41):
         counts += case(seed).counts
     assert counts.keys() == {"selection", "join", "groups", "pattern", "apas"}
     assert min(counts.values()) > 10, counts

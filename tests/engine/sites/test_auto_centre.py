@@ -10,13 +10,13 @@ import pytest
 
 from seustream.engine.sites.auto import AutoCentre
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting
 from seustream.engine.sites.messages import Joined, SiteMessage
 from seustream.engine.sites.model import BlockRows, EquiJoin, SiteRow
 from seustream.engine.sites.network import NO_FAULTS, LineFaults, SiteNetwork
 from seustream.engine.sites.node import SiteLayout
 from seustream.engine.sites.planner import auto
 from seustream.engine.sites.synopsis import CountMin, Hashed, SynopsisKind
+from tests.engine.sites.lockstep import Auto, LockstepSetting, Terms, setting
 from tests.engine.sites.oracle import answer, random_blocks, random_windows
 from tests.engine.sites.running import (
     INF,

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from seustream.engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj, setting
 from seustream.engine.sites.planner import PLANNERS
+from tests.engine.sites.lockstep import Outcome, Terms, run_lottery, run_smj, setting
 
 NAMES = ("subset_dp", "smjh", "two_pass")
 EXACT = {

@@ -11,7 +11,8 @@ import pytest
 
 from seustream.engine.sites.account import Account
 from seustream.engine.sites.costs import UnitCosts
-from seustream.engine.sites.lockstep import (
+from seustream.engine.sites.planner import auto, smjh
+from tests.engine.sites.lockstep import (
     LockstepSetting,
     Terms,
     run_auto,
@@ -19,7 +20,6 @@ from seustream.engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from seustream.engine.sites.planner import auto, smjh
 
 
 def test_statement_44_hub_without_window_planned_joins_with() -> None:

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from seustream.engine.sites.lockstep import (
+from seustream.engine.sites.planner import subset_dp
+from tests.engine.sites.lockstep import (
     Terms,
     bits,
     run_bloom,
@@ -15,7 +16,6 @@ from seustream.engine.sites.lockstep import (
     run_smj,
     setting,
 )
-from seustream.engine.sites.planner import subset_dp
 
 SEEDS = 100
 EXPECTED = {

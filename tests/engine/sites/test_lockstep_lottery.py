@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from seustream.engine.sites.lockstep import Memory
 from tests.engine.sites import animals
+from tests.engine.sites.lockstep import Memory
 
 
 def test_statement_06_costs_and_shares() -> None:

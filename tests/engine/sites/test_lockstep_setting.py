@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seustream.engine.sites.lockstep import setting
+from tests.engine.sites.lockstep import setting
 
 
 def test_one_seed() -> None:
