@@ -76,7 +76,7 @@ def stream_of(name: str, rows: Rows) -> Stream:
     for column in table.schema:
         if fold(column.name) in TIMESTAMP_NAMES:
             continue
-        found = _type(column.type)
+        found = type_of(column.type)
         if found is None:
             raise InputError(
                 f"{name}: column {column.name} has type {column.type}, which no stream has",
@@ -130,9 +130,10 @@ def table_of(name: str, rows: Rows) -> pa.Table:
     )
 
 
-def _type(kind: pa.DataType) -> Type | None:
+def type_of(kind: pa.DataType) -> Type | None:
+    """The type of a column, None of what no stream has."""
     if pa.types.is_dictionary(kind):
-        return _type(kind.value_type)
+        return type_of(kind.value_type)
     if pa.types.is_decimal(kind):
         return decimal(kind.precision, kind.scale) if kind.precision <= _DIGITS else None
     for names, found in _SIMPLE:

@@ -19,23 +19,14 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from seustream.compiler.apas.tree import RESERVED, SchemaRefused, from_lists
-from seustream.compiler.apas.types import (
-    BOOLEAN,
-    DATE,
-    DATETIME,
-    DOUBLE,
-    INTEGER,
-    INTERVAL,
-    STRING,
-    TIME,
-    shown,
-)
+from seustream.compiler.apas.types import shown
 from seustream.compiler.catalogue import Stream
-from seustream.compiler.language.types import Type, decimal
+from seustream.compiler.language.types import Type
 from seustream.compiler.xsql.intervals import interval_stream
 from seustream.engine.stream.schema import arrow_type
 from seustream.engine.temporal.elements import FOREVER
 from seustream.errors import InputError, UserError
+from seustream.frames import type_of
 from seustream.reading import Tuples
 
 T = TypeVar("T")
@@ -83,7 +74,12 @@ def read_intervals(path: Path, name: str) -> tuple[Stream, Tuples]:
     lists: list[list[object]] = []
     for column in table.schema:
         if column.name not in RESERVED:
-            _place(path, lists, column.name.split("."), _type(path, column.name, column.type))
+            of = type_of(column.type)
+            if of is None:
+                raise InputError(
+                    f"{path}: column {column.name}: {column.type} is none of the types of a leaf"
+                )
+            _place(path, lists, column.name.split("."), of)
     try:
         tree = from_lists(name, lists)
     except SchemaRefused as error:
@@ -123,28 +119,6 @@ def _place(path: Path, lists: list[list[object]], parts: list[str], type: Type) 
     if not isinstance(inside, list):
         raise InputError(f"{path}: {label} is a column and a group of columns")
     _place(path, inside, rest, type)
-
-
-def _type(path: Path, name: str, type: pa.DataType) -> Type:
-    if pa.types.is_integer(type):
-        return INTEGER
-    if pa.types.is_floating(type):
-        return DOUBLE
-    if pa.types.is_decimal128(type) and type.scale >= 0:
-        return decimal(type.precision, type.scale)
-    if pa.types.is_boolean(type):
-        return BOOLEAN
-    if pa.types.is_timestamp(type):
-        return DATETIME
-    if pa.types.is_date(type):
-        return DATE
-    if pa.types.is_time(type):
-        return TIME
-    if pa.types.is_duration(type):
-        return INTERVAL
-    if pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_null(type):
-        return STRING
-    raise InputError(f"{path}: column {name}: {type} is none of the types of a leaf")
 
 
 def _time(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -55,10 +55,6 @@ class StreamElement:
     def key(self) -> Key:
         return (self.ts, self.te)
 
-    @property
-    def instant(self) -> bool:
-        return self.ts == self.te
-
     def __repr__(self) -> str:
         if self.kind is ElementKind.BOUNDARY:
             return f"B({self.ts})"
@@ -66,36 +62,6 @@ class StreamElement:
             te = "inf" if self.te == FOREVER else self.te
             return f"[{self.ts},{te}) {', '.join(map(repr, self.values))}"
         return self.kind.name
-
-
-def insertion(ts: int, te: int, *values: Value) -> StreamElement:
-    if ts > te:
-        raise ValueError(f"[{ts}, {te}): an interval ends after it starts")
-    return StreamElement(ElementKind.INSERTION, ts, te, values)
-
-
-def boundary(t: int) -> StreamElement:
-    return StreamElement(ElementKind.BOUNDARY, t, t)
-
-
-def header(schema: object) -> StreamElement:
-    return StreamElement(ElementKind.HEADER, schema=schema)
-
-
-STOP = StreamElement(ElementKind.STOP)
-REMOVE = StreamElement(ElementKind.REMOVE)
-
-
-def later(ts: int, size: int) -> int:
-    """ts + size, as far as there is time."""
-    return min(ts + size, FOREVER)
-
-
-def moment(t: int) -> datetime.datetime | None:
-    """A tuple's time as a DATETIME: NULL of what lies beyond the years 1 to 9999, such as never."""
-    return (
-        EPOCH + datetime.timedelta(milliseconds=t) if LEAST_MOMENT <= t <= LATEST_MOMENT else None
-    )
 
 
 def milliseconds(moment: datetime.datetime) -> int | float:

@@ -21,9 +21,10 @@ from seustream.compiler.language.types import Kind as Kind_
 from seustream.engine.graph import accepted
 from seustream.engine.stream.merge import END_OF_STREAM
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement
+from seustream.engine.temporal.elements import ElementKind, StreamElement
 from seustream.engine.temporal.values import taken
 from tests.compiler.language.plain import type_named
+from tests.engine.temporal.reference.elements import STOP
 from tests.engine.temporal.reference.network import ElementNetwork
 from tests.engine.temporal.running import node
 from tests.language.casefile import Case, place, read

@@ -12,8 +12,8 @@ from seustream.compiler.apas.symbols import Schema
 from seustream.compiler.apas.tree import SchemaRefused, from_lists, group, leaf, to_lists
 from seustream.compiler.apas.types import DOUBLE
 from seustream.compiler.errors import CompileError
-from seustream.engine.temporal.elements import insertion, moment
 from tests.compiler.apas.schemas import SECTION_5, VALUES, catalogue, compiled, places, problems
+from tests.engine.temporal.reference.elements import insertion, moment
 from tests.engine.temporal.running import Run
 
 # --- errors -------------------------------------------------------------------

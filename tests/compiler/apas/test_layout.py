@@ -8,8 +8,8 @@ from seustream.compiler.apas.aggregates import laid_out, phase_1, phase_2
 from seustream.compiler.apas.layout import Structure, lay_out, number
 from seustream.compiler.apas.tree import Node, group, leaf
 from seustream.compiler.apas.types import DOUBLE, INTEGER, STRING
-from seustream.engine.temporal.elements import insertion
 from tests.compiler.apas.schemas import SECTION_5, catalogue, compiled
+from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.running import Run
 
 

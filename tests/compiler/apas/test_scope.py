@@ -9,8 +9,8 @@ import pytest
 from seustream.compiler.apas.functions import Overload, Scalar
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.types import DOUBLE
-from seustream.engine.temporal.elements import insertion
 from tests.compiler.apas.schemas import catalogue, compiled
+from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.running import Run
 
 OF = catalogue(I=[["v", "INTEGER"], ["d", "DOUBLE"], ["s", "STRING"]])

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from seustream.engine.stream.merge import Merger, Slice, timestamps
-from seustream.engine.temporal.elements import STOP, StreamElement, boundary, insertion
+from seustream.engine.temporal.elements import StreamElement
+from tests.engine.temporal.reference.elements import STOP, boundary, insertion
 from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 Tuple = tuple[int, int, int]

@@ -21,15 +21,9 @@ from seustream.compiler.xsql.intervals import interval_stream as stream_of
 from seustream.engine.stream.faults import QueryFaults
 from seustream.engine.stream.merge import END_OF_STREAM, OnLate
 from seustream.engine.stream.schema import arrow_type
-from seustream.engine.temporal.elements import (
-    FOREVER,
-    STOP,
-    ElementKind,
-    StreamElement,
-    boundary,
-    insertion,
-)
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.stream import TemporalNode
+from tests.engine.temporal.reference.elements import STOP, boundary, insertion
 from tests.engine.temporal.reference.network import ElementNetwork
 from tests.engine.temporal.reference.operators import Profile
 

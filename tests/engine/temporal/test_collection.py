@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from seustream.engine.temporal.elements import FOREVER, insertion
+from seustream.engine.temporal.elements import FOREVER
 from tests.engine.temporal.reference.collection import (
     Change,
     Collection,
@@ -16,6 +16,7 @@ from tests.engine.temporal.reference.collection import (
     TableCollection,
     TimeCollection,
 )
+from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.reference.operators import ElementJoin
 from tests.engine.temporal.running import Run, insertions, random_stream, schemas
 

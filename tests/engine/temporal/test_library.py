@@ -22,15 +22,10 @@ from seustream.compiler.apas.streams import (
 )
 from seustream.compiler.apas.types import BOOLEAN, DOUBLE, INTEGER
 from seustream.compiler.errors import CompileError
-from seustream.engine.temporal.elements import (
-    FOREVER,
-    ElementKind,
-    StreamElement,
-    insertion,
-    moment,
-)
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.stream import NodeFailed
 from tests.engine.temporal import windows
+from tests.engine.temporal.reference.elements import insertion, moment
 from tests.engine.temporal.reference.operators import Profile
 from tests.engine.temporal.running import (
     PRODUCT,

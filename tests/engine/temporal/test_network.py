@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from seustream.engine.temporal.elements import ElementKind, header, insertion
+from seustream.engine.temporal.elements import ElementKind
 from tests.compiler.apas.test_parse import ROAD, TWO
+from tests.engine.temporal.reference.elements import header, insertion
 from tests.engine.temporal.running import PAPER, PRODUCT, REFERENCE, Run, schemas
 
 FIRST = [(2, 10, 40.0), (4, 10, 70.0), (8, 14, 70.0), (9, 17, 80.0)]

@@ -10,14 +10,8 @@ import pytest
 
 from seustream.compiler.apas import network as n
 from seustream.compiler.errors import CompileError
-from seustream.engine.temporal.elements import (
-    FOREVER,
-    STOP,
-    ElementKind,
-    boundary,
-    insertion,
-    moment,
-)
+from seustream.engine.temporal.elements import FOREVER, ElementKind
+from tests.engine.temporal.reference.elements import STOP, boundary, insertion, moment
 from tests.engine.temporal.reference.operators import ElementAggregate, ElementJoin, Profile
 from tests.engine.temporal.running import (
     INSTANTS,

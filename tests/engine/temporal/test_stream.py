@@ -17,8 +17,9 @@ from seustream.compiler.apas.functions import Aggregate, Overload, Scalar
 from seustream.compiler.apas.libraries import Libraries
 from seustream.compiler.apas.types import DOUBLE
 from seustream.engine.stream.merge import END_OF_STREAM
-from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement, insertion
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement
 from seustream.engine.temporal.stream import NodeFailed
+from tests.engine.temporal.reference.elements import insertion
 from tests.engine.temporal.reference.operators import Profile
 from tests.engine.temporal.running import (
     compiled,

@@ -10,15 +10,8 @@ import random
 
 import pytest
 
-from seustream.engine.temporal.elements import (
-    REMOVE,
-    STOP,
-    ElementKind,
-    StreamElement,
-    boundary,
-    header,
-    insertion,
-)
+from seustream.engine.temporal.elements import ElementKind, StreamElement
+from tests.engine.temporal.reference.elements import REMOVE, STOP, boundary, header, insertion
 from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 

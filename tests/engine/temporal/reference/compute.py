@@ -12,7 +12,7 @@ from seustream.compiler.apas.functions import Scalar
 from seustream.compiler.language.evaluate import compile_row
 from seustream.compiler.language.expressions import Expression, Leaf, conjunction
 from seustream.compiler.language.faults import Faults
-from seustream.engine.temporal.elements import moment
+from tests.engine.temporal.reference.elements import moment
 
 Array = Sequence[Any]
 Pair = tuple[Array, list[Any]]

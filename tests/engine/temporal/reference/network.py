@@ -23,7 +23,8 @@ from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import Type
 from seustream.engine.temporal.aggregates.choose import choose
 from seustream.engine.temporal.aggregates.index import Index, ListIndex, Result, Values, merged
-from seustream.engine.temporal.elements import STOP, ElementKind, StreamElement, header, moment
+from seustream.engine.temporal.elements import ElementKind, StreamElement
+from tests.engine.temporal.reference.elements import STOP, header, moment
 from tests.engine.temporal.reference.operators import (
     ElementAggregate,
     ElementJoin,

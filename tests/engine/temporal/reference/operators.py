@@ -20,15 +20,7 @@ from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import Fault
 from seustream.engine.temporal import library
 from seustream.engine.temporal.aggregates.index import Index
-from seustream.engine.temporal.elements import (
-    FOREVER,
-    STOP,
-    ElementKind,
-    StreamElement,
-    Value,
-    boundary,
-    later,
-)
+from seustream.engine.temporal.elements import FOREVER, ElementKind, StreamElement, Value
 from tests.engine.temporal.reference import compute
 from tests.engine.temporal.reference.collection import (
     Change,
@@ -40,6 +32,7 @@ from tests.engine.temporal.reference.collection import (
     TimeCollection,
     columns,
 )
+from tests.engine.temporal.reference.elements import STOP, boundary, later
 from tests.engine.temporal.reference.synchroniser import Synchroniser
 
 Emit = Callable[[StreamElement], None]
@@ -334,7 +327,7 @@ class ElementJoin(ElementOperator):
         inserted = _put(
             collection, x, holds, lambda: CollectionRow(x.ts, x.te, x.values, term, indexed)
         )
-        if not inserted or x.instant or None in term or None in indexed:
+        if not inserted or x.ts == x.te or None in term or None in indexed:
             return  # what equals NULL is not known
         for y in self._candidates(1 - source, term, indexed):
             left, right = (x.values, y.values) if source == 0 else (y.values, x.values)
@@ -445,7 +438,7 @@ class ElementAggregate(ElementOperator):
     def algebra(self, source: int, x: StreamElement) -> None:
         inp = array(x)
         if self.table is None:
-            if self.guard(inp) and not x.instant:
+            if self.guard(inp) and x.ts != x.te:
                 self.index.change(self.take(inp), x.ts, x.te)
             return
         key = x.values[self.table.key]
