@@ -19,7 +19,11 @@ from tests.docs.figures import MEASURED, filled
 from tests.docs.refresh import PATTERNS, PICTURES, picture
 
 DOCS = ROOT / "docs"
-FOLLOWED = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
+FOLLOWED = [
+    DOCS / "tutorial.md",
+    DOCS / "reference" / "match-recognize.md",
+    *sorted((DOCS / "how-to").glob("*.md")),
+]
 SHOWN = sorted((DOCS / "explanation").glob("*.md"))
 PAGES = [
     path
