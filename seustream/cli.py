@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "run queries over files",
     "serve": "put the engine or a device on a socket, for Spark and other clients",
     "feed": "feed a bridge from Spark, and take results back",
+    "sql": "a prompt for statements, to a bridge or an engine in this process",
     "query": "register, list, stop and read queries in a running bridge",
     "journal": "check, repair and export the journal of a bridge",
     "bitstream": "make a bitstream for an FPGA board",

@@ -1,0 +1,244 @@
+"""`seustream sql`: a prompt for statements of all three languages, to a bridge or to an engine in this process."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import secrets
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from seustream.commands.common import table
+from seustream.commands.query import listing
+from seustream.compiler.errors import Problems
+from seustream.compiler.xsql.parse import split
+from seustream.cosim.bridge import protocol as p
+from seustream.cosim.bridge.client import BridgeClient
+from seustream.cosim.bridge.errors import BridgeError
+from seustream.cosim.bridge.service import Bridge, Service
+from seustream.devices import client
+from seustream.errors import UserError
+from seustream.reading import read
+
+_SHOWN = 200
+"""Rows of results that are shown at once; of more, the last."""
+_LOOK = 0.2
+"""Seconds between two looks for results while somebody types."""
+_WORDS = (
+    "CREATE STREAM", "REGISTER QUERY", "DROP QUERY", "DROP STREAM", "SELECT", "FROM", "WHERE", "GROUP BY",
+    "HAVING", "WINDOW RANGE", "WINDOW ROWS", "WINDOW NOW", "JOIN", "LEFT JOIN", "ON", "AND", "OR", "NOT",
+    "BETWEEN", "PATTERN", "WITHIN", "RETURN", "MATCH_RECOGNIZE", "APAS", "SHOW STREAMS", "SHOW QUERIES",
+    "EXPLAIN", "DESCRIBE", "LIST", "HELP", "EXIT",
+)  # fmt: skip
+_HELP = """Statements end with a semicolon. Results of queries are shown as they come.
+  CREATE STREAM R (a int);  REGISTER QUERY q AS SELECT …;  SELECT …;  DROP QUERY q;
+  SHOW STREAMS;  SHOW QUERIES;  EXPLAIN q;
+  LIST   the queries and streams, and how they do      HELP   this      EXIT   the end"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bridge",
+        metavar="grpc://HOST:PORT",
+        help="which bridge (default: an engine in this process, which ends with it)",
+    )
+    parser.add_argument("--token-file", metavar="F", help="the bridge's token")
+    parser.add_argument("--tls-ca", metavar="F", help="who signed its certificate, PEM")
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="STREAM=FILE",
+        help="rows of a stream of the engine in this process, once it and a query are there",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    files = {}
+    for one in arguments.input:
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise UserError([f"--input {one}: want STREAM=FILE"])
+        if arguments.bridge is not None:
+            raise UserError(
+                [f"--input {one}: a bridge is fed by others"], hint="seustream feed does it"
+            )
+        files[name] = Path(path)
+    with contextlib.ExitStack() as stack:
+        here: Bridge | None = None
+        url = arguments.bridge
+        if url is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="seustream-")))
+            here = Bridge((), folder, "engine")
+            stack.callback(here.close)
+            service = Service(here, "grpc://127.0.0.1:0", None, None)
+            stack.callback(service.stop, 1)
+            url = f"grpc://127.0.0.1:{service.port}"
+        bridge = client(url, arguments.token_file, arguments.tls_ca, patience=5)
+        stack.callback(bridge.close)
+        talk = Conversation(bridge, here, files)
+        if sys.stdin.isatty():
+            _typed(talk, url)
+        else:
+            for line in sys.stdin:
+                if not talk.hear(line):
+                    return talk.status
+            talk.hear(";")
+    return talk.status
+
+
+class Conversation:
+    """What is said to a bridge, and what it answers. `status` is 2 once it refused a statement."""
+
+    def __init__(self, bridge: BridgeClient, here: Bridge | None, files: dict[str, Path]) -> None:
+        self.bridge, self.here, self.files = bridge, here, files
+        self.status = 0
+        self.names: dict[str, tuple[int, int]] = {}  # queries: the run, and results shown
+        self._text = ""
+        self._lock = threading.Lock()
+
+    @property
+    def is_within(self) -> bool:
+        """A statement has begun and not ended."""
+        return bool(self._text.strip())
+
+    def hear(self, line: str) -> bool:
+        """Takes a line; carries out the statements that it ends. False at the end."""
+        word = line.strip().rstrip(";").upper()
+        if not self.is_within and word in ("EXIT", "QUIT", "\\Q"):
+            return False
+        if not self.is_within and word in ("HELP", "?"):
+            print(_HELP)
+            return True
+        if not self.is_within and word == "LIST":
+            self._try(lambda: print(listing(self.bridge)))
+            return True
+        self._text += line if line.endswith("\n") else f"{line}\n"
+        ended = _ended(self._text)
+        if ended:
+            text, self._text = self._text[:ended], self._text[ended:].lstrip()
+            if any(split(text, Problems())):
+                self._try(lambda: self._say(text))
+                self._try(self.results)
+        return True
+
+    def _try(self, call: Callable[[], None]) -> None:
+        """An error is shown, and one goes on."""
+        try:
+            call()
+        except (BridgeError, UserError) as error:
+            self.status = 2
+            said = str(error) if isinstance(error, BridgeError) else "; ".join(error.messages)
+            hint = getattr(error, "hint", None)
+            sys.stdout.flush()
+            print(f"{said}{f' ({hint})' if hint else ''}", file=sys.stderr, flush=True)
+
+    def _say(self, text: str) -> None:
+        # Not again if the answer is lost: a name would be taken, by this very statement.
+        found = self.bridge.act("statement", p.Statement(text, "<sql>"), patience=0)
+        for line in found["shown"]:
+            print(line)
+        for name in found["created"]:
+            print(f"stream {name} is created")
+        for name in found["dropped"]:
+            self.names.pop(name, None)
+            print(f"query {name} is dropped")
+        for one in found["registered"]:
+            self.names[one["name"]] = one["run"], 0
+            print(f"query {one['name']} is {one['phase']}")
+        if self.here is not None and self.names:
+            self._feed(self.here)
+
+    def _feed(self, here: Bridge) -> None:
+        """Gives streams that are there now the rows of their files, all at once."""
+        streams = {stream["name"].lower(): stream["name"] for stream in here.registry().streams({})}
+        for name in [name for name in self.files if name.lower() in streams]:
+            stream = here.session.stream(streams[name.lower()])
+            rows = read(self.files.pop(name), stream)
+            stage = p.Stage(f"sql-{stream.name}", stream.name, 0, 0, secrets.token_hex(8))
+            with self.bridge.stage(stage) as part:
+                part.write(rows)
+            assert part.staged is not None
+            self.bridge.commit(p.Commit(stage.writer, 0, (part.staged,), {}))
+            self.bridge.end(stream.name)
+
+    def results(self) -> None:
+        """Shows the results that came since."""
+        with self._lock:
+            for name, (run_number, start) in list(self.names.items()):
+                found = self.bridge.latest(name)
+                if found["run"] != run_number:
+                    start = 0
+                first, end = max(start, found["first"], found["end"] - _SHOWN), found["end"]
+                if end > start:
+                    rows = self.bridge.read(name, first, end)
+                    above = f", {first - start:,} above are not shown" if first > start else ""
+                    print(f"{name}: {end - start:,} rows{above}")
+                    print(
+                        table(list(zip(*map(_cells, rows.columns), strict=True)), rows.column_names)
+                    )
+                self.names[name] = found["run"], end
+
+
+def _cells(column: object) -> Iterator[str]:
+    for value in column.to_pylist():  # type: ignore[attr-defined]
+        yield "NULL" if value is None else str(value)
+
+
+def _ended(text: str) -> int:
+    """The place after the last statement of a text that has ended."""
+    # A statement that is not closed reaches to the end of the text; what ends before has a semicolon.
+    spans = list(split(text, Problems()))
+    closed = [span.end + 1 for span in spans if text[span.end : span.end + 1] == ";"]
+    if not spans and text.strip() in ("", ";"):
+        return len(text)
+    return max(closed, default=0)
+
+
+def _typed(talk: Conversation, url: str) -> None:
+    """Asks a person, who has a history and completion."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+    from prompt_toolkit.history import FileHistory
+    from prompt_toolkit.patch_stdout import patch_stdout
+
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    history = folder / "seustream" / "sql-history"
+    history.parent.mkdir(parents=True, exist_ok=True)
+
+    def words() -> list[str]:
+        with contextlib.suppress(BridgeError):
+            found = talk.bridge.act("query-list")
+            return [
+                *_WORDS,
+                *(one["name"] for kind in ("queries", "streams") for one in found[kind]),
+            ]
+        return list(_WORDS)
+
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(history)), completer=WordCompleter(words, ignore_case=True)
+    )
+    print(f"seustream, at {url}; HELP; says what there is")
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK):
+            with contextlib.suppress(BridgeError):
+                talk.results()
+
+    with patch_stdout():
+        watching = threading.Thread(target=watch, name="results", daemon=True)
+        watching.start()
+        try:
+            while talk.hear(session.prompt("     ... " if talk.is_within else "seustream> ")):
+                pass
+        except (EOFError, KeyboardInterrupt):
+            pass
+        finally:
+            over.set()
+            watching.join()
+    talk.status = 0  # what was refused, they have seen

@@ -1,0 +1,127 @@
+"""`seustream sql`: statements through a pipe and at a terminal, to this process and to a bridge."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cosim.bridge.serving import bridge
+
+SQL = [sys.executable, "-m", "seustream", "sql"]
+
+
+def said(text: str, *options: str) -> tuple[int, str, str]:
+    done = subprocess.run([*SQL, *options], input=text, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_through_a_pipe(tmp_path: Path) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text("ts,a,t\n1,7,x\n2,3,\n4,9,'y;z'\n")
+    status, out, error = said(
+        "CREATE STREAM R (a int,\n t varchar(9)); -- rows; come from a file\n"
+        "REGISTER QUERY large AS SELECT a, t FROM R\n WHERE a > 5;\nSHOW QUERIES;\nLIST;\n",
+        "--input",
+        f"R={file}",
+    )
+    assert (status, error) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["stream", "R", "is", "created"] in lines
+    assert ["query", "large", "is", "RUNNING"] in lines
+    assert ["large:", "2", "rows"] in lines
+    at = lines.index(["large:", "2", "rows"])
+    assert lines[at + 1] == ["a", "t", "ts_oldest", "ts_newest"]
+    assert [line for line in lines[at + 2 : at + 5] if line[0] in "79"] == [
+        ["7", "x", "1", "1"],
+        ["9", "'y;z'", "4", "4"],
+    ]
+    assert "query large: SELECT a, t FROM R WHERE a > 5" in out.replace("\n ", " ")
+    assert any(line[:2] == ["large", "RUNNING"] for line in lines)
+
+
+def test_a_mistake_has_its_place_and_the_rest_goes_on() -> None:
+    status, out, error = said("CREATE STREAM R (a int);\nSELECT b\nFROM R;\nSELECT a FROM R;\n")
+    assert status == 2
+    assert "<sql>:1:8" in error
+    assert "b" in error
+    assert "query q0 is RUNNING" in out
+
+
+def test_bad_options() -> None:
+    for options, want in (
+        (["--input", "R"], "want STREAM=FILE"),
+        (["--input", "R=f", "--bridge", "grpc://127.0.0.1:1"], "fed by others"),
+        (["--bridge", "grpc://127.0.0.1:1"], "grpc://127.0.0.1:1"),
+    ):
+        status, _, error = said("", *options)
+        assert status == 2
+        assert want in error
+
+
+def test_a_bridge_keeps_what_was_said(tmp_path: Path) -> None:
+    with bridge(tmp_path) as (_, url):
+        text = "CREATE STREAM R (a int); REGISTER QUERY q AS SELECT a FROM R;"
+        assert said(text, "--bridge", url)[0] == 0
+        _, out, _ = said("SHOW QUERIES;", "--bridge", url)
+        assert "query q: SELECT a FROM R" in out
+
+
+class Terminal:
+    """A program at a pseudo-terminal."""
+
+    def __init__(self, home: Path) -> None:
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "XDG_STATE_HOME": str(home), "TERM": "xterm"}
+        self.process = subprocess.Popen(
+            SQL, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+        )
+        os.close(theirs)
+        self.file, self.seen = ours, ""
+
+    def until(self, text: str, patience: float = 120) -> None:
+        end = time.monotonic() + patience
+        while text not in self.seen:
+            assert time.monotonic() < end, self.seen
+            if select.select([self.file], [], [], 0.5)[0]:
+                data = os.read(self.file, 1 << 16).decode(errors="replace")
+                self.seen += data
+                if "\x1b[6n" in data:  # it asks where the cursor is
+                    os.write(self.file, b"\x1b[1;1R")
+
+    def type(self, text: str) -> None:
+        self.seen = ""
+        os.write(self.file, text.encode())
+
+    def close(self) -> int:
+        os.write(self.file, b"exit\r")
+        try:
+            return self.process.wait(60)
+        finally:
+            self.process.kill()
+            os.close(self.file)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_at_a_terminal(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    terminal.until("seustream>")
+    terminal.type("CREATE STREAM Readings (a int);\r")
+    terminal.until("stream Readings is created")
+    terminal.type("SELECT a FROM Read\t")
+    terminal.until("Readings")
+    terminal.type("\r... WHERE")
+    terminal.type("\x03")
+    assert terminal.process.wait(60) == 0
+    again = Terminal(tmp_path)
+    again.until("seustream>")
+    again.type("\x1b[A")  # the line before
+    again.until("SELECT a FROM")
+    again.type("\x15")
+    assert again.close() == 0
