@@ -27,7 +27,7 @@ from seustream.reading import read
 _SHOWN = 200
 """Rows of results that are shown at once; of more, the last."""
 _LOOK = 0.2
-"""Seconds between two looks for results while somebody types."""
+"""Seconds between two looks for results at a terminal."""
 _WORDS = (
     "CREATE STREAM", "REGISTER QUERY", "DROP QUERY", "DROP STREAM", "SELECT", "FROM", "WHERE", "GROUP BY",
     "HAVING", "WINDOW RANGE", "WINDOW ROWS", "WINDOW NOW", "JOIN", "LEFT JOIN", "ON", "AND", "OR", "NOT",
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Conversation:
-    """What is said to a bridge, and what it answers. `status` is 2 once it refused a statement."""
+    """Statements to a bridge and its answers. `status` is 2 once it refused a statement."""
 
     def __init__(self, bridge: BridgeClient, here: Bridge | None, files: dict[str, Path]) -> None:
         self.bridge, self.here, self.files = bridge, here, files
