@@ -1,0 +1,64 @@
+"""Tests mirror modules: `tests/<room>/…/test_<module>.py` is where one looks for a module's tests.
+
+    python -m tests.lint.mirror
+
+Lists the modules whose tests are not there. A module may share a file with its neighbours if its name
+begins the file's (`test_join_<case>.py`). `KNOWN` has the modules that are tested under other names; it
+may only shrink.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Set
+from pathlib import Path
+
+from tests.lint.names import ROOT, sources
+
+KNOWN: frozenset[str] = frozenset()
+"""Modules without a test file of their name."""
+
+
+def has_behaviour(path: Path) -> bool:
+    """Says whether a module defines more than names: errors and constants need no test file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(tree))
+
+
+def missing(root: Path = ROOT) -> set[str]:
+    """The modules with behaviour that have no test file of their name."""
+    found = set()
+    for path in sources(root):
+        where = path.relative_to(root)
+        if path.stem.startswith("__") or not has_behaviour(path):
+            continue
+        folder = root / "tests" / where.parent
+        own = folder / f"test_{path.stem}.py"
+        if not own.exists() and not [*folder.glob(f"test_{path.stem}_*.py")]:
+            found.add(where.as_posix())
+    return found
+
+
+def complaints(root: Path = ROOT, known: Set[str] = KNOWN) -> list[str]:
+    """Modules that are missing a test file and are not known to, and those that have one by now."""
+    gone = missing(root)
+    found = []
+    for module in sorted(gone - known):
+        want = Path("tests", module).with_name(f"test_{Path(module).name}")
+        found.append(f"{module}: no tests in {want.as_posix()}")
+    found += [
+        f"{module}: has its tests now: take it off the list in tests/lint/mirror.py"
+        for module in sorted(known - gone)
+    ]
+    return found
+
+
+def main() -> int:
+    found = complaints()
+    print("\n".join(found) or "tests mirror modules")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
