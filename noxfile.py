@@ -67,6 +67,7 @@ def _lint(session: nox.Session) -> None:
     session.run("lint-imports")
     session.run("python", "-m", "tests.lint.names")
     session.run("python", "-m", "tests.lint.prose")
+    session.run("python", "-m", "tests.lint.mirror")
 
 
 @nox.session

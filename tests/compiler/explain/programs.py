@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+from seustream.compiler.explain import explain
 from seustream.compiler.pipeline import PLANS, STAGES, Compilation, Options, compile_text
 
 EIGHT = Path(__file__).parents[3].joinpath("examples/eight/eight.xsql").read_text(encoding="utf-8")
@@ -78,3 +81,7 @@ CASES = [(name, plan) for name in PROGRAMS for plan in PLANS]
 
 def compiled(name: str, plan: str = "cost", stage: str = STAGES[-1]) -> Compilation:
     return compile_text(PROGRAMS[name], f"{name}.xsql", Options(plan=plan), stage)
+
+
+def facts(name: str, stage: str | None, plan: str = "cost", query: str | None = None) -> Any:
+    return json.loads(explain(compiled(name, plan), stage, "json", query))

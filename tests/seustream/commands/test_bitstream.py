@@ -11,7 +11,7 @@ from seustream.cli import main
 from seustream.hdl.boards.board import BOARDS
 from seustream.hdl.boards.flow.bitstream import FILES, Build, DoesNotFit, TimingFailed
 from seustream.hdl.boards.flow.tools import BitstreamFailed
-from tests.hdl.boards.test_flow import made
+from tests.hdl.boards.flow.test_report_and_progress_and_synthesis import made
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,23 @@
+"""Conditions before and after simplification, and the syntax tree."""
+
+from __future__ import annotations
+
+from tests.compiler.explain.programs import facts
+
+
+def test_conditions_before_and_after() -> None:
+    (found,) = facts("simplified", "predicate")
+    assert found["written"] == ("NOT (R.a <> S.d OR NOT S.d = R.a) AND TRUE AND S.note IS NOT NULL")
+    assert found["simplified"] == "R.a = S.d AND S.note IS NOT NULL"
+    assert found["changes"] == ["NOT moved into comparisons", "4 comparisons made 2"]
+    never = {p["query"]: p for p in facts("host alone", "predicate")}["never"]
+    assert (never["simplified"], never["changes"]) == ("FALSE", ["never true"])
+    assert all(p["changes"] == [] for p in facts("eight", "predicate"))
+
+
+def test_the_tree_knows_positions() -> None:
+    (statement,) = facts("eight", "tree", query="q0")
+    assert (statement["kind"], statement["line"], statement["column"]) == ("Select", 6, 1)
+    where = next(child for child in statement["children"] if child["role"] == "where")
+    assert (where["kind"], where["text"], where["column"]) == ("ComparisonChain", "=", 29)
+    assert [child["text"] for child in where["children"]] == ["R.a", "S.d"]

@@ -1,0 +1,63 @@
+"""Latency and selectivity of queries, by a clock of the test's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.cosim.bridge.quality import Quality
+
+
+def results(*newest: int, column: str = "ts_newest") -> pa.Table:
+    return pa.table({"a": list(newest), column: pa.array(newest, pa.int64())})
+
+
+@pytest.mark.parametrize("column", ["ts_newest", "ts"])
+def test_a_result_is_as_old_as_the_epoch_of_its_newest_row(column: str) -> None:
+    quality = Quality()
+    quality.arrived(100, 1.0)
+    quality.arrived(200, 2.0)
+    quality.delivered("q", results(100, 150, 200, column=column), 3.0)
+    found = quality.of("q", taken=6)
+    # The first came with the epoch at 1 s, the others with that at 2 s.
+    assert found == {
+        "p50_ms": 1000.0,
+        "p99_ms": round(float(np.percentile([2.0, 1.0, 1.0], 99)) * 1000, 3),
+        "selectivity": 0.5,
+    }
+
+
+def test_results_without_a_time_are_as_old_as_the_last_epoch() -> None:
+    quality = Quality()
+    quality.arrived(100, 1.0)
+    quality.arrived(200, 4.0)
+    quality.delivered("q", pa.table({"n": [1]}), 4.5)
+    assert quality.of("q", 2)["p50_ms"] == 500.0
+
+
+def test_an_epoch_without_rows_or_behind_another_moves_nothing_back() -> None:
+    quality = Quality()
+    quality.arrived(200, 1.0)
+    quality.arrived(None, 2.0)
+    quality.arrived(50, 3.0)  # another stream, further behind
+    quality.delivered("q", results(200), 3.0)
+    assert quality.of("q", 1)["p50_ms"] == 2000.0
+
+
+def test_nothing_is_known_of_a_query_before_its_results_and_after_its_end() -> None:
+    quality = Quality()
+    nothing = {"p50_ms": None, "p99_ms": None, "selectivity": None}
+    assert quality.of("q", 0) == nothing
+    quality.delivered("q", results(7), 1.0)  # after a restart: the epoch was before
+    assert quality.of("q", 4) == {**nothing, "selectivity": 0.25}
+    quality.forget("q")
+    assert quality.of("q", 0) == nothing
+
+
+def test_a_query_that_begins_late_counts_rows_from_then_on() -> None:
+    quality = Quality()
+    quality.arrived(10, 1.0)
+    quality.begun("q", 1000)
+    quality.delivered("q", results(10), 1.0)
+    assert quality.of("q", 1004)["selectivity"] == 0.25

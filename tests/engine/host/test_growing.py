@@ -1,0 +1,42 @@
+"""Columns that grow at the end and shrink at the front, against a plain list."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from seustream.engine.host.growing import Growing
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_holds_what_a_list_holds(seed: int) -> None:
+    chance, column, plain = random.Random(seed), Growing(), []
+    for _ in range(200):
+        if chance.random() < 0.6:
+            some = [chance.randrange(-(2**62), 2**62) for _ in range(chance.randrange(40))]
+            column.append(np.array(some, np.int64))
+            plain += some
+        else:
+            count = chance.randrange(len(plain) + 1)
+            column.drop(count)
+            del plain[:count]
+        assert column.view.tolist() == plain
+        assert len(column) == len(plain)
+
+
+def test_its_memory_follows_what_it_holds() -> None:
+    """A window of a million rows that has moved on leaves no array of a million behind."""
+    column = Growing()
+    column.append(np.arange(1_000_000))
+    column.drop(999_990)
+    assert column._data.nbytes < 1_000
+    assert column.view.tolist() == list(range(999_990, 1_000_000))
+
+
+def test_it_keeps_its_type() -> None:
+    column = Growing(np.float64)
+    column.append(np.array([0.5] * 100))
+    column.drop(98)
+    assert column.view.dtype == np.float64

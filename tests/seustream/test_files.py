@@ -1,0 +1,43 @@
+"""Files that appear together or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from seustream.errors import UserError
+from seustream.files import write_all
+
+
+def test_files_appear_with_their_bytes_and_the_users_mode(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_all(tmp_path / "new" / "folder", {"a.json": b"{}", "b": b""})
+    finally:
+        os.umask(before)
+    folder = tmp_path / "new" / "folder"
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == {"a.json": b"{}", "b": b""}
+    assert {p.stat().st_mode & 0o777 for p in folder.iterdir()} == {0o640}
+
+
+def test_a_file_that_is_there_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    write_all(tmp_path, {"a": b"new"})
+    assert (tmp_path / "a").read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UserError, match="taken"):
+        write_all(tmp_path, {"taken": b"x"})
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+    assert list((tmp_path / "taken").iterdir()) == []
+
+
+def test_a_folder_that_is_a_file_is_a_users_error(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(UserError, match="f: "):
+        write_all(tmp_path / "f", {"a": b""})
