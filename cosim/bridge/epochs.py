@@ -90,7 +90,7 @@ class Epochs:
         return p.Staged(stage.staging, part.content.rows, part.highest)
 
     def _give_up_attempts(self, stage: p.Stage) -> None:
-        """Removes the oldest of too many attempts of a partition: a writer that is told to wait stages
+        """Removes the oldest of too many attempts of a partition: a writer that has to wait stages
         its rows anew each time."""
         same = [
             staging
