@@ -30,7 +30,7 @@ class Expression:
 @dataclass(frozen=True, slots=True)
 class Reference(Expression):
     """A name, dotted or not: `a`, `R.a`, `cs[i].x`, `$S.a.b`. `index` is what stands in brackets
-    after the first part, without spaces; `rooted` is the `$`; `everything` the `.*`."""
+    after the first part, without spaces; `rooted` is the `$`; `everything` the `.*`, or `*` without any part."""
 
     parts: tuple[Name, ...]
     span: Span
@@ -43,6 +43,8 @@ class Reference(Expression):
         return tuple(part.text for part in self.parts)
 
     def __str__(self) -> str:
+        if not self.parts:
+            return "*"
         first = "$" * self.rooted + self.parts[0].text
         index = "" if self.index is None else f"[{self.index}]"
         return ".".join((first + index, *self.path[1:])) + ".*" * self.everything

@@ -203,7 +203,7 @@ class JoinBinder:
     ) -> x.Expression:
         """That the operand of IN equals what its subquery gives."""
         operand = Binder(self.scope(levels), self.problems).value(of.operand)
-        if query.items is None and len(visible(inner)) == 1:
+        if query.stars and len(query.items) == 1 and len(visible(inner)) == 1:
             (position,) = visible(inner)
             columns = self.sources[position].stream.columns
             one: s.Expression | None = (
@@ -212,7 +212,7 @@ class JoinBinder:
                 else None
             )
         else:
-            one = query.items[0].expression if query.items and len(query.items) == 1 else None
+            one = None if query.stars or len(query.items) > 1 else query.items[0].expression
         if one is None:
             self.problems.add(
                 "subquery-form",
@@ -239,8 +239,8 @@ class JoinBinder:
     def _bind_items(self, query: tree.Select, levels: tuple[tuple[int, ...], ...]) -> None:
         """Finds mistakes in a SELECT list of which nothing else is wanted."""
         binder = Binder(self.scope(levels, "the SELECT of EXISTS"), self.problems)
-        for item in query.items or ():
-            if not (isinstance(item.expression, s.Reference) and item.expression.everything):
+        for item in query.items:
+            if not tree.is_star(item.expression):
                 binder.value(item.expression)
 
     def _reachable(self, e: x.Expression, near: frozenset[int], of: Subquery) -> None:

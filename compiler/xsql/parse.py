@@ -40,7 +40,7 @@ from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
 
 _PIECE = re.compile(
-    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|[^-/'\";()$]+|-|/|\$"
+    r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|(?s:\$\$.*?\$\$)|\$\$|[;()]|'|\"|`|[^-/'\"`;()$]+|-|/|\$"
 )
 
 
@@ -90,7 +90,7 @@ def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
         piece = match.group()
         if piece == ";" and patterns.goes_on(code, text[match.end() :]):
             continue
-        if not piece.startswith(("--", "/*", "'", '"', "$$")):
+        if not piece.startswith(("--", "/*", "'", '"', "`", "$$")):
             code += piece
         if piece == ";":
             code = ""
@@ -98,8 +98,8 @@ def split(text: str, problems: Problems, start: int = 0) -> Iterator[Span]:
                 yield Span(start, match.start())
             start, depth, blank, too_deep = match.end(), 0, True, False
             continue
-        if piece in ("'", '"', "$$"):
-            what = {"'": "string", '"': "quoted name"}.get(piece, "APAS text")
+        if piece in ("'", '"', "`", "$$"):
+            what = {"'": "string", '"': "quoted name", "`": "quoted name"}.get(piece, "APAS text")
             twice = "" if piece == "$$" else f"; a {piece} within it is written twice"
             problems.add(
                 "unterminated",
@@ -168,7 +168,7 @@ def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pr
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream or 0
         char = source.text[at]
-        if char in "`[":
+        if char == "[":
             hint = "strings stand in single quotes, names in double quotes"
         elif char in _INSTEAD:
             hint = f"write {_INSTEAD[char]}"
@@ -248,7 +248,7 @@ class _Builder(ExpressionBuilder):
     def name(self, meta: Meta, c: list[Token]) -> s.Name:
         text = str(c[0])
         if c[0].type == "QUOTED_NAME":
-            text = text[1:-1].replace('""', '"')
+            text = text[1:-1].replace(text[0] * 2, text[0])
         return s.Name(text, token_span(c[0]))
 
     # definitions
@@ -325,11 +325,11 @@ class _Builder(ExpressionBuilder):
     def union(self, meta: Meta, c: list[Any]) -> tree.UnionClause:
         return tree.UnionClause(c[0], c[2], span_of(meta), c[1] is None)
 
-    def all_columns(self, meta: Meta, c: list[Any]) -> tuple[str, None]:
-        return ("items", None)
-
-    def item_list(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.SelectItem, ...]]:
+    def items(self, meta: Meta, c: list[Any]) -> tuple[str, tuple[tree.SelectItem, ...]]:
         return ("items", tuple(c))
+
+    def every_column(self, meta: Meta, c: list[Any]) -> tree.SelectItem:
+        return tree.SelectItem(s.Reference((), span_of(meta), everything=True), None, span_of(meta))
 
     def item(self, meta: Meta, c: list[Any]) -> tree.SelectItem:
         return tree.SelectItem(c[0], c[1], span_of(meta))
@@ -346,13 +346,19 @@ class _Builder(ExpressionBuilder):
 
     def derived_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
         query, alias = c
+        alias = alias or s.Name("subquery", span_of(meta))
         hidden = s.Name(f"({alias.text})", alias.span)
         return tree.FromItem(hidden, alias, span_of(meta), query=query)
 
     def windowed_item(self, meta: Meta, c: list[Any]) -> tree.FromItem:
-        function, stream, partition, time, *lengths, alias = c
-        call = s.FunctionCall(function, (time, *lengths), span_of(meta))
+        (stream, call, partition), alias = c
         return tree.FromItem(stream, alias, span_of(meta), call, partition)
+
+    def windowing(
+        self, meta: Meta, c: list[Any]
+    ) -> tuple[s.Name, s.FunctionCall, tuple[s.Expression, ...]]:
+        function, stream, partition, time, *lengths = c
+        return stream, s.FunctionCall(function, (time, *lengths), span_of(meta)), partition
 
     def partition(self, meta: Meta, c: list[Any]) -> tuple[s.Expression, ...]:
         return tuple(c)

@@ -44,6 +44,27 @@ def is_window(e: syntax.Expression) -> bool:
     return isinstance(e, syntax.FunctionCall) and e.name.lower() in _HINTS
 
 
+def edge(call: syntax.FunctionCall) -> tuple[syntax.FunctionCall, x.ColumnReference] | None:
+    """The window and the leaf that `TUMBLE_START(ts, size)` means, and its like."""
+    name, _, side = call.name.lower().rpartition("_")
+    if name not in ("tumble", "hop", "session") or side not in _EDGES:
+        return None
+    return replace(call, function=(replace(call.function[-1], text=name),)), _EDGES[side]
+
+
+_EDGES = {"start": logical.WINDOW_START, "end": logical.WINDOW_END}
+
+
+def read(
+    call: syntax.FunctionCall,
+    sources: Sequence[logical.Source],
+    binder: Binder,
+    problems: Problems,
+) -> Every | None:
+    """The windows that a call makes; None if it was reported."""
+    return _Reader(sources, binder, problems).read(call)
+
+
 def every(
     select: tree.Select, sources: Sequence[logical.Source], binder: Binder, problems: Problems
 ) -> Every | None:
@@ -70,7 +91,7 @@ def every(
             "TUMBLE, HOP and SESSION do",
         )
         return _FAILED
-    return _Reader(sources, binder, problems).read(first) or _FAILED
+    return read(first, sources, binder, problems) or _FAILED
 
 
 _FAILED = logical.Periodic(1, 1, 0)

@@ -237,8 +237,8 @@ def _branches(
 
 
 def _item_span(query: tree.Select | tree.UnionClause, number: int) -> Span:
-    written = query.items if isinstance(query, tree.Select) else None
-    return query.span if written is None else written[number].span
+    listed = isinstance(query, tree.Select) and not query.stars
+    return query.items[number].span if listed else query.span
 
 
 def _converted(query: logical.Relation, types: list[Type]) -> logical.Relation:

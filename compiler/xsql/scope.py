@@ -13,7 +13,7 @@ from seustream.compiler.language.bind import FAILED, Binder, ParameterValue
 from seustream.compiler.logical.program import WINDOW_END, WINDOW_START, Source
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.overs import over
-from seustream.compiler.xsql.periods import is_window
+from seustream.compiler.xsql.periods import Every, edge, is_window, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Merged:
 class QueryScope:
     """The names at one place of a query. `derived` are the columns of SELECT by their folded names;
     a column of a stream comes first. `levels` are the sources that can be named here, those of the
-    nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first."""
+    nearest SELECT first; without any, all can. `merged` are the columns of USING, the last first;
+    `every` the windows of the query's groups."""
 
     sources: tuple[Source, ...]
     parameters: Mapping[str, ParameterValue]
@@ -38,6 +39,7 @@ class QueryScope:
     derived: Mapping[str, x.Expression] = field(default_factory=dict)
     levels: tuple[tuple[int, ...], ...] = ()
     merged: Sequence[Merged] = ()
+    every: Every | None = None
 
     codes: Mapping[str, str] = field(default_factory=dict, init=False)
 
@@ -135,7 +137,33 @@ class QueryScope:
 
     # --- what X-SQL has no more of than other languages -----------------------
 
+    def is_window(self, e: s.Expression, binder: Binder) -> bool:
+        """Says if an item is the window of the query's groups, as Spark writes it."""
+        if isinstance(e, s.Reference) and len(e.parts) == 1:
+            called = e.path[0].lower() == "window" and not self._having(e.parts[0])
+            return called and self.every is not None
+        if not isinstance(e, s.FunctionCall) or self.every is None or not is_window(e):
+            return False
+        return self._is_the_window(e, e, binder)
+
+    def _is_the_window(self, call: s.FunctionCall, e: s.Expression, binder: Binder) -> bool:
+        """Checks a window that is written again, beside GROUP BY."""
+        found = len(binder.problems.found)
+        sources = [self.sources[at] for at in self._levels()[0]]
+        if read(call, sources, binder, binder.problems) != self.every:
+            if len(binder.problems.found) == found:
+                said = "the groups are those of another window"
+                hint = "write it as GROUP BY has it, or window_start and window_end"
+                if self.every is None:
+                    said, hint = "the groups are of no window", "GROUP BY TUMBLE, HOP or SESSION"
+                binder.fail("group-window", said, e.span, hint)
+            return False
+        return True
+
     def call(self, e: s.FunctionCall, binder: Binder) -> x.Expression | None:
+        if (of := edge(e)) is not None:
+            window, leaf = of
+            return leaf if self._is_the_window(window, e, binder) else FAILED
         if is_window(e):
             return binder.fail(
                 "group-window", f"{e.name} is no value", e.at, "it stands in GROUP BY by itself"

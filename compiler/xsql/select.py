@@ -26,6 +26,7 @@ from seustream.compiler.xsql.joins import (
 from seustream.compiler.xsql.naming import ResultName, result_names
 from seustream.compiler.xsql.overs import overs
 from seustream.compiler.xsql.periods import BoundSelect
+from seustream.compiler.xsql.places import spelt_out
 from seustream.compiler.xsql.scope import QueryScope
 from seustream.compiler.xsql.windows import bounded, extents, missing_window
 from seustream.compiler.xsql.windows import steps as steps_of
@@ -50,6 +51,7 @@ class SelectBinder:
         """A SELECT as the query of this name, and what it has beyond one."""
         sources, lasting = self._sources(select)
         found = len(self.problems.found)
+        select = spelt_out(select, sources, self.problems)
         binding = JoinBinder(sources, self.parameters, self.problems)
         side, conditions = binding.select(select)
 
@@ -65,9 +67,9 @@ class SelectBinder:
         if any(clause.slide is not None for clause in select.windows):
             every = steps = steps_of(select, sources, every, self.problems)
         group_by = self._group_by(select, replace(grouping, derived=window))
-        items = self._items(select, replace(scope("SELECT"), derived=window))
+        items = self._items(select, replace(scope("SELECT"), derived=window, every=every))
         derived = window | {item.name.lower(): item.expression for item in items}
-        over = replace(scope("HAVING"), derived=derived)
+        over = replace(scope("HAVING"), derived=derived, every=every)
         having = None
         if select.having is not None:
             having = self._binder(over).condition(select.having)
@@ -295,14 +297,12 @@ class SelectBinder:
     # --- result columns -------------------------------------------------------
 
     def _items(self, select: tree.Select, scope: QueryScope) -> tuple[logical.Item, ...]:
-        binder, sources = self._binder(scope), scope.sources
+        binder = self._binder(scope)
         found: list[tuple[ResultName, x.Expression, Span]] = []
-        if select.items is None:
-            for index in scope.levels[0]:
-                found += [(*column, select.span) for column in _all_of(sources, index)]
-        for written in select.items or ():
+        for written in select.items:
             e = written.expression
-            if isinstance(e, syntax.Reference) and e.everything:
+            several = self._several(e, scope)
+            if several is not None:
                 if written.alias is not None:
                     self.problems.add(
                         "syntax",
@@ -310,9 +310,7 @@ class SelectBinder:
                         written.alias.span,
                         "leave the name out, or name the columns one by one",
                     )
-                position = scope.source(e.parts[0], self.problems)
-                if position is not None:
-                    found += [(*column, written.span) for column in _all_of(sources, position)]
+                found += [(*column, written.span) for column in several]
                 continue
             value = binder.value(e)
             if written.alias is not None:
@@ -336,6 +334,18 @@ class SelectBinder:
             taken.add(called.lower())
             items.append(logical.Item(called, value))
         return tuple(items)
+
+    def _several(
+        self, e: syntax.Expression, scope: QueryScope
+    ) -> list[tuple[ResultName, x.Expression]] | None:
+        """The columns of an item that stands for several: `*`, `R.*`, or the window of the groups."""
+        if tree.is_star(e):
+            at = scope.source(e.parts[0], self.problems) if e.parts else None
+            positions = scope.levels[0] if not e.parts else () if at is None else (at,)
+            return [column for position in positions for column in _all_of(scope.sources, position)]
+        if scope.is_window(e, self._binder(scope)):
+            return [(ResultName.fixed(leaf.name), leaf) for leaf in _WINDOW]
+        return None
 
     def _check_grouping(
         self, parts: list[tuple[x.Expression, Span]], group_by: tuple[x.Expression, ...]

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from seustream.compiler.errors import Span
-from seustream.compiler.language.syntax import Expression, FunctionCall, Name, TypeName
+from seustream.compiler.language.syntax import Expression, FunctionCall, Name, Reference, TypeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,16 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class SelectItem:
+    """One item of SELECT; `*` is a reference to everything that names no stream."""
+
     expression: Expression
     alias: Name | None
     span: Span
+
+
+def is_star(e: Expression) -> TypeGuard[Reference]:
+    """Says if an item is `*` or `R.*`."""
+    return isinstance(e, Reference) and e.everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +175,9 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """`items` is None for `*`; `options` are those of WITH."""
+    """`options` are those of WITH."""
 
-    items: tuple[SelectItem, ...] | None
+    items: tuple[SelectItem, ...]
     sources: tuple[FromPart, ...]
     where: Expression | None
     group_by: tuple[Expression, ...]
@@ -181,6 +189,11 @@ class Select:
     limit: tuple[int, Span] | None = None
     qualify: Expression | None = None
     distinct: bool = False
+
+    @property
+    def stars(self) -> bool:
+        """Says if an item stands for several columns."""
+        return any(is_star(item.expression) for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)

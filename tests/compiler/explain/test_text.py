@@ -63,6 +63,8 @@ def test_unchanged_conditions_are_not_repeated() -> None:
 def test_tree_as_text() -> None:
     assert explain(compiled("eight"), "tree", "text", "q0").splitlines() == [
         " 6:1  Select",
+        " 6:8  ├─ item: SelectItem",
+        " 6:8  │  └─ expression: Reference *",
         "6:15  ├─ from: FromItem R",
         "6:18  ├─ from: FromItem S",
         "6:29  ├─ where: ComparisonChain =",

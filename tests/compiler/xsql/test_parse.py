@@ -76,7 +76,7 @@ def test_register_query() -> None:
     registered = one('REGISTER QUERY "Late ones" AS SELECT * FROM R WINDOW 1')
     assert isinstance(registered, tree.RegisterQuery)
     assert registered.name.text == "Late ones"
-    assert registered.query.items is None
+    assert shape(registered.query.items[0].expression) == "*"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,19 @@ def test_select_list(written: str, items: list[str]) -> None:
 
 
 def test_select_all() -> None:
-    assert select("SELECT * FROM R WINDOW 1").items is None
+    assert [shape(item.expression) for item in select("SELECT * FROM R WINDOW 1").items] == ["*"]
+
+
+def test_a_star_stands_among_other_items() -> None:
+    items = select("SELECT *, a + 1 b, R.* FROM R WINDOW 1").items
+    assert [shape(item.expression) for item in items] == ["*", "(+ a 1)", "R.*"]
+    assert [item.alias and item.alias.text for item in items] == [None, "b", None]
+
+
+def test_backticks_quote_names() -> None:
+    (item,) = select("SELECT `a ``b``; c` FROM `R` WINDOW 1").items
+    assert isinstance(item.expression, syntax.Reference)
+    assert item.expression.path == ("a `b`; c",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+"""Items of SELECT that GROUP BY and ORDER BY name by their number or by their new name.
+
+before  SELECT k + 1 AS n, count(*) FROM R GROUP BY n      SELECT a, count(*) FROM R GROUP BY 1
+after   … GROUP BY k + 1                                   … GROUP BY a
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from seustream.compiler.errors import Problems
+from seustream.compiler.language import syntax
+from seustream.compiler.logical.program import Source
+from seustream.compiler.xsql import tree
+
+
+def spelt_out(select: tree.Select, sources: Sequence[Source], problems: Problems) -> tree.Select:
+    """The SELECT with the items themselves in GROUP BY and ORDER BY. A column of a stream comes before
+    an item of its name, as in PostgreSQL."""
+
+    def meant(e: syntax.Expression, clause: str) -> syntax.Expression:
+        if isinstance(e, syntax.Constant) and type(e.value) is int:
+            return _numbered(e, e.value, select, clause, problems)
+        if clause != "GROUP BY" or not isinstance(e, syntax.Reference) or len(e.parts) != 1:
+            return e  # an ORDER BY sees the names of SELECT anyway
+        name = e.path[0].lower()
+        if any(source.stream.column(name) or source.stream.unknown for source in sources):
+            return e
+        named = (i for i in select.items if i.alias is not None and i.alias.text.lower() == name)
+        item = next(named, None)
+        return e if item is None else item.expression
+
+    return replace(
+        select,
+        group_by=tuple(meant(e, "GROUP BY") for e in select.group_by),
+        order_by=tuple(
+            replace(key, expression=meant(key.expression, "ORDER BY")) for key in select.order_by
+        ),
+    )
+
+
+def _numbered(
+    e: syntax.Constant, number: int, select: tree.Select, clause: str, problems: Problems
+) -> syntax.Expression:
+    if not select.stars and 1 <= number <= len(select.items):
+        return select.items[number - 1].expression
+    said = f"SELECT has {len(select.items)} items, there is no item {number}"
+    if select.stars:
+        said = "a number names an item of SELECT, and * is several columns"
+    problems.add("no-such-item", said, e.span, f"write the columns in {clause} by their names")
+    return e
