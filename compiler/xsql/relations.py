@@ -237,8 +237,9 @@ def _branches(
 
 
 def _item_span(query: tree.Select | tree.UnionClause, number: int) -> Span:
-    listed = isinstance(query, tree.Select) and not query.stars
-    return query.items[number].span if listed else query.span
+    if isinstance(query, tree.Select) and not query.stars:
+        return query.items[number].span
+    return query.span
 
 
 def _converted(query: logical.Relation, types: list[Type]) -> logical.Relation:
