@@ -121,6 +121,14 @@ def world(session: nox.Session) -> None:
 
 
 @nox.session
+def audit(session: nox.Session) -> None:
+    """Known vulnerabilities of what is installed; asks the package index, and nothing else does."""
+    install(session, "dev")
+    session.install("pip-audit>=2.9")
+    session.run("pip-audit", "--skip-editable", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Damaged texts, images, messages and sources: errors or success, no crash; `-- --cases N`."""
     install(session, "test", "sim")

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from seustream.compiler.pipeline import Compilation
 from seustream.cosim.bridge.client import BridgeClient
 from seustream.cosim.bridge.errors import KINDS, RETRIABLE, BridgeError
 from seustream.cosim.bridge.protocol import LATE, PLAIN, Run
+from seustream.cosim.bridge.world import MACHINE, World
 from seustream.spark_feeder.bridged import BridgedQueries, bridged
 from seustream.spark_feeder.errors import FeedError, cause
 from seustream.spark_feeder.prefilter import Prefilter, needed
@@ -41,6 +42,8 @@ Sink = Callable[[str, DataFrame], DataStreamWriter]
 
 _BETWEEN = 0.2
 """Seconds between looks at a job."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 15.0
+"""Seconds until a query that has failed is started again; twice as many each time."""
 _COMING_UP = 10.0
 """Seconds a query gets for that; it goes on by itself."""
 _LASTING = frozenset(KINDS) - frozenset(RETRIABLE) - {"internal", "unknown"}
@@ -119,6 +122,8 @@ class Flow:
     query: StreamingQuery
     restarts: int = 0
     batch: int = -1
+    again: float | None = None
+    """When it is started again, if it has failed."""
 
 
 @dataclass
@@ -132,8 +137,11 @@ class Job:
     most_restarts: int
     _folder: Any = None
     prefilter: Prefilter | None = None
-    began: float = field(default_factory=time.monotonic)
+    world: World = MACHINE
     restarts: int = 0
+
+    def __post_init__(self) -> None:
+        self.began = self.world.now()
 
     def wait(
         self, show: Callable[[FeedCounts, float], None] | None = None, timeout: float | None = None
@@ -143,10 +151,10 @@ class Job:
         while not self.read:
             self.look()
             if show is not None:
-                show(self.counts(), time.monotonic() - self.began)
-            if timeout is not None and time.monotonic() - self.began > timeout:
+                show(self.counts(), self.world.now() - self.began)
+            if timeout is not None and self.world.now() - self.began > timeout:
                 raise FeedError(f"the job is not over after {timeout:g} seconds")
-            time.sleep(_BETWEEN)
+            self.world.sleep(_BETWEEN)
         return self.finish(show)
 
     def look(self) -> None:
@@ -206,7 +214,7 @@ class Job:
         while not all(self._flushed(client) for client in self.connection.clients()):
             self._restart(self.readers)
             if show is not None:
-                show(self.counts(), time.monotonic() - self.began)
+                show(self.counts(), self.world.now() - self.began)
         for flow in self.readers:
             while True:
                 try:
@@ -214,8 +222,9 @@ class Job:
                     break
                 except StreamingQueryException:
                     self._restart([flow])
+                    self.world.sleep(_BETWEEN)
         if show is not None:
-            show(self.counts(), time.monotonic() - self.began)
+            show(self.counts(), self.world.now() - self.began)
 
     def _flushed(self, client: BridgeClient) -> bool:
         try:
@@ -227,9 +236,13 @@ class Job:
         return True
 
     def _restart(self, flows: list[Flow]) -> None:
-        """Starts queries again that failed for a reason that may pass; one that fails over and
-        over without a batch in between has failed for good."""
+        """Starts queries again that failed for a reason that may pass, after pauses that grow; one
+        that fails over and over without a batch in between has failed for good."""
         for flow in flows:
+            if flow.again is not None:
+                if self.world.now() >= flow.again:
+                    flow.query, flow.again = flow.start(), None
+                continue
             error = flow.query.exception()
             if error is None:
                 continue
@@ -239,10 +252,11 @@ class Job:
             kind, message = cause(str(error))
             if flow.restarts >= self.most_restarts or kind in _LASTING:
                 self.stop()
-                raise FeedError(f"{flow.name}: {message}") from error
+                tried = f" (started again {flow.restarts} times)" if flow.restarts else ""
+                raise FeedError(f"{flow.name}: {message}{tried}") from error
             self.restarts += 1
-            time.sleep(_BETWEEN)
-            flow.query = flow.start()
+            pause = min(_FIRST_PAUSE * 2**flow.restarts, _LONGEST_PAUSE)
+            flow.again = self.world.now() + pause
 
 
 def run(
@@ -258,7 +272,7 @@ def run(
     select: Mapping[str, str] | None = None,
     token_file: str | None = None,
     tls_ca: str | None = None,
-    restarts: int = 20,
+    restarts: int = 10,
     late: Sink | None = None,
     prefilter: bool = False,
 ) -> Job:

@@ -37,7 +37,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 class BridgeClient:
     """One connection. `token` and `certificate` (PEM, of the authority that signed the bridge's) as the
-    bridge was started with; `patience` in seconds; `connect` gives a Flight client."""
+    bridge was started with; `patience` in seconds; `connect` gives a Flight client;
+    `identity` is a certificate (PEM) of its own and the key, where the bridge wants one."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class BridgeClient:
         patience: float = 60.0,
         world: World = MACHINE,
         connect: Callable[..., Any] = flight.connect,
+        identity: tuple[bytes, bytes] | None = None,
     ) -> None:
         self.address = Address.parse(url)
         self.patience = patience
@@ -54,6 +56,8 @@ class BridgeClient:
         self._options: dict[str, Any] = {}
         if certificate is not None:
             self._options["tls_root_certs"] = certificate
+        if identity is not None:
+            self._options["cert_chain"], self._options["private_key"] = identity
         if token is not None:
             self._options["middleware"] = [Bearer(token)]
         self._connection = self._connect()

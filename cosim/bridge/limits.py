@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class Limits:
     live_rows      of the last results kept of each
     live_bytes     and their bytes
     sources        streams that sources may announce
+    memory         bytes of the process above which it takes no more rows; None: no limit
     patience       seconds a call waits for room before it is refused as `busy`
     """
 
@@ -40,7 +41,19 @@ class Limits:
     live_rows: int = 10_000
     live_bytes: int = 4 << 20
     sources: int = 256
+    memory: int | None = None
     patience: float = 30.0
+
+    def within(self, memory: int) -> Limits:
+        """The limits of a bridge that may have so much memory: what waits in it has half of that, and
+        the other half is for windows and work."""
+        return replace(
+            self,
+            memory=memory,
+            batch_bytes=min(self.batch_bytes, memory // 16),
+            epoch_bytes=min(self.epoch_bytes, memory // 8),
+            result_bytes=min(self.result_bytes, memory // 4),
+        )
 
 
 USUAL = Limits()

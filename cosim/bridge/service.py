@@ -320,6 +320,8 @@ class Bridge:
                 if part.bytes > self.limits.epoch_bytes:
                     what = f"more than {self.limits.epoch_bytes:,} bytes in an epoch"
                     raise BridgeError("too-large", what, "let the source give less at a time")
+                if full := session.over_memory():
+                    raise BridgeError("busy", full, "read and trim results, or drop queries")
                 if self.stopping.is_set():
                     raise BridgeError("stopping", "the bridge is going down")
                 if chunk.app_metadata is not None:
@@ -409,13 +411,17 @@ class Service(flight.FlightServerBase):  # type: ignore[misc]  # untyped base
         token: str | None = None,
         tls: tuple[bytes, bytes] | None = None,
         idle: float = IDLE,
+        client_ca: bytes | None = None,
     ) -> None:
+        """With `client_ca` only clients whose certificate it has signed come past the handshake."""
         self.bridge = bridge
         self._idle, self._down = idle, threading.Event()
         super().__init__(
             location,
             middleware={"gate": Gate(token, bridge.counts.error)},
             tls_certificates=[tls] if tls is not None else None,
+            verify_client=client_ca is not None,
+            root_certificates=client_ca,
         )
         self._port = self.port
         self._watch = threading.Thread(target=self._watching, name="idle", daemon=True)

@@ -44,6 +44,8 @@ from seustream.hdl.device import Device, Status
 
 _SNAPSHOTS = 2.0
 """Times longer than it took to take one must be worked before the next."""
+_LOOK = 0.5
+"""Seconds between looks at the memory of the process, which nobody notifies of."""
 _AGAIN = 5.0
 """Seconds until one that failed is tried again."""
 _DROP = "drop it, or register it anew; the other queries go on"
@@ -427,12 +429,25 @@ class Session:
             most = f"an epoch of {rows:,} rows, at most {self.limits.epoch_rows:,}"
             raise BridgeError("too-large", most, "let the source give less at a time")
         until = self.world.now() + self.limits.patience
-        while self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
+        while full := self._full(rows):
             left = until - self.world.now()
             if left <= 0:
-                raise self._busy(f"{self.waiting_rows:,} rows wait to be processed")
-            self.changed.wait(left)
+                raise self._busy(full)
+            self.changed.wait(min(left, _LOOK))
             self.check_running()
+
+    def _full(self, rows: int) -> str | None:
+        """Why so many rows more have no room now."""
+        if self.waiting_rows and self.waiting_rows + rows > self.limits.waiting_rows:
+            return f"{self.waiting_rows:,} rows wait to be processed"
+        return self.over_memory()
+
+    def over_memory(self) -> str | None:
+        """Says so if the process has more memory than it may."""
+        most = self.limits.memory
+        if most is None or (have := self.world.resident()) <= most:
+            return None
+        return f"the bridge has {have >> 20:,} MB of memory, and may have {most >> 20:,}"
 
     def _busy(self, what: str) -> BridgeError:
         if self.delivery.full:

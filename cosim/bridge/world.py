@@ -6,10 +6,14 @@ and a seed decides everything; nothing in a session, a catalogue or a client ask
 
 from __future__ import annotations
 
+import os
 import random
+import resource
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 
@@ -59,6 +63,15 @@ class World:
     def chance(self) -> float:
         """A number of [0, 1)."""
         return random.random()
+
+    def resident(self) -> int:
+        """Bytes of memory this process has."""
+        try:
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            # Without /proc the most it ever had, which is the safe side; macOS counts bytes.
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            return most if sys.platform == "darwin" else most * 1024
 
     def lock(self) -> Mutex:
         return threading.RLock()

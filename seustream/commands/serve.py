@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -31,6 +32,8 @@ from seustream.hdl.device import Device
 from seustream.libraries import add_library_argument, load_libraries
 from seustream.sites import site_sources
 
+_LEAST = 256 << 20
+"""Bytes without which nothing can be done."""
 _GRACE = 5.0
 """Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
 
@@ -77,6 +80,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", type=Path, metavar="F", help="clients must know its token")
     parser.add_argument("--tls-cert", type=Path, metavar="F", help="certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="F", help="and its key")
+    parser.add_argument(
+        "--tls-client-ca", type=Path, metavar="F", help="clients must have a certificate it signed"
+    )
+    parser.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        help="memory of the process, such as 2GB, above which it takes no more rows (default: none)",
+    )
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT",
@@ -135,6 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         token = read_token(arguments.token_file) if arguments.token_file else None
         check_listening(address, token)
         tls = _tls(arguments, address)
+        client_ca = _client_ca(arguments, tls)
         metrics = _metrics_address(arguments.metrics, token)
         sources = None if arguments.sources is None else source_address(arguments.sources)
     except AddressRefused as error:
@@ -149,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
         bridge = _bridge(made, config, folder, limits, arguments, libraries)
         stack.callback(bridge.close)
         try:
-            service = Service(bridge, str(address), token, tls, arguments.idle_timeout)
+            service = Service(bridge, str(address), token, tls, arguments.idle_timeout, client_ca)
         except OSError as error:
             raise UserError([f"{address}: {error}"], hint="is the port taken?") from None
         if metrics is not None:
@@ -236,7 +248,32 @@ def _limits(arguments: argparse.Namespace) -> Limits:
         raise UserError([f"--most-calls {arguments.most_calls:g}: want 1 or more"])
     if not arguments.idle_timeout > 0:
         raise UserError([f"--idle-timeout {arguments.idle_timeout:g}: want more than 0"])
-    return Limits(**given)
+    limits = Limits(**given)
+    return limits if arguments.max_memory is None else limits.within(_size(arguments.max_memory))
+
+
+def _size(text: str) -> int:
+    """Bytes of a text such as 512MB."""
+    match = re.fullmatch(r"(\d+)\s*(MB|GB|TB)", text, re.IGNORECASE | re.ASCII)
+    unit = {"MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+    size = int(match[1]) * unit[match[2].upper()] if match else 0
+    if size < _LEAST:
+        raise UserError([f"--max-memory {text}: want {_LEAST >> 20}MB or more, such as 2GB"])
+    return size
+
+
+def _client_ca(arguments: argparse.Namespace, tls: tuple[bytes, bytes] | None) -> bytes | None:
+    path: Path | None = arguments.tls_client_ca
+    if path is None:
+        return None
+    if tls is None or arguments.site:
+        raise UserError(
+            ["--tls-client-ca wants a bridge with TLS"], hint="give --tls-cert and --tls-key"
+        )
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError([f"{path}: {error.strerror}"]) from None
 
 
 def _tls(arguments: argparse.Namespace, address: Address) -> tuple[bytes, bytes] | None:

@@ -108,13 +108,14 @@ def bridge(
     libraries: Libraries | None = None,
     disk: Disk | None = None,
     idle: float = IDLE,
+    client_ca: bytes | None = None,
 ) -> Iterator[tuple[Bridge, str]]:
     """A bridge in this process, and its address."""
     made = Bridge(
         device or GoldenDevice(TINY), folder, "golden", limits, libraries=libraries, disk=disk
     )
     scheme = "grpc+tls" if tls else "grpc"
-    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls, idle)
+    service = Service(made, f"{scheme}://127.0.0.1:0", token, tls, idle, client_ca)
     try:
         yield made, f"{scheme}://127.0.0.1:{service.port}"
     finally:

@@ -99,6 +99,25 @@ def test_tls(tmp_path: Path) -> None:
             assert refused(client.health).kind == "unavailable"
 
 
+def test_clients_show_a_certificate_where_one_is_wanted(tmp_path: Path) -> None:
+    authority, others = trustme.CA(), trustme.CA()
+    made = authority.issue_cert("127.0.0.1")
+    pair = (made.cert_chain_pems[0].bytes(), made.private_key_pem.bytes())
+    ca = authority.cert_pem.bytes()
+
+    def identity(of: trustme.CA) -> tuple[bytes, bytes]:
+        issued = of.issue_cert("client@example.org")
+        return issued.cert_chain_pems[0].bytes(), issued.private_key_pem.bytes()
+
+    with bridge(tmp_path, tls=pair, client_ca=ca) as (_, url):
+        with BridgeClient(url, None, ca, identity=identity(authority)) as client:
+            client.load(compiled())
+            goes_on(client)
+        for wrong in (None, identity(others)):
+            with BridgeClient(url, None, ca, patience=0, identity=wrong) as client:
+                assert refused(client.health).kind == "unavailable"
+
+
 # --- what is sent ---------------------------------------------------------------
 
 

@@ -723,3 +723,35 @@ def test_what_was_trimmed_since_a_snapshot_waits_for_nobody(tmp_path: Path) -> N
             made.session.trim(p.Trim(name, made.session.log(name).end, "r"))
     with contextlib.closing(Bridge(GoldenDevice(TINY), tmp_path, "golden")) as made:
         assert made.session.delivery.retained == 0
+
+
+def test_above_its_memory_a_bridge_takes_no_rows_and_goes_on_below(tmp_path: Path) -> None:
+    have = [0]
+
+    class Small(World):
+        def resident(self) -> int:
+            return have[0]
+
+    limits = replace(USUAL.within(1 << 30), patience=0.1)
+    assert limits.result_bytes == 1 << 28
+    rows = cut(streams(60, 3), 2)
+    said = "has 2,048 MB of memory, and may have 1,024"
+    with contextlib.closing(
+        Bridge(GoldenDevice(TINY), tmp_path, "golden", limits, Small())
+    ) as made:
+        made.act("load", p.write(message_of(compiled())))
+        stage_epoch(made, 0, rows[0])
+        commit = stage_epoch(made, 1, rows[1], commit=False)
+        have[0] = 2 << 30
+        for call in (
+            lambda: made.act("commit", p.write(commit)),
+            lambda: stage_epoch(made, 1, rows[1], "-again", commit=False),
+        ):
+            with pytest.raises(BridgeError, match=said) as found:
+                call()
+            assert found.value.kind == "busy"
+            assert found.value.retriable
+        have[0] = 0
+        made.act("commit", p.write(commit))
+        made.session.flush()
+        assert made.session.epochs.last("w") == 1
