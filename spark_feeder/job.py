@@ -123,7 +123,7 @@ class Flow:
     restarts: int = 0
     batch: int = -1
     again: float | None = None
-    """When it is started again, if it has failed."""
+    """The time at which it is started again, if it has failed."""
 
 
 @dataclass
