@@ -24,7 +24,8 @@ TIME_COLUMN = Column("TimeStamp", BIGINT, nullable=False)
 class Stream:
     """A stream's definition. `defined_by` is the query of a derived stream; `intervals` says that its
     rows hold until their column te, for ever where it is NULL. A `table` is all there before the
-    streams begin and has no times; `path` is the file it says it is in. An unknown stream,
+    streams begin and has no times; `path` is the file it says it is in. Rows of a stream fall back by `out_of_orderness` milliseconds at most;
+    the first that falls back further is an error if `late` is "error". An unknown stream,
     already reported, has every column one asks for, of a type that silences what follows."""
 
     name: str
@@ -34,6 +35,8 @@ class Stream:
     intervals: bool = False
     table: bool = False
     path: str | None = None
+    out_of_orderness: int = 0
+    late: str = "drop"
 
     def column(self, name: str) -> Column | None:
         """The column of this name; the implicit time column unless one of the same name hides it."""

@@ -68,7 +68,8 @@ class GraphRun:
                  joins itself
     overflow     "software": rows that leave the device early are joined by the host;
                  "error": the run stops with a `WindowOverflow`
-    slack        milliseconds a stream's timestamps may fall back before a tuple counts as late
+    slack        milliseconds a stream's timestamps may fall back before a tuple counts as late; 0 is
+                 what the streams themselves say
     on_late      takes the late rows of a stream, and those an APAS query refuses
     on_progress  takes how many rows have gone through
     slice_rows   how many tuples go through the device at a time
@@ -98,7 +99,9 @@ class GraphRun:
         self.streams = list(program.base)
         self.on_progress = on_progress
         self._schemas = {stream.name: stream_schema(stream) for stream in program.streams}
-        self.gates = {s.name: Merger([s.name], slack, on_late) for s in self.streams}
+        self.gates = {
+            s.name: Merger([s.name], slack or s.out_of_orderness, on_late) for s in self.streams
+        }
         self.ended: set[str] = set()
         self.failures = Failures(contained)
         self.operators = _operators(
@@ -134,6 +137,9 @@ class GraphRun:
         gate = self.gates[stream]
         before = gate.late.get(stream, 0)
         gate.push(stream, rows)
+        if by_name[stream].late == "error" and gate.late.get(stream, 0) > before:
+            hint = f"it allows {gate.slack} ms of max_out_of_orderness, late = 'drop' leaves such rows out"
+            raise RowsRefused(f"stream {stream}: a late row", hint)
         self._taken[stream] += rows.num_rows - (gate.late.get(stream, 0) - before)
 
     def promise(self, stream: str, timestamp: int) -> None:

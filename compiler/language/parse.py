@@ -21,6 +21,9 @@ MAX_NESTING = 200
 """Parentheses that may be open at once."""
 
 TOKEN_NAMES = {
+    "OR_REPLACE": "OR REPLACE",
+    "IF_NOT_EXISTS": "IF NOT EXISTS",
+    "IF_EXISTS": "IF EXISTS",
     "NAME": "a name",
     "QUOTED_NAME": "a quoted name",
     "INTEGER": "a number",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
 
 from seustream.compiler.apas.compile import Compiled
 from seustream.compiler.apas.libraries import Libraries
@@ -17,6 +19,7 @@ from seustream.compiler.errors import Problems, SourceText, Span, suggest
 from seustream.compiler.language import syntax
 from seustream.compiler.language.bind import ParameterValue
 from seustream.compiler.language.typenames import bind_type
+from seustream.compiler.language.types import read_interval
 from seustream.compiler.logical import program as logical
 from seustream.compiler.logical.levels import Node, nodes, reads, used
 from seustream.compiler.pattern import ir
@@ -134,6 +137,9 @@ class Analysis:
         )
 
     def _statement(self, s: Statement) -> None:
+        mode, name = getattr(s, "mode", ""), getattr(s, "name", None)
+        if mode and isinstance(name, syntax.Name) and self._settled(s, mode, name):
+            return
         match s:
             case tree.CreateStream():
                 self._create(s)
@@ -159,6 +165,11 @@ class Analysis:
                     self._disown("query", s.name)
             case pattern_tree.Pattern() | pattern_tree.Recognize():
                 self._pattern(s)
+            case tree.Describe():
+                described = self._described(s)
+                if described is not None:
+                    request = logical.ShowRequest("show", s.name.text, s.span, tuple(described))
+                    self.requests.append(request)
             case tree.Show():
                 lines = self._streams_shown() if s.what == "streams" else self._queries_shown()
                 self.requests.append(logical.ShowRequest("show", s.what, s.span, tuple(lines)))
@@ -170,6 +181,48 @@ class Analysis:
                 elif self._known_query(s.target):
                     name = self._names()[s.target.text.lower()]
                     self.requests.append(logical.ShowRequest("explain", name, s.span))
+
+    def _settled(self, s: Statement, mode: str, name: syntax.Name) -> bool:
+        """Says if IF [NOT] EXISTS leaves nothing to do; OR REPLACE drops what is there."""
+        query = isinstance(s, tree.RegisterQuery | tree.RegisterApas | tree.DropQuery)
+        there = name.text.lower() in (self._names() if query else self.visible)
+        if mode == "replace" and there:
+            self._statement(
+                tree.DropQuery(name, s.span) if query else tree.DropStream(name, s.span)
+            )
+        return there if mode == "unless" else not there and mode == "if"
+
+    def _described(self, s: tree.Describe) -> list[str] | None:
+        """The columns of a stream or a query, or the statement that makes it."""
+        folded = s.name.text.lower()
+        stream = self.visible.get(folded)
+        query = self.queries.get(folded)
+        if stream is None and query is None and folded in self._names():
+            return [
+                line for line in self._queries_shown() if line.split()[1][:-1].lower() == folded
+            ]
+        if stream is None and query is None:
+            return None if self._known_stream(s.name) is None else []
+        if not s.create:
+            if stream is not None:
+                null = {True: "", False: " NOT NULL"}
+                own = [f"{c.name} {c.type}{null[c.nullable]}" for c in stream.columns]
+                return own if stream.table else ["ts bigint NOT NULL", *own]
+            assert query is not None
+            return [f"{item.name} {item.expression.type}" for item in query.items]
+        if stream is None:
+            assert query is not None
+            return [f"REGISTER QUERY {query.name} AS {query.text}"]
+        if stream.defined_by is not None:
+            return [f"CREATE STREAM {stream.name} AS {stream.defined_by}"]
+        kind = "TABLE" if stream.table else "STREAM"
+        columns = (f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in stream.columns)
+        options = [] if stream.path is None else [f"path = '{stream.path}'"]
+        if stream.out_of_orderness:
+            options.append(f"max_out_of_orderness = {stream.out_of_orderness}")
+        options += ["late = 'error'"] * (stream.late == "error")
+        said = f" WITH ({', '.join(options)})" if options else ""
+        return [f"CREATE {kind} {stream.name} ({', '.join(columns)}){said}"]
 
     def _streams_shown(self) -> list[str]:
         return [
@@ -215,18 +268,43 @@ class Analysis:
             seen[folded] = column.name.text
             kind = bind_type(column.type, self.problems)
             columns.append(Column(column.name.text, kind, column.nullable))
-        path = None
+        given = self._settings(s)
+        self._add_stream(s.name, Stream(s.name.text, tuple(columns), table=s.table, **given))
+
+    def _settings(self, s: tree.CreateStream) -> dict[str, Any]:
+        """What WITH says of a stream or a table."""
+        forms = {"path": "WITH (path = 'file.csv')"}
+        if not s.table:
+            forms = {
+                "max_out_of_orderness": "WITH (max_out_of_orderness = '5 s')",
+                "late": "WITH (late = 'drop') or WITH (late = 'error')",
+            }
+        found: dict[str, Any] = {}
         for setting in s.settings:
-            if setting.name.text.lower() == "path" and isinstance(setting.value, str):
-                path = setting.value
-            else:
+            name, value = setting.name.text.lower(), setting.value
+            if name not in forms:
                 self.problems.add(
                     "unknown-option",
-                    f"a table has no option {setting.name.text}",
+                    f"a {'table' if s.table else 'stream'} has no option {setting.name.text}",
                     setting.span,
-                    "WITH (path = 'file.csv') is the one there is",
+                    suggest(name, forms, "options"),
                 )
-        self._add_stream(s.name, Stream(s.name.text, tuple(columns), table=s.table, path=path))
+            elif name == "max_out_of_orderness":
+                length = read_interval(value) if isinstance(value, str) else None
+                ms = value if length is None else length // timedelta(milliseconds=1)
+                if not isinstance(ms, int) or ms < 0:
+                    self._no_value(setting, forms[name])
+                else:
+                    found["out_of_orderness"] = ms
+            elif not isinstance(value, str) or (name == "late" and value not in ("drop", "error")):
+                self._no_value(setting, forms[name])
+            else:
+                found[name] = value
+        return found
+
+    def _no_value(self, setting: tree.OptionValue, form: str) -> None:
+        name = setting.name.text
+        self.problems.add("unknown-option", f"this is no value of {name}", setting.span, form)
 
     def _create_as(self, s: tree.CreateStreamAs) -> None:
         relations = Relations(self._binder(), self.streams)

@@ -37,7 +37,7 @@ MISTAKES: dict[str, list[str]] = {
         "select * from R, S, T join U window 1",
         "select * from R join S",
     ],
-    "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW or EXPLAIN": [
+    "a statement begins with CREATE, DROP, SELECT, WITH, REGISTER, SHOW, DESCRIBE or EXPLAIN": [
         "insert into R values (1)",
         "window 1",
         "(select * from R window 1)",
@@ -45,10 +45,12 @@ MISTAKES: dict[str, list[str]] = {
 }
 
 FORMS: dict[str, str] = {
-    "CREATE": "CREATE STREAM name (column type, ...) or CREATE STREAM name AS SELECT ...",
+    "CREATE": "CREATE STREAM name (column type, ...), CREATE TABLE name (column type, ...) or CREATE STREAM"
+    " name AS SELECT ...",
+    "DESCRIBE": "DESCRIBE name",
     "DROP": "DROP STREAM name or DROP QUERY name",
     "REGISTER": "REGISTER QUERY name AS SELECT ...",
-    "SHOW": "SHOW STREAMS or SHOW QUERIES",
+    "SHOW": "SHOW STREAMS, SHOW QUERIES or SHOW CREATE STREAM name",
     "EXPLAIN": "EXPLAIN query or EXPLAIN SELECT ...",
     "WITH": "WITH name AS (SELECT ...) SELECT ...",
     "SELECT": "SELECT items FROM streams [WHERE condition] [GROUP BY columns] [HAVING condition]"

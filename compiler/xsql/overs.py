@@ -19,8 +19,9 @@ from seustream.compiler.language.types import BIGINT, Kind, read_interval
 from seustream.compiler.logical import program as logical
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.periods import BoundSelect, goes_by
+from seustream.hdl.isa import Condition
 
-PLACES = {"row_number": (0, 0), "lag": (1, 2), "first_value": (1, 1), "last_value": (1, 1)}
+PLACES = {"row_number": (0, 0), "lag": (1, 3), "first_value": (1, 1), "last_value": (1, 1)}
 """Functions of a row's place, and how many arguments they take, at least and at most."""
 
 _AGGREGATES = {name: e for e in AGGREGATES.values() for name in (e.name, *e.aliases)}
@@ -62,7 +63,9 @@ def _place(
     fewest, most = PLACES[name]
     given = e.call.arguments
     if not fewest <= len(given) <= most or e.call.star or e.call.distinct or e.call.where:
-        form = {"row_number": "row_number()", "lag": "lag(x) or lag(x, 2)"}.get(name, f"{name}(x)")
+        form = {"row_number": "row_number()", "lag": "lag(x), lag(x, 2) or lag(x, 2, 0)"}.get(
+            name, f"{name}(x)"
+        )
         return binder.fail("over", f"{name} takes other arguments", e.call.at, f"write {form}")
     offset = 1
     if len(given) > 1:
@@ -78,7 +81,13 @@ def _place(
     if name in ("row_number", "lag"):  # whatever the frame is
         frame = logical.Frame(False, offset if name == "lag" else None)
     of = arguments[0].type if arguments else BIGINT
-    return logical.Over(name, None, arguments, offset, partition, frame, of)
+    found = logical.Over(name, None, arguments, offset, partition, frame, of)
+    if len(given) < 3:
+        return found
+    # Where there is no row so far back, which the row's number tells, the third argument.
+    number = logical.Over("row_number", None, (), 1, partition, logical.Frame(False, None), BIGINT)
+    there = binder.compare(Condition.GT, number, x.Literal(offset, BIGINT), e.span)
+    return binder.case([there], [found, binder.value(given[2])], e.span)
 
 
 def _frame(

@@ -253,10 +253,12 @@ class _Builder(ExpressionBuilder):
 
     # definitions
     def create_stream(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
-        return tree.CreateStream(c[0], tuple(c[1:]), span_of(meta))
+        mode, name, *columns, settings = _mode(c)
+        return tree.CreateStream(name, tuple(columns), span_of(meta), settings or (), mode=mode)
 
     def create_table(self, meta: Meta, c: list[Any]) -> tree.CreateStream:
-        return tree.CreateStream(c[0], tuple(c[1:-1]), span_of(meta), c[-1] or (), True)
+        mode, name, *columns, settings = _mode(c)
+        return tree.CreateStream(name, tuple(columns), span_of(meta), settings or (), True, mode)
 
     def settings(self, meta: Meta, c: list[Any]) -> tuple[tree.OptionValue, ...]:
         return tuple(c)
@@ -271,13 +273,15 @@ class _Builder(ExpressionBuilder):
         return tree.OptionValue(name, value, span_of(meta))
 
     def create_as(self, meta: Meta, c: list[Any]) -> tree.CreateStreamAs:
-        return tree.CreateStreamAs(c[0], c[1], span_of(meta))
+        mode, name, query = _mode(c)
+        return tree.CreateStreamAs(name, query, span_of(meta), mode)
 
     def create_apas(self, meta: Meta, c: list[Any]) -> tree.CreateStreamApas:
-        return tree.CreateStreamApas(c[0], _within(c[1]), span_of(meta))
+        mode, name, text = _mode(c)
+        return tree.CreateStreamApas(name, _within(text), span_of(meta), mode)
 
     def drop_stream(self, meta: Meta, c: list[Any]) -> tree.DropStream:
-        return tree.DropStream(c[0], span_of(meta))
+        return tree.DropStream(c[1], span_of(meta), "if" if c[0] else "")
 
     def column(self, meta: Meta, c: list[Any]) -> tree.ColumnDefinition:
         return tree.ColumnDefinition(c[0], c[1], c[2] is not False, span_of(meta))
@@ -290,13 +294,21 @@ class _Builder(ExpressionBuilder):
 
     # queries and their management
     def register_query(self, meta: Meta, c: list[Any]) -> tree.RegisterQuery:
-        return tree.RegisterQuery(c[0], c[1], span_of(meta))
+        mode, name, query = _mode(c)
+        return tree.RegisterQuery(name, query, span_of(meta), mode)
 
     def register_apas(self, meta: Meta, c: list[Any]) -> tree.RegisterApas:
-        return tree.RegisterApas(c[0], _within(c[1]), span_of(meta))
+        mode, name, text = _mode(c)
+        return tree.RegisterApas(name, _within(text), span_of(meta), mode)
 
     def drop_query(self, meta: Meta, c: list[Any]) -> tree.DropQuery:
-        return tree.DropQuery(c[0], span_of(meta))
+        return tree.DropQuery(c[1], span_of(meta), "if" if c[0] else "")
+
+    def describe(self, meta: Meta, c: list[Any]) -> tree.Describe:
+        return tree.Describe(c[0], False, span_of(meta))
+
+    def show_create(self, meta: Meta, c: list[Any]) -> tree.Describe:
+        return tree.Describe(c[0], True, span_of(meta))
 
     def show(self, meta: Meta, c: list[Any]) -> tree.Show:
         return tree.Show(str(c[0]).lower(), span_of(meta))
@@ -505,6 +517,12 @@ class _Builder(ExpressionBuilder):
 
     def unqualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:
         return s.Reference((c[0],), span_of(meta))
+
+
+def _mode(c: list[Any]) -> list[Any]:
+    """The mode of a statement in place of OR REPLACE and IF NOT EXISTS, and what follows them."""
+    replacing, unless, *rest = c
+    return ["replace" if replacing else "unless" if unless else "", *rest]
 
 
 def _within(text: Token) -> Span:

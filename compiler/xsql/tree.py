@@ -30,13 +30,15 @@ class OptionValue:
 
 @dataclass(frozen=True, slots=True)
 class CreateStream:
-    """`table` says that CREATE TABLE is written."""
+    """`table` says that CREATE TABLE is written. The `mode` of statements that make or drop something is
+    "replace" (OR REPLACE), "unless" (IF NOT EXISTS), "if" (IF EXISTS) or nothing."""
 
     name: Name
     columns: tuple[ColumnDefinition, ...]
     span: Span
     settings: tuple[OptionValue, ...] = ()
     table: bool = False
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class CreateStreamAs:
     name: Name
     query: Query
     span: Span
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,14 @@ class CreateStreamApas:
     name: Name
     text: Span
     span: Span
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DropStream:
     name: Name
     span: Span
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,7 @@ class RegisterQuery:
     name: Name
     query: Query
     span: Span
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +259,22 @@ class RegisterApas:
     name: Name
     text: Span
     span: Span
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DropQuery:
     name: Name
+    span: Span
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE name, or with `create` SHOW CREATE STREAM name."""
+
+    name: Name
+    create: bool
     span: Span
 
 
@@ -282,6 +299,7 @@ Statement = (
     | RegisterQuery
     | RegisterApas
     | DropQuery
+    | Describe
     | Show
     | Explain
 )

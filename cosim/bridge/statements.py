@@ -128,7 +128,8 @@ def _applied(
         for statement in parse(SourceText(written), problems):
             if isinstance(statement, tree.DropQuery | tree.DropStream):
                 kind = "query" if isinstance(statement, tree.DropQuery) else "stream"
-                del standing[kind, statement.name.text.lower()]
+                if standing.pop((kind, statement.name.text.lower()), None) is None:
+                    continue  # IF EXISTS
                 if kind == "query":
                     dropped.append(statement.name.text)
                 carried.append(written)
@@ -136,6 +137,8 @@ def _applied(
             found = _made(statement, [name for kind, name in standing if kind == "query"])
             if found is not None:
                 kind, name, named, language = found
+                if getattr(statement, "mode", "") == "unless" and (kind, name.lower()) in standing:
+                    continue
                 full = written if named else f"REGISTER QUERY {name} AS {written}"
                 standing[kind, name.lower()] = Entry(kind, name, full, language)
                 made[kind].append(name)
@@ -169,7 +172,7 @@ def _made(statement: Statement, queries: list[str]) -> tuple[str, str, bool, str
                 kind = "stream" if header.verb == "create" else "query"
                 return kind, header.name.text, True, "PATTERN"
             return "query", _free(queries), False, "PATTERN"
-        case tree.Show() | tree.Explain():
+        case tree.Show() | tree.Describe() | tree.Explain():
             return None
     return "query", _free(queries), False, "X-SQL"
 

@@ -11,6 +11,7 @@ import pytest
 from seustream.compiler.pipeline import compile_text
 from seustream.cosim.golden import GoldenDevice
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
+from seustream.engine.host.errors import RowsRefused
 from tests.cosim.bridge.serving import EVERYTHING, QUERIES, Rows, compiled, multiset, streams
 
 
@@ -88,3 +89,16 @@ def test_a_pattern_does_not_wait_for_streams_it_does_not_read() -> None:
     assert [(name, rows.num_rows) for name, rows in live.advance()] == [("p", 1)]
     alone = compile_text(text.partition("REGISTER")[0] + "SELECT R.a FROM R WINDOW NOW;")
     assert streams_read(alone.program) == {"R"}
+
+
+def test_a_stream_says_how_far_its_rows_fall_back() -> None:
+    text = "CREATE STREAM R (a int) WITH (max_out_of_orderness = '5 ms', late = 'error'); SELECT a FROM R"
+    run = GraphRun(compile_text(text))
+    run.push("R", pa.table({"ts": [10, 5], "a": [1, 2]}))
+    with pytest.raises(RowsRefused, match="late row"):
+        run.push("R", pa.table({"ts": [11, 5], "a": [1, 2]}))
+    run = GraphRun(compile_text(text.replace("error", "drop")))
+    run.push("R", pa.table({"ts": [10, 5, 4], "a": [1, 2, 3]}))
+    rows = [row for _, part in run.finish() for row in part.to_pylist()]
+    assert [row["a"] for row in rows] == [2, 1]
+    assert run.report.late == {"R": 1}

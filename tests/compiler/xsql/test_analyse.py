@@ -386,3 +386,33 @@ def test_every_hopeless_window_of_a_query_is_reported() -> None:
 def test_a_failed_operand_is_reported_once() -> None:
     text = "SELECT nope + 1 FROM R WHERE NOT (abs(nothing) * 2 BETWEEN 1 AND 5) WINDOW 1"
     assert [r.text for r in reported(STREAMS + text)] == ["nope", "nothing"]
+
+
+def shown(text: str) -> list[list[str]]:
+    return [list(request.lines) for request in compile_text(text).program.requests]
+
+
+def test_what_is_there_is_replaced_or_left() -> None:
+    text = """CREATE STREAM R (a int); CREATE STREAM IF NOT EXISTS r (b int); CREATE OR REPLACE STREAM S (d int);
+    CREATE OR REPLACE STREAM S (e int NOT NULL) WITH (max_out_of_orderness = '5 s', late = 'error');
+    REGISTER QUERY q AS SELECT a FROM R; REGISTER OR REPLACE QUERY Q AS SELECT e FROM S;
+    REGISTER QUERY IF NOT EXISTS q AS SELECT a FROM R; DROP QUERY IF EXISTS p; DROP STREAM IF EXISTS T;
+    CREATE TABLE t (k int) WITH (path = 't.csv'); CREATE STREAM D AS SELECT a FROM R;
+    DESCRIBE R; DESCRIBE q; SHOW CREATE STREAM S; SHOW CREATE TABLE t; SHOW CREATE QUERY q; SHOW CREATE STREAM D"""
+    assert shown(text) == [
+        ["ts bigint NOT NULL", "a int"],
+        ["e int"],
+        ["CREATE STREAM S (e int NOT NULL) WITH (max_out_of_orderness = 5000, late = 'error')"],
+        ["CREATE TABLE t (k int) WITH (path = 't.csv')"],
+        ["REGISTER QUERY Q AS SELECT e FROM S"],
+        ["CREATE STREAM D AS SELECT a FROM R"],
+    ]
+
+
+def test_what_is_read_is_not_replaced() -> None:
+    text = "CREATE STREAM R (a int); SELECT a FROM R; CREATE OR REPLACE STREAM R (b int)"
+    assert "stream-in-use" in [report.kind for report in reported(text)]
+    assert [
+        r.kind for r in reported("CREATE STREAM R (a int) WITH (max_out_of_orderness = 'x')")
+    ] == ["unknown-option"]
+    assert [r.kind for r in reported("DESCRIBE nothing")] == ["unknown-stream"]

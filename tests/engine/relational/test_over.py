@@ -172,3 +172,12 @@ def test_what_no_frame_reaches_is_let_go() -> None:
         for _ in run.advance():
             pass
         assert operator.kept.num_rows <= 10  # type: ignore[attr-defined]
+
+
+def test_lag_has_a_value_where_no_row_is() -> None:
+    text = f"""{DEFINITIONS}REGISTER QUERY q AS
+    SELECT a, lag(a, 2, -1) OVER (PARTITION BY c ORDER BY ts ROWS UNBOUNDED PRECEDING) AS n FROM R"""
+    rows = {"R": r_stream(random.Random(11), 50)}
+    sql = "SELECT a, lag(a, 2, -1) OVER (PARTITION BY c ORDER BY rn), ts, ts FROM R ORDER BY rn"
+    assert rows_of(at_once(text, rows)["q"]) == judged(sql, R=rows["R"])
+    assert rows_of(in_pieces(text, rows, 4)["q"]) == judged(sql, R=rows["R"])
