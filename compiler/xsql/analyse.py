@@ -272,7 +272,7 @@ class Analysis:
         self._add_stream(s.name, Stream(s.name.text, tuple(columns), table=s.table, **given))
 
     def _settings(self, s: tree.CreateStream) -> dict[str, Any]:
-        """What WITH says of a stream or a table."""
+        """Reads what WITH says of a stream or a table."""
         forms = {"path": "WITH (path = 'file.csv')"}
         if not s.table:
             forms = {
