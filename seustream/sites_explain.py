@@ -5,9 +5,9 @@ predicted and actual cost."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
 
 from seustream.compiler.explain.marks import hanging, plural, section, table
+from seustream.compiler.explain.picture import draw
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical.program import Query
 from seustream.engine.sites.explain import HEAD, Block, facts, rows
@@ -108,48 +108,33 @@ def as_text(query: Query, blocks: Sequence[Block] | None) -> list[str]:
 # --- as a picture ---------------------------------------------------------------
 
 _LINE, _TOP, _LEFT, _BARS = 22, 74, 300, 380
-_STYLE = """
-text{font:12px ui-sans-serif,system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1e293b}
-.paper{fill:#fff}.title{font-size:15px;font-weight:600}.minor{fill:#64748b}
-.predicted{fill:#93c5fd}.actual{fill:#1d4ed8}
-@media(prefers-color-scheme:dark){text{fill:#e2e8f0}.paper{fill:#0f172a}.minor{fill:#94a3b8}
-.predicted{fill:#334155}.actual{fill:#60a5fa}}
-"""
 
 
 def as_picture(query: Query, blocks: Sequence[Block]) -> str:
     """A line a block: its way, and two bars, what it was to cost and what it did."""
     shown = blocks[-MOST:]
     most = max((max(b.predicted, b.actual) for b in shown), default=0) or 1
-    width, height = _LEFT + _BARS + 80, _TOP + _LINE * len(shown) + 16
     title = f"{query.name}: the way of each block, predicted and actual cost"
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
-        f'<text class="title" x="16" y="28">{escape(title)}</text>',
-        '<text class="minor" x="16" y="54">time</text><text class="minor" x="60" y="54">way</text>',
+        draw.text(16, 24, title, "title"),
+        draw.text(16, 50, "time", "soft"),
+        draw.text(60, 50, "way", "soft"),
     ]
     for at, name in ((_LEFT, "predicted"), (_LEFT + 100, "actual")):
-        out.append(f'<rect class="{name}" x="{at}" y="45" width="12" height="10"/>')
-        out.append(f'<text class="minor" x="{at + 18}" y="54">{name}</text>')
+        out += [draw.rectangle(at, 45, 12, 10, name, 0), draw.text(at + 18, 50, name, "soft")]
     for number, block in enumerate(shown):
         y = _TOP + _LINE * number
-        out.append(f'<text class="minor" x="16" y="{y + 12}">{block.tau:g}</text>')
-        way = block.way if block.sent else f"{block.stream} stays"
-        out.append(f'<text x="60" y="{y + 12}">{escape(way)}</text>')
-        for name, cost, down in (
-            ("predicted", block.predicted, 0),
-            ("actual", block.actual, 9),
-        ):
-            long = _BARS * cost / most
-            out.append(
-                f'<rect class="{name}" x="{_LEFT}" y="{y + down}" width="{long:.1f}" height="8"/>'
-            )
+        out += [
+            draw.text(16, y + 8, f"{block.tau:g}", "soft"),
+            draw.text(60, y + 8, block.way if block.sent else f"{block.stream} stays"),
+        ]
+        for name, cost, down in (("predicted", block.predicted, 0), ("actual", block.actual, 9)):
+            out.append(draw.rectangle(_LEFT, y + down, _BARS * cost / most, 8, name, 0))
         said = (
-            f"{block.predicted:g} / {block.actual:g}" if block.hub is None else f"{block.actual:g}"
+            f"{block.actual:g}"
+            if block.hub is not None
+            else f"{block.predicted:g} / {block.actual:g}"
         )
         end = _LEFT + _BARS * max(block.predicted, block.actual) / most
-        out.append(f'<text class="minor" x="{end + 6:.1f}" y="{y + 12}">{said}</text>')
-    return "\n".join([*out, "</svg>"])
+        out.append(draw.text(end + 6, y + 8, said, "soft"))
+    return draw.document(_LEFT + _BARS + 80, _TOP + _LINE * len(shown) + 16, title, out)

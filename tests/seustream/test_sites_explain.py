@@ -79,7 +79,7 @@ def test_a_run_by_block(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (last["order"], last["predicted"], last["actual"]) == (["f", "b"], 108, 108)
     assert main([*run, "--format", "svg"]) == 0
     picture = ET.fromstring(capsys.readouterr().out)
-    bars = [r for r in picture.iter("{http://www.w3.org/2000/svg}rect") if r.get("height") == "8"]
+    bars = [r for r in picture.iter("{http://www.w3.org/2000/svg}rect") if r.get("height") == "8.0"]
     assert len(bars) == 2 * len(only["blocks"])
     assert [bar.get("width") for bar in bars[-2:]] == ["380.0", "380.0"]
 

@@ -24,6 +24,8 @@ _LIGHT = {
     "result": "#ecfdf5",
     "result-line": "#34a06f",
     "cross": "#dc2626",
+    "predicted": "#93c5fd",
+    "actual": "#1d4ed8",
 }
 _DARK = {
     "paper": "#0f172a",
@@ -34,6 +36,8 @@ _DARK = {
     "result": "#06302a",
     "result-line": "#34d399",
     "cross": "#f87171",
+    "predicted": "#334155",
+    "actual": "#60a5fa",
 }
 
 
@@ -57,6 +61,7 @@ def _colours(c: dict[str, str], areas: Iterable[str]) -> str:
         f".pill {{ fill: {c['paper']} }}",
         f".edge {{ stroke: {c['line']} }}",
         f".done {{ stroke: {c['result-line']} }}",
+        f".predicted {{ fill: {c['predicted']} }} .actual {{ fill: {c['actual']} }}",
     ]
     for number, colour in enumerate(areas):
         rules.append(f".a{number} {{ stroke: {colour} }} .t{number} {{ fill: {colour} }}")
