@@ -18,12 +18,12 @@ from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.engine.runs import Report
 from seustream.engine.times import Times
 from seustream.errors import InputError, QueryError
-from seustream.frames import Rows, stream_of, tuples_of
+from seustream.frames import Rows, declarations, stream_of, tuples_of
 from seustream.hdl.config import CONFIGURATIONS, DeviceConfig
 from seustream.hdl.device import Device
 from seustream.reading import Tuples
 from seustream.results import QueryResult
-from seustream.texts import NAME, declarations, text_of, translated
+from seustream.texts import NAME, text_of, translated
 
 
 class DataWarning(UserWarning):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from typing import Any, NoReturn
 
 from seustream import __version__
 
@@ -26,6 +29,7 @@ COMMANDS = {
     "journal": "check, repair and export the journal of a bridge",
     "bitstream": "make a bitstream for an FPGA board",
     "bench": "measure, with ratios within one run",
+    "completion": "complete commands and options in a shell",
     "doctor": "check this installation",
 }
 """A line on each command. Its module is imported when the command runs, and no other's."""
@@ -36,24 +40,105 @@ def module_of(command: str) -> ModuleType:
     return import_module(f"seustream.commands.{command}")
 
 
-def parser(wanted: Collection[str] = COMMANDS) -> argparse.ArgumentParser:
+_EXAMPLES = """\
+examples:
+  seustream run -c "SELECT a FROM R WHERE a > 5 WINDOW NOW" --input R=r.csv
+  seustream run q.xsql --input R=data/*.csv.gz --input S=s.parquet -o results
+  seustream explain q.xsql
+  seustream COMMAND --help
+"""
+
+
+class Formatter(argparse.HelpFormatter):
+    """Leaves examples as they are typed."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("examples:") else super()._fill_text(text, width, indent)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says of a mistake what might have been meant, and no more."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", Formatter)
+        super().__init__(*arguments, **options)
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message, re.DOTALL)
+        unknown = re.search(r"unrecognized arguments: (\S+)", message)
+        hint = f"{self.prog} --help"
+        if choice is not None:
+            known = [name.strip("' ") for name in choice[2].split(",")]
+            what = message.split(":")[0].removeprefix("argument ")
+            message = f"{what} {choice[1]}: there is no such choice"
+            if what == "COMMAND":
+                message = f"there is no command {choice[1]}"
+            every = f"choose from {', '.join(known)}"
+            hint = every if len(known) < 6 else _meant(choice[1], known) or every
+        elif unknown is not None:
+            message = f"there is no option {unknown[1]}"
+            if not unknown[1].startswith("-"):
+                message = f"{unknown[1]} is one argument too many"
+            options = [name for action in self._actions for name in action.option_strings]
+            hint = _meant(unknown[1].partition("=")[0], options) or hint
+        self.exit(2, f"{self.prog}: {message}\n  hint: {hint}\n")
+
+
+def _meant(given: str, known: Collection[str]) -> str | None:
+    import difflib
+
+    match = difflib.get_close_matches(given, known, n=1, cutoff=0.5)
+    return f"did you mean {match[0]}?" if match else None
+
+
+def parser(wanted: Collection[str] = COMMANDS) -> Parser:
     """All commands, with the arguments of those that are wanted."""
-    top = argparse.ArgumentParser(prog="seustream", description="Continuous queries on a WJASIP.")
+    return _parsers(wanted)[0]
+
+
+def _parsers(wanted: Collection[str]) -> tuple[Parser, dict[str, Parser]]:
+    top = Parser(prog="seustream", description="Continuous queries over streams.", epilog=_EXAMPLES)
     top.add_argument("--version", action="version", version=f"seustream {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    made = {}
     for name, said in COMMANDS.items():
         if name not in wanted:
             commands.add_parser(name, help=said)
             continue
         module = module_of(name)
-        module.add_arguments(commands.add_parser(name, help=said, description=module.__doc__))
-    return top
+        made[name] = commands.add_parser(
+            name,
+            help=said,
+            description=(module.__doc__ or "").split("\n\n")[0],
+            epilog=getattr(module, "EXAMPLES", None),
+        )
+        module.add_arguments(made[name])
+    return top, made
+
+
+def parsed(given: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, with the defaults of file and environment."""
+    top, made = _parsers(given[:1])
+    for name, of in made.items():
+        from seustream.defaults import BadDefault, set_defaults
+
+        try:
+            set_defaults(of, name, COMMANDS, os.environ, Path())
+        except BadDefault as error:
+            of.exit(2, f"seustream: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+    arguments, rest = top.parse_known_args(given)
+    if rest:
+        made.get(arguments.command, top).error(f"unrecognized arguments: {rest[0]}")
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = sys.argv[1:] if argv is None else argv
-    arguments = parser(given[:1]).parse_args(given)
+    arguments = parsed(sys.argv[1:] if argv is None else argv)
     try:
+        if hasattr(arguments, "text"):
+            from seustream.commands.common import settle_text
+
+            settle_text(arguments)
         status: int = module_of(arguments.command).run(arguments)
         sys.stdout.flush()
         return status

@@ -16,6 +16,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from seustream.compiler.catalogue import TIMESTAMP_NAMES, Column, Stream
+from seustream.compiler.errors import Problems, SourceText
 from seustream.compiler.language.types import (
     BIGINT,
     BOOLEAN,
@@ -31,7 +32,11 @@ from seustream.compiler.language.types import (
     Type,
     decimal,
 )
+from seustream.compiler.pattern.tree import Header
+from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.parse import parse
 from seustream.errors import InputError
+from seustream.inputs import plain_files
 from seustream.reading import Tuples, read_timed, take_table
 from seustream.tables import fold
 
@@ -91,6 +96,18 @@ def stream_of(name: str, rows: Rows) -> Stream:
     return Stream(name, tuple(columns))
 
 
+def declarations(text: str) -> set[str]:
+    """The streams that a text creates, folded."""
+    found = set()
+    for statement in parse(SourceText(text, "<sql>"), Problems()):
+        if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
+            found.add(statement.name.text.lower())
+        header = getattr(statement, "header", None)  # of a pattern
+        if isinstance(header, Header) and header.verb == "create" and header.name is not None:
+            found.add(header.name.text.lower())
+    return found
+
+
 def declared(stream: Stream) -> str:
     """The statement that creates a stream."""
     columns = (f"{_quoted(column.name)} {column.type}" for column in stream.columns)
@@ -143,7 +160,13 @@ def type_of(kind: pa.DataType) -> Type | None:
 
 
 def _file(path: Path) -> pa.Table:
-    """A file as its own library understands it, for the types of its columns."""
+    """A file as its own library understands it, for the types of its columns; of several, the
+    first."""
+    with plain_files(path, (".csv", ".jsonl", ".ndjson", ".json", ".parquet")) as files:
+        return _plain(files[0].path)
+
+
+def _plain(path: Path) -> pa.Table:
     try:
         match path.suffix.lower():
             case ".parquet":

@@ -29,6 +29,7 @@ from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest
 from seustream.engine.stream.schema import TABLE_TIME, arrow_type, stream_schema
 from seustream.errors import InputError
+from seustream.inputs import PlainFile, plain_files
 from seustream.tables import (
     FAULTS_LISTED,
     BadCells,
@@ -64,12 +65,21 @@ def read(path: Path, stream: Stream, warn: Warn | None = None) -> pa.Table:
 def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
     """The file's tuples, and the type of their time.
 
-    The suffix tells the format. Raises `InputError` with everything found wrong; `warn` gets
-    the columns the stream does not have (by default it is a Python warning).
+    An input of several files is their tuples one after the other. The suffix says the format.
+    Raises `InputError` with everything found wrong; `warn` gets the columns the stream does not
+    have (by default it is a Python warning).
     """
+    with plain_files(path, _READERS) as files:
+        found = [_read_file(file, stream, warn or _python_warning) for file in files]
+    if len({str(tuples.time) for tuples in found}) > 1:
+        kinds = ", ".join(f"{file.said}: {t.time}" for file, t in zip(files, found, strict=True))
+        raise InputError(f"{path}: the times of its files have several types", kinds)
+    return Tuples(pa.concat_tables([tuples.rows for tuples in found]), found[0].time)
+
+
+def _read_file(file: PlainFile, stream: Stream, warn: Warn) -> Tuples:
+    path = file.path
     try:
-        if path.is_dir():
-            raise InputError(f"{path}: is a directory, expected a file")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is a pipe or a device, expected a file: it is read twice")
         with path.open("rb"):
@@ -77,24 +87,24 @@ def read_timed(path: Path, stream: Stream, warn: Warn | None = None) -> Tuples:
         reader = _READERS.get(path.suffix.lower())
         if reader is None:
             known = ", ".join(_READERS)
-            raise InputError(f"{path}: unknown format, the known suffixes are {known}")
-        source = _Source(path, stream, fields(stream), warn or _python_warning)
+            raise InputError(f"{file.said}: unknown format, the known suffixes are {known}")
+        source = _Source(path, file.said, stream, fields(stream), warn)
         if not source.fields[0].names and not stream.table:
             raise InputError(
-                f"{path}: stream {stream.name} has columns ts and TimeStamp of its own, "
+                f"{file.said}: stream {stream.name} has columns ts and TimeStamp of its own, "
                 "which leaves no name for the time column"
             )
         columns = reader(source)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(f"{file.said}: no such file") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{file.said}: cannot be read: {error.strerror or error}") from None
     return _tuples(source, columns)
 
 
 def take_table(name: str, table: pa.Table, stream: Stream) -> Tuples:
     """The tuples of a table; `name` is what errors call it."""
-    source = _Source(Path(name), stream, fields(stream), lambda text: None)
+    source = _Source(Path(name), name, stream, fields(stream), lambda text: None)
     return _tuples(source, _table_columns(source, table))
 
 
@@ -111,6 +121,7 @@ def _python_warning(message: str) -> None:
 @dataclass(slots=True)
 class _Source:
     path: Path
+    said: str
     stream: Stream
     fields: tuple[Field, ...]
     warn: Warn
@@ -132,12 +143,12 @@ class _Source:
             for row, reason in faults.listed:
                 found.append((lines[row], place, f"column {of.name}: {reason}"))
         messages = [
-            f"{self.path}:{where}{line}: {reason}"
+            f"{self.said}:{where}{line}: {reason}"
             for line, _, reason in sorted(found)[:FAULTS_LISTED]
         ]
         if total > len(messages):
             messages.append(
-                f"{self.path}: {total} errors in all, the first {len(messages)} are listed"
+                f"{self.said}: {total} errors in all, the first {len(messages)} are listed"
             )
         raise InputError(messages, total=total)
 
@@ -154,7 +165,7 @@ def _places(source: _Source, names: Sequence[str]) -> list[int]:
         at = [place for place, name in enumerate(folded) if name in of.names]
         if len(at) > 1:
             given = ", ".join(repr(names[place]) for place in at)
-            messages.append(f"{source.path}: column {of.name} is there {len(at)} times: {given}")
+            messages.append(f"{source.said}: column {of.name} is there {len(at)} times: {given}")
         elif not at:
             others = [name for name, low in zip(names, folded, strict=True) if low not in known]
             messages.append(_missing(source, of, others))
@@ -173,7 +184,7 @@ def _missing(source: _Source, of: Field, others: Sequence[str]) -> str:
         what = f"no time column, expected one named {' or '.join(_time_names(of))}"
     else:
         what = f"no column {of.name}, which stream {source.stream.name} has"
-    return f"{source.path}: {what}" + (f"; the nearest is {near!r}" if near else "")
+    return f"{source.said}: {what}" + (f"; the nearest is {near!r}" if near else "")
 
 
 def _time_names(of: Field) -> list[str]:
@@ -192,7 +203,7 @@ def _warn_of_others(source: _Source, names: Sequence[str]) -> None:
         given = ", ".join(repr(name) for name in names)
         one = len(names) == 1
         source.warn(
-            f"{source.path}: {'column' if one else 'columns'} {given} "
+            f"{source.said}: {'column' if one else 'columns'} {given} "
             f"{'is' if one else 'are'} not in stream {source.stream.name} and ignored"
         )
 
@@ -283,7 +294,7 @@ def _csv_header(source: _Source) -> tuple[list[str], int]:
         if any("\ufffd" in name for name in row):
             _check_utf8(source)
         return row, last
-    raise InputError(f"{source.path}: is empty, expected a header with the names of the columns")
+    raise InputError(f"{source.said}: is empty, expected a header with the names of the columns")
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, int, list[str]]]:
@@ -315,7 +326,7 @@ def _check_utf8(source: _Source) -> None:
     except UnicodeDecodeError as error:
         line = len((data[: error.start] + b".").splitlines())
         raise InputError(
-            f"{source.path}:{line}: not UTF-8 text, at byte {error.start} of the file"
+            f"{source.said}:{line}: not UTF-8 text, at byte {error.start} of the file"
         ) from None
 
 
@@ -339,7 +350,7 @@ def _diagnose_csv(source: _Source, width: int, skip: int, places: Sequence[int])
     try:
         text = _csv_text(source.path, width, skip, places, block, lambda row: "skip")
     except pa.ArrowInvalid as error:
-        raise InputError(f"{source.path}: {error}") from None
+        raise InputError(f"{source.said}: {error}") from None
     if text is None:
         ragged.pop(first, None)
     for line, found in ragged.items():
@@ -395,7 +406,7 @@ def _read_json(source: _Source) -> _Columns:
     if lines:
         gathered.check()
     elif not bad.total:
-        source.warn(f"{source.path}: is empty, stream {source.stream.name} has no tuples")
+        source.warn(f"{source.said}: is empty, stream {source.stream.name} has no tuples")
     columns = gathered.columns()
     source.report(bad, gathered.cells, lines)
     return columns
@@ -520,20 +531,19 @@ def _is_unicode(text: str) -> bool:
 
 
 def _read_parquet(source: _Source) -> _Columns:
-    path = source.path
-    if not path.stat().st_size:
-        raise InputError(f"{path}: is empty, expected a Parquet file")
+    if not source.path.stat().st_size:
+        raise InputError(f"{source.said}: is empty, expected a Parquet file")
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(source.path) as file:
             names = file.schema_arrow.names
             table = file.read(columns=[names[place] for place in _places(source, names)])
     except pa.ArrowException as error:
-        raise InputError(f"{path}: cannot be read as Parquet: {error}") from None
+        raise InputError(f"{source.said}: cannot be read as Parquet: {error}") from None
     return _table_columns(source, table)
 
 
 def _table_columns(source: _Source, table: pa.Table) -> _Columns:
-    path, names = source.path, table.schema.names
+    names = table.schema.names
     chosen = [names[place] for place in _places(source, names)]
     if not source.stream.table:
         source.time = time_type(table.column(chosen[0]).type)
@@ -542,7 +552,9 @@ def _table_columns(source: _Source, table: pa.Table) -> _Columns:
         column = from_column(table.column(name), of, faults)
         if column is None:
             found = table.column(name).type
-            messages.append(f"{path}: column {of.name} has type {found}, expected {of.expected}")
+            messages.append(
+                f"{source.said}: column {of.name} has type {found}, expected {of.expected}"
+            )
         else:
             columns.append(column)
     if messages:

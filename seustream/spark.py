@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from seustream.compiler.pipeline import Options
 from seustream.cosim.bridge.protocol import Run
 from seustream.errors import QueryError
-from seustream.frames import declared, stream_of
+from seustream.frames import declarations, declared, stream_of
 from seustream.hdl.config import DeviceConfig
-from seustream.texts import compiled, declarations, text_of, translated
+from seustream.texts import compiled, text_of, translated
 
 try:
     from pyspark.sql.pandas.types import to_arrow_schema

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from seustream.compiler.errors import CompileError, Problems, SourceText, Span
-from seustream.compiler.pattern.tree import Header
+from seustream.compiler.errors import CompileError, SourceText, Span
 from seustream.compiler.pipeline import Compilation, Options, compile_text
-from seustream.compiler.xsql import tree
-from seustream.compiler.xsql.parse import parse
 from seustream.cosim.bridge.errors import BridgeError
 from seustream.cosim.bridge.security import AddressRefused
 from seustream.cosim.link.errors import LinkError
@@ -46,18 +43,6 @@ def text_of(sql: str | Path) -> str:
         return sql.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{sql}: cannot be read: {error}") from None
-
-
-def declarations(text: str) -> set[str]:
-    """The streams that a text creates, folded."""
-    found = set()
-    for statement in parse(SourceText(text, NAME), Problems()):
-        if isinstance(statement, tree.CreateStream | tree.CreateStreamAs | tree.CreateStreamApas):
-            found.add(statement.name.text.lower())
-        header = getattr(statement, "header", None)  # of a pattern
-        if isinstance(header, Header) and header.verb == "create" and header.name is not None:
-            found.add(header.name.text.lower())
-    return found
 
 
 def compiled(before: str, text: str, options: Options) -> Compilation:

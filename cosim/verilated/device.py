@@ -26,10 +26,10 @@ class VerilatedDevice(ProcessorDevice):
         coverage: bool = False,
         note: Note | None = None,
     ) -> None:
-        from seustream.hdl.layouts import Layouts
-
         options = BuildOptions(waves is not None, trace, coverage)
         self._processor = library.CompiledProcessor(build(config, options, note), waves)
+        from seustream.hdl.layouts import Layouts  # after the build, which says what it lacks
+
         super().__init__(config, self._processor)
         layout = Layouts(config).trace
         self._trace, self._trace_bits = flatten(layout), layout.size

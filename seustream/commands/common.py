@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from seustream.compiler.apas.compile import Compiled
@@ -13,6 +15,7 @@ from seustream.compiler.errors import CompileError, nearest, suggest
 from seustream.compiler.explain import explain
 from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.bind import ParameterValue
+from seustream.compiler.language.types import read_interval
 from seustream.compiler.pipeline import (
     FITS,
     PLANS,
@@ -27,12 +30,16 @@ from seustream.compiler.plan.statistics import Statistics, StatisticsError
 from seustream.engine.pattern.explain import as_text
 from seustream.engine.stream.faults import Lines
 from seustream.errors import UserError
+from seustream.frames import declarations, stream_of
 from seustream.hdl.config import CONFIGURATIONS, ConfigError, DeviceConfig
 from seustream.libraries import add_library_argument, load_libraries
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="Q.xsql", help="the queries")
+    parser.add_argument(
+        "file", type=Path, nargs="?", metavar="Q.xsql", help="the queries; - is standard input"
+    )
+    parser.add_argument("-c", dest="text", metavar="SQL", help="the queries, in place of a file")
     parser.add_argument(
         "--plan",
         choices=PLANS,
@@ -78,6 +85,58 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
         help="the value of :NAME in a pattern, a number or a text; once for each",
     )
     add_library_argument(parser)
+
+
+INLINE, STANDARD_INPUT = Path("<sql>"), Path("-")
+"""The names of texts that are no file's."""
+
+
+def settle_text(arguments: argparse.Namespace) -> None:
+    """Gives the text of `-c` a name; raises `UserError` without a text, or with two."""
+    if (arguments.file is None) == (arguments.text is None):
+        what = "there are no queries" if arguments.file is None else "queries are given twice"
+        raise UserError([what], hint='name a file, or give them with -c "SELECT …"')
+    if arguments.text is not None:
+        arguments.file = INLINE
+
+
+def _text(arguments: argparse.Namespace) -> str:
+    if arguments.text is not None:
+        return str(arguments.text)
+    if arguments.file == STANDARD_INPUT:
+        arguments.text, arguments.file = sys.stdin.read(), INLINE
+        return str(arguments.text)
+    return read_text(arguments.file)
+
+
+def described(arguments: argparse.Namespace) -> list[Stream] | None:
+    """The streams of a text that creates none: the files of `--input` say what their columns are."""
+    if is_apas(arguments):
+        return None
+    try:
+        if declarations(_text(arguments)):
+            return None
+    except CompileError:
+        return None  # which the compilation says
+    found = []
+    for argument in arguments.input:
+        name, _, path = argument.partition("=")
+        if not name.isidentifier() or not path:
+            hint = "give each stream a file: --input R=r.csv"
+            raise UserError([f"--input {argument}: want STREAM=FILE"], hint=hint)
+        found.append(stream_of(name, path))
+    return found
+
+
+def duration(text: str) -> int:
+    """Milliseconds of an option: whole ones, or with a unit as in a query."""
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    found = read_interval(text)
+    if found is None:
+        want = "want milliseconds, or a number and a unit: 500ms, 5s, 2min, 1h"
+        raise argparse.ArgumentTypeError(f"{text}: {want}")
+    return found // timedelta(milliseconds=1)
 
 
 def is_apas(arguments: argparse.Namespace) -> bool:
@@ -191,12 +250,14 @@ def compile_file(
         tuple(streams or ()),
         is_apas(arguments),
     )
-    text = read_text(arguments.file)
+    text = _text(arguments)
     try:
         c = compile_text(text, str(arguments.file), options, stop_after)
     except CompileError as error:
-        missing = [p.message.split()[-1] for p in error.problems if p.kind == "UnknownStream"]
-        if options.apas and missing:
+        missing = [
+            p.message.split()[-1] for p in error.problems if "there is no stream" in p.message
+        ]
+        if missing and streams is not None:
             files = " ".join(f"--input {name}=FILE" for name in sorted(set(missing)))
             print(f"note: streams are known by their inputs: {files}", file=sys.stderr)
         raise

@@ -19,6 +19,11 @@ from seustream.compiler.manifest import manifest
 from seustream.errors import UserError
 from seustream.files import write_all
 
+EXAMPLES = """\
+examples:
+  seustream compile q.xsql -o build
+"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)

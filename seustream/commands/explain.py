@@ -36,10 +36,19 @@ _LAST = {SITES: "predicate", "graph": "tree"}
 FORMATS = ("text", "json", "svg")
 
 
+EXAMPLES = """\
+examples:
+  seustream explain q.xsql
+  seustream explain q.xsql --stage routes --format svg -o routes.svg
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument(
-        "--stage", metavar="|".join((*SHOWN, *patterns.STAGES, SITES)), help="one stage only"
+        "--stage",
+        metavar="STAGE",
+        help=f"one stage only: {', '.join((*SHOWN, *patterns.STAGES, SITES))}",
     )
     parser.add_argument(
         "--record",

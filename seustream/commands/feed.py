@@ -14,6 +14,7 @@ from seustream.commands.common import (
     add_compile_arguments,
     add_strict_argument,
     compile_file,
+    duration,
     fault_lines,
     input_files,
     keep_apart,
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
     from seustream.spark_feeder.progress import FeedCounts
 
 SINKS = ("parquet", "csv", "json", "console", "none")
+
+
+EXAMPLES = """\
+examples:
+  seustream feed q.xsql --bridge grpc://127.0.0.1:8815 --source R=r.csv
+  seustream feed q.xsql --bridge grpc://fpga:8815 --source R=kafka:host:9092/R \\
+      --checkpoint state --lag 10s
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,15 +96,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--slack",
-        type=int,
+        type=duration,
         default=0,
-        metavar="MS",
-        help="how far a stream's timestamps may fall back before a tuple is late (default: 0)",
+        metavar="TIME",
+        help="how far a stream's timestamps may fall back before a tuple is late: 500ms, 5s"
+        " (default: 0)",
     )
     parser.add_argument(
         "--lag",
-        type=int,
-        metavar="MS",
+        type=duration,
+        metavar="TIME",
         help="a silent stream holds the others back by at most this (default: for ever)",
     )
     parser.add_argument(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream import sites
 from seustream.boards import SHAPES
@@ -17,6 +19,8 @@ from seustream.commands.common import (
     add_strict_argument,
     answer_requests,
     compile_file,
+    described,
+    duration,
     fault_lines,
     input_files,
     is_apas,
@@ -47,6 +51,14 @@ from seustream.writing import OutputSet
 FORMATS = ("csv", "jsonl", "parquet")
 
 
+EXAMPLES = """\
+examples:
+  seustream run q.xsql --input R=r.csv --input S=s.parquet
+  seustream run -c "SELECT a FROM R WHERE a > 5 WINDOW NOW" --input R=r.csv -o -
+  zcat r.csv.gz | seustream run q.xsql --input R=- --slack 5s --json
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument(
@@ -61,9 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         default=ENGINE,
-        metavar="|".join((*BACKENDS, *SHAPES, "grpc://…")),
-        help="what joins: the engine by itself, a device, or the bridge that serves one"
-        " (default: %(default)s)",
+        metavar="BACKEND",
+        help="what joins: the engine by itself, a device, or the bridge that serves one:"
+        f" {', '.join((*BACKENDS, *SHAPES, 'grpc://…'))} (default: %(default)s)",
     )
     parser.add_argument(
         "--token-file", metavar="F", help="the token of the bridge, or of the sites"
@@ -87,10 +99,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--slack",
-        type=int,
+        type=duration,
         default=0,
-        metavar="MS",
-        help="how far a stream's timestamps may fall back before a tuple is late (default: 0)",
+        metavar="TIME",
+        help="how far a stream's timestamps may fall back before a tuple is late: 500ms, 5s"
+        " (default: 0)",
     )
     parser.add_argument("--late", metavar="DIR", help="write late tuples there, a file a stream")
     parser.add_argument(
@@ -114,6 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_strict_argument(parser)
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.add_argument(
+        "--json",
+        action="store_true",
+        help="the summary as a JSON object, on stdout if that is free",
+    )
+    parser.add_argument(
         "--verbose", action="store_true", help="list every place of a fault in the summary"
     )
 
@@ -124,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_devices(arguments.backend, arguments.devices)
     count = 0 if arguments.backend == ENGINE else None
     known = by_files(arguments.input, read_intervals) if is_apas(arguments) else {}
-    streams = [stream for stream, _ in known.values()] if is_apas(arguments) else None
+    streams = [stream for stream, _ in known.values()] if known else described(arguments)
     c = compile_file(arguments, "predicate" if remote else STAGES[-1], True, count, streams)
     require_queries(c)
     if arguments.engine not in ENGINES:
@@ -229,8 +247,12 @@ def _run(
         if late:
             late = [(stream, times.rows(stream, rows)) for stream, rows in late]
             _write_late(arguments.late, arguments.format, late)
-    if not arguments.quiet:
+    if arguments.json:
+        print(_object(c, run, joined), file=sys.stderr if arguments.output == "-" else sys.stdout)
+    elif not arguments.quiet:
         print(_summary(c, run, joined, arguments), file=sys.stderr)
+        for line in _apart(c, run.report.results, tables):
+            print(line, file=sys.stderr)
         for line in joined.lines:
             print(line, file=sys.stderr)
         for device, begun, units in clocks:
@@ -395,6 +417,44 @@ def _results(
 ) -> list[tuple[str, int]]:
     across = [(name, rows.num_rows) for name, rows in joined.results.items()]
     return [*across, *((name, counts[name]) for name in c.program.names if name in counts)]
+
+
+def _object(c: Compilation, run: GraphRun, joined: sites.SitesOutcome) -> str:
+    """The summary for a program."""
+    report = run.report
+    faults = {
+        name: [{"place": at, "rows": rows, "first": first} for at, (rows, first) in places.items()]
+        for name, places in {**joined.faults, **report.faults}.items()
+    }
+    found = {
+        "results": dict(_results(c, report.results, joined)),
+        "tuples": dict(report.taken),
+        "late": dict(report.late),
+        "faults": {name: places for name, places in faults.items() if places},
+        "in_software": dict(report.join.in_software),
+    }
+    return json.dumps(found)
+
+
+def _apart(
+    c: Compilation, counts: Mapping[str, int], tables: Mapping[str, pa.Table]
+) -> Iterator[str]:
+    """Joins without a result whose streams never overlap in time: often two clocks, or two units."""
+    spans = {
+        name: (pc.min(rows.column("ts")).as_py(), pc.max(rows.column("ts")).as_py())
+        for name, rows in tables.items()
+        if rows.num_rows
+    }
+    for query in c.program.queries:
+        names = sorted({source.stream.name for source in query.sources} & spans.keys())
+        if counts.get(query.name) or len(names) < 2:
+            continue
+        first, last = min(names, key=lambda n: spans[n][1]), max(names, key=lambda n: spans[n][0])
+        if spans[first][1] < spans[last][0]:
+            yield (
+                f"note: {query.name} has no results: {first} ends at {spans[first][1]:,} ms, before"
+                f" {last} begins at {spans[last][0]:,} ms; are their clocks and units the same?"
+            )
 
 
 def _summary(

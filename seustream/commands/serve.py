@@ -38,13 +38,21 @@ _GRACE = 5.0
 """Seconds calls and exchanges get to end when the bridge goes down, and then its session."""
 
 
+EXAMPLES = """\
+examples:
+  seustream serve --journal state
+  seustream serve --backend verilated --listen grpc://127.0.0.1:0
+"""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     usual = Limits()
     parser.add_argument(
         "--backend",
         default=ENGINE,
-        metavar="|".join((*BACKENDS, *SHAPES)),
-        help="what joins: the engine by itself, or a device (default: %(default)s)",
+        metavar="BACKEND",
+        help="what joins: the engine by itself, or a device:"
+        f" {', '.join((*BACKENDS, *SHAPES))} (default: %(default)s)",
     )
     parser.add_argument(
         "--devices",

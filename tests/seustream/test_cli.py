@@ -279,7 +279,7 @@ def test_doctor(capfd: pytest.CaptureFixture[str]) -> None:
     assert "models agree" in out
 
 
-@pytest.mark.parametrize("arguments", [[], ["nope"], ["run"], ["run", "q.xsql", "--format", "x"]])
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["run", "q.xsql", "--format", "x"]])
 def test_usage_errors(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)

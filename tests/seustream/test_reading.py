@@ -82,7 +82,7 @@ def test_no_such_file() -> None:
 
 def test_a_directory() -> None:
     Path("r.csv").mkdir()
-    assert errors(Path("r.csv")) == ["r.csv: is a directory, expected a file"]
+    assert errors(Path("r.csv")) == ["r.csv: no file of this folder is an input"]
     os.mkfifo("p.csv")
     wanted = "p.csv: is a pipe or a device, expected a file: it is read twice"
     assert errors(Path("p.csv")) == [wanted]

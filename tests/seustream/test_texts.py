@@ -8,7 +8,8 @@ from seustream.compiler.errors import CompileError
 from seustream.compiler.pipeline import Options
 from seustream.engine.stream.errors import EngineError
 from seustream.errors import QueryError, UserError
-from seustream.texts import compiled, declarations, translated
+from seustream.frames import declarations
+from seustream.texts import compiled, translated
 
 
 def test_the_streams_that_a_text_creates() -> None:

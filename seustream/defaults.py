@@ -1,0 +1,94 @@
+"""Defaults of options, from a file `seustream.toml` in the working folder and from the environment.
+
+    [run]                       SEUSTREAM_BACKEND=golden
+    backend = "golden"          SEUSTREAM_SLACK=5s
+    slack = "5s"
+
+The environment counts more than the file, and an option that is given more than both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+FILE, PREFIX = "seustream.toml", "SEUSTREAM_"
+
+
+class BadDefault(Exception):
+    """A default that no option takes; `hint` says what one would."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def set_defaults(
+    parser: argparse.ArgumentParser,
+    command: str,
+    commands: Collection[str],
+    environment: Mapping[str, str],
+    folder: Path,
+) -> None:
+    """Gives the options of a command the defaults of the file and the environment."""
+    options = {
+        action.option_strings[-1].lstrip("-"): action
+        for action in parser._actions
+        if action.option_strings and action.dest not in ("help", "text")
+    }
+    for name, value in _table(folder / FILE, command, commands).items():
+        if name not in options:
+            where = f"{FILE}: [{command}] has an option {name}, which {command} has not"
+            raise BadDefault(where, _near(name, options))
+        options[name].default = _value(options[name], value, f"{FILE}: {name}")
+    for name, action in options.items():
+        variable = PREFIX + name.upper().replace("-", "_")
+        if variable in environment:
+            action.default = _value(action, environment[variable], variable)
+
+
+def _table(path: Path, command: str, commands: Collection[str]) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    import tomllib
+
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadDefault(f"{path.name}: {error}") from None
+    for name, table in found.items():
+        if name not in commands or not isinstance(table, dict):
+            what = f"{path.name}: {name} is no command"
+            raise BadDefault(what, _near(name, commands) or "a table for each: [run]")
+    return dict(found.get(command, {}))
+
+
+def _value(action: argparse.Action, value: Any, where: str) -> Any:
+    if action.nargs == 0:  # a switch
+        found = {"1": True, "true": True, "0": False, "false": False}.get(str(value).lower())
+        if found is None:
+            raise BadDefault(f"{where}: {value!r} is neither true nor false")
+        return found
+    if isinstance(action.default, list):
+        values = value if isinstance(value, list) else [value]
+        return [_converted(action, str(one), where) for one in values]
+    return _converted(action, str(value), where)
+
+
+def _converted(action: argparse.Action, text: str, where: str) -> Any:
+    kind = action.type
+    try:
+        found = text if kind is None else kind(text)  # type: ignore[operator]
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        raise BadDefault(f"{where}: {error}") from None
+    if action.choices is not None and found not in action.choices:
+        raise BadDefault(f"{where}: {text}", f"one of {', '.join(map(str, action.choices))}")
+    return found
+
+
+def _near(name: str, known: Collection[str]) -> str | None:
+    match = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"did you mean {match[0]}?" if match else None

@@ -1,0 +1,34 @@
+"""Help of all commands, as narrow as a terminal often is."""
+
+from __future__ import annotations
+
+import pytest
+
+from seustream.cli import COMMANDS, main, parser
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_eighty_columns(
+    command: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), "--help"])
+    assert ended.value.code == 0
+    text = capfd.readouterr().out
+    assert text.startswith("usage: seustream")
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_commands_and_options(
+    shell: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", shell]) == 0
+    script = capfd.readouterr().out
+    assert all(command in script for command in COMMANDS)
+    assert "--backend" in script
+
+
+def test_the_parser_of_all_commands_knows_them() -> None:
+    assert parser().parse_args(["doctor"]).command == "doctor"

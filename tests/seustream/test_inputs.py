@@ -1,0 +1,72 @@
+"""Inputs of several files, packed ones, and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from seustream.cli import main
+
+QUERY = ("run", "-c", "SELECT a FROM R WHERE a > 1 WINDOW NOW", "-o", "-", "--quiet")
+ROWS = "a,ts_oldest,ts_newest\n2,2,2\n3,3,3\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    Path("data/1.csv").write_text("ts,a\n1,1\n2,2\n")
+    Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n3,3\n"))
+    Path("data/notes.txt").write_text("no rows")
+
+
+@pytest.mark.parametrize("given", ["data", "data/*.csv*", "data/[12].csv*"])
+def test_folders_and_patterns(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*QUERY, "--input", f"R={given}"]) == 0
+    assert capfd.readouterr().out == ROWS
+
+
+@pytest.mark.parametrize("text", ["ts,a\n2,2\n3,3\n", '{"ts": 2, "a": 2}\n{"ts": 3, "a": 3}\n'])
+def test_standard_input(
+    text: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    assert main([*QUERY, "--input", "R=-"]) == 0
+    assert capfd.readouterr().out == ROWS
+
+
+def test_messages_name_the_file_that_was_given(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n3,x\n"))
+    text = "CREATE STREAM R (a int); SELECT a FROM R WINDOW NOW"
+    assert main(["run", "-c", text, "--input", "R=data"]) == 2
+    assert "data/2.csv.gz:2: column a: 'x'" in capfd.readouterr().err
+    Path("data/2.csv.gz").write_bytes(b"ts,a\n3,3\n")
+    assert main(["run", "-c", text, "--input", "R=data"]) == 2
+    assert "data/2.csv.gz: is no gzip file, or is cut off" in capfd.readouterr().err
+    Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n2026-01-05,3\n"))
+    assert main(["run", "-c", text, "--input", "R=data"]) == 2
+    assert "the times of its files have several types" in capfd.readouterr().err
+
+
+def test_the_summary_as_json(capfd: pytest.CaptureFixture[str]) -> None:
+    text = "SELECT a, 1 / (a - 2) AS x FROM R WINDOW NOW"
+    assert main(["run", "-c", text, "--input", "R=data", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["results"], found["tuples"]) == ({"q0": 3}, {"R": 3})
+    (fault,) = found["faults"]["q0"]
+    assert fault["rows"] == 1
+    assert "division by zero" in fault["place"]
+
+
+def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("s.csv").write_text("ts,a\n1767600030000,1\n")
+    join = "SELECT x.a FROM R x, S y WHERE x.a = y.a WINDOW RANGE 1 hour"
+    assert main(["run", "-c", join, "--input", "R=data", "--input", "S=s.csv"]) == 0
+    assert "q0 has no results: R ends at 3 ms, before S begins at 1,767,600,030,000 ms" in (
+        capfd.readouterr().err
+    )
