@@ -129,6 +129,7 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(given)
     if rest:
         made.get(arguments.command, top).error(f"unrecognized arguments: {rest[0]}")
+    arguments.all_commands = parser  # for what completes them
     return arguments
 
 

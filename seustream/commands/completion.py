@@ -18,7 +18,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import shtab
 
-    from seustream import cli
-
-    print(shtab.complete(cli.parser(), arguments.shell))
+    print(shtab.complete(arguments.all_commands(), arguments.shell))
     return 0

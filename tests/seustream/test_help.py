@@ -20,15 +20,5 @@ def test_help_fits_eighty_columns(
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_completion_knows_commands_and_options(
-    shell: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["completion", shell]) == 0
-    script = capfd.readouterr().out
-    assert all(command in script for command in COMMANDS)
-    assert "--backend" in script
-
-
 def test_the_parser_of_all_commands_knows_them() -> None:
     assert parser().parse_args(["doctor"]).command == "doctor"
