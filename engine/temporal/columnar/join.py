@@ -22,7 +22,8 @@ from seustream.engine.temporal.columnar.operators import Ints, Output
 from seustream.engine.temporal.elements import FOREVER
 
 Column = npt.NDArray[Any]
-_Side = tuple[IntervalBatch, Ints, Ints, npt.NDArray[np.bool_]]
+Bools = npt.NDArray[np.bool_]
+_Side = tuple[IntervalBatch, Ints, Ints, Bools]
 
 
 class ColumnarJoin:
@@ -70,9 +71,9 @@ class ColumnarJoin:
             left, right = self._pairs(sides, fresh)
         ts = np.maximum(sides[0].ts[left], sides[1].ts[right])
         te = np.minimum(sides[0].te[left], sides[1].te[right])
-        last_is_left = orders[0][left] > orders[1][right]
-        live = (ts < te) & (orders[0][left] < until[1][right]) & (orders[1][right] < until[0][left])
-        live = np.flatnonzero(live & ~np.where(last_is_left, mute[0][left], mute[1][right]))
+        live = np.flatnonzero(ts < te)
+        if any(side.key is not None for side in self.sides):
+            live = live[_met(orders, until, mute, left[live], right[live])]
         a, b = sides[0].take(left[live]), sides[1].take(right[live])
         pairs = IntervalBatch(ts[live], te[live], (*a.columns, *b.columns))
         of_left, of_right = orders[0][left[live]], orders[1][right[live]]
@@ -265,6 +266,17 @@ class ColumnarJoin:
                 code = np.unique(code, return_inverse=True)[1]
         code = np.where(null, -1, code)
         return code[: counts[0]], code[counts[0] :]
+
+
+def _met(
+    orders: Sequence[Ints], until: Sequence[Ints], mute: Sequence[Bools], left: Ints, right: Ints
+) -> Bools:
+    """Returns which pairs meet: the later row of two comes while the other still holds, and does
+    not only move an end."""
+    a, b = orders[0][left], orders[1][right]
+    silent = np.where(a > b, mute[0][left], mute[1][right])
+    found: Bools = (a < until[1][right]) & (b < until[0][left]) & ~silent
+    return found
 
 
 def keys_of(x: IntervalBatch, key: int) -> Ints:
