@@ -350,7 +350,11 @@ class GraphRun:
             derived=dict(self._derived),
         )
         for operator in self.operators.values():
-            report.faults |= fault_report(operator.faults)
+            for name, places in fault_report(operator.faults).items():
+                mine = report.faults.setdefault(self._written(name), {})
+                for place, (count, row) in places.items():
+                    before, first = mine.get(place, (0, row))
+                    mine[place] = (before + count, first)
             if isinstance(operator, HostDriver):
                 report.join.add(operator.counts)
             elif isinstance(operator, PatternNode):
@@ -362,6 +366,13 @@ class GraphRun:
                 if operator.bad_keys:
                     report.bad_keys[operator.compiled.name] = operator.bad_keys
         return report
+
+    def _written(self, name: str) -> str:
+        """The query or stream as one wrote it that a part of one belongs to."""
+        hidden = {stream.name for stream in self.compilation.program.streams if "#" in stream.name}
+        while name in hidden:
+            name = name.rpartition("#")[0]
+        return name
 
     def _late_of(self, stream: str) -> int:
         return self._late[stream] + self.gates[stream].late.get(stream, 0)

@@ -12,7 +12,6 @@ import difflib
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from seustream.compiler.language import syntax as s
 from seustream.compiler.language.parse import (
     MAX_NESTING,
     TOKEN_NAMES,
-    ExpressionBuilder,
     library_call,
     parser,
     span_of,
@@ -37,6 +35,7 @@ from seustream.compiler.language.parse import (
 from seustream.compiler.pattern import parse as patterns
 from seustream.compiler.pattern import tree as pattern_tree
 from seustream.compiler.xsql import tree
+from seustream.compiler.xsql.clauses import WindowBuilder
 from seustream.compiler.xsql.mistakes import FORMS, MISTAKES
 
 _PIECE = re.compile(
@@ -242,7 +241,7 @@ def _written(source: SourceText, span: Span) -> Iterator[re.Match[str]]:
 
 
 @v_args(meta=True)
-class _Builder(ExpressionBuilder):
+class _Builder(WindowBuilder):
     """Makes the nodes of `tree`, one method a rule of the grammar."""
 
     def name(self, meta: Meta, c: list[Token]) -> s.Name:
@@ -469,44 +468,6 @@ class _Builder(ExpressionBuilder):
 
     def options(self, meta: Meta, c: list[Token]) -> tuple[str, Any]:
         return ("options", tuple(token_name(token) for token in c))
-
-    def window_size(self, meta: Meta, c: list[Any]) -> int | float:
-        sign, number = c
-        value = whole_number(number) if number.type == "INTEGER" else float(number)
-        return -value if sign == "-" else value
-
-    def range_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        unit = None if c[1] is None else token_name(c[1])
-        return tree.WindowClause("range", c[0], unit, span_of(meta))
-
-    def rows_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("rows", c[0], None, span_of(meta))
-
-    def slide_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        window: tree.WindowClause = c[0]
-        _, size, unit = c
-        of = None if unit is None else token_name(unit)
-        slide = tree.WindowClause(window.kind, size, of, span_of(meta))
-        return replace(window, slide=slide, span=span_of(meta))
-
-    def partition_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("partition", c[-1], None, span_of(meta), keys=tuple(c[:-1]))
-
-    def since_window(self, meta: Meta, c: list[Token]) -> tree.WindowClause:
-        text = str(c[0])
-        since = whole_number(c[0]) if c[0].type == "INTEGER" else text[1:-1]
-        return tree.WindowClause("since", None, None, span_of(meta), since=since)
-
-    def every_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        number, unit = c
-        size = 1 if number is None else whole_number(number)
-        return tree.WindowClause("every", size, token_name(unit), span_of(meta))
-
-    def now_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("now", None, None, span_of(meta))
-
-    def unbounded_window(self, meta: Meta, c: list[Any]) -> tree.WindowClause:
-        return tree.WindowClause("unbounded", None, None, span_of(meta))
 
     # names in expressions
     def qualified(self, meta: Meta, c: list[s.Name]) -> s.Reference:

@@ -127,6 +127,8 @@ def blaming(query: Query, faults: QueryFaults) -> Iterator[None]:
         yield
     except FaultError as error:
         what = f"stream {query.defines}" if query.defines is not None else f"query {query.name}"
+        if query.defines is not None and "#" in query.defines:  # a part of what one wrote
+            what = query.defines.partition("#")[0]
         raise EvaluationError(
             f"{what}: {located(error.place, faults.source)}, {error.row}",
             "exclude such rows with another condition; without strict the value is NULL",

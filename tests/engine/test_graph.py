@@ -102,3 +102,14 @@ def test_a_stream_says_how_far_its_rows_fall_back() -> None:
     rows = [row for _, part in run.finish() for row in part.to_pylist()]
     assert [row["a"] for row in rows] == [2, 1]
     assert run.report.late == {"R": 1}
+
+
+def test_a_fault_in_a_part_of_a_query_is_that_query_s() -> None:
+    text = """CREATE STREAM R (a int);
+    REGISTER QUERY q AS SELECT a, count(*) AS n FROM R WHERE 1 / a > 0 GROUP BY a, TUMBLE(ts, 5)"""
+    run = GraphRun(compile_text(text))
+    run.push("R", pa.table({"ts": [1, 2, 3], "a": [0, 1, 0]}))
+    assert sum(rows.num_rows for _, rows in run.finish()) == 1
+    (places,) = (run.report.faults[name] for name in run.report.faults)
+    assert [*run.report.faults] == ["q"]
+    assert [count for count, _ in places.values()] == [2]
