@@ -142,7 +142,7 @@ def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, s
     column = next((c for c in stream.columns if c.name.lower() == name.lower()), None)
     if column is not None and column.type.is_text:
         return stream, column.name.lower()
-    typed = any(element.type is not None for element in statement.elements)
+    typed = any(element.types for element in statement.elements)
     if not stream.unknown and (typed or type_by is not None):
         what = "no column" if column is None else f"no text, but {column.type}, in column"
         texts = [c.name for c in stream.columns if c.type.is_text]
@@ -152,16 +152,18 @@ def _stream(statement: tree.Pattern, context: PatternContext) -> tuple[Stream, s
 
 
 def _element(written: tree.ElementClause, context: PatternContext) -> ir.Element:
-    variable = written.alias.text if written.alias else (written.type or "any").lower()
+    variable = (
+        written.alias.text if written.alias else "_or_".join(written.types or ("any",)).lower()
+    )
     quantifier = written.quantifier
     if quantifier is None:
-        return ir.Element(variable, written.type, written.negated)
+        return ir.Element(variable, written.types, written.negated)
     if written.negated:
         hint = "an absence is one element: no such event at all"
         context.report("P008", "a quantifier on an absence", quantifier.span, hint)
-        return ir.Element(variable, written.type, True)
+        return ir.Element(variable, written.types, True)
     check_quantifier(quantifier, context)
-    return ir.Element(variable, written.type, False, quantifier.least, quantifier.most)
+    return ir.Element(variable, written.types, False, quantifier.least, quantifier.most)
 
 
 def check_quantifier(quantifier: tree.Quantifier, context: PatternContext) -> None:
@@ -186,10 +188,15 @@ def _aliases(elements: Sequence[tree.ElementClause], context: PatternContext) ->
     return found
 
 
+def _called(element: tree.ElementClause) -> str:
+    """The name of an element without one of its own."""
+    return "_or_".join(element.types or ("any",)).lower()
+
+
 def _types(elements: Sequence[tree.ElementClause]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for index, element in enumerate(elements):
-        found.setdefault((element.type or "any").lower(), []).append(index)
+        found.setdefault(_called(element), []).append(index)
     return found
 
 

@@ -100,14 +100,28 @@ def references(e: x.Expression) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One step. `type` None is ANY; `least` None is a single event, else a Kleene group of
+    """One step, of an event of one of its types; without types of any. `least` None is a single event, else a Kleene group of
     `least` to `most` events, without a maximum if `most` is None."""
 
     variable: str
-    type: str | None
+    types: tuple[str, ...]
     negated: bool = False
     least: int | None = None
     most: int | None = None
+
+    @property
+    def kind(self) -> str:
+        """The types as they are written."""
+        if len(self.types) > 1:
+            return f"({' | '.join(self.types)})"
+        return self.types[0] if self.types else "ANY"
+
+    @property
+    def filter(self) -> str | None:
+        """The condition on the type, for showing."""
+        if len(self.types) > 1:
+            return f"type in {self.kind}"
+        return f"type = {self.types[0]}" if self.types else None
 
     @property
     def kleene(self) -> bool:
@@ -118,13 +132,13 @@ class Element:
         return not self.negated and self.least is None
 
     def __str__(self) -> str:
-        what = self.type or "ANY"
+        what = kind = self.kind
         if self.negated:
             what = f"!{what}"
         if self.least is not None:
             most = "" if self.most is None else str(self.most)
             what += "+" if (self.least, most) == (1, "") else f"{{{self.least},{most}}}"
-        return what if self.variable == (self.type or "").lower() else f"{what} {self.variable}"
+        return what if self.variable == kind.lower() != "any" else f"{what} {self.variable}"
 
 
 class Class(enum.Enum):

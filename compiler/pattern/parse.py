@@ -120,6 +120,7 @@ def _report(
         problems.add("P001", f"P001 {library.message}", library.span, library.hint)
         return
     text = f"P001 {str(token)!r} is unexpected; expected {wanted}"
+    hint = _INSTEAD.get(str(token), hint)
     problems.add("P001", text, Span(start, token.end_pos or start + 1), hint)
 
 
@@ -212,10 +213,9 @@ class _PatternBuilder(_ClauseBuilder):
         return tuple(c)
 
     def _element(self, meta: Meta, c: list[Any], negated: bool) -> tree.ElementClause:
-        kind, quantifier, alias = c
-        name = None if kind.type == "ANY" else str(kind)
+        types, quantifier, alias = c
         return tree.ElementClause(
-            name, quantifier, None if alias is None else token_name(alias), negated, span_of(meta)
+            types, quantifier, None if alias is None else token_name(alias), negated, span_of(meta)
         )
 
     def positive(self, meta: Meta, c: list[Any]) -> tree.ElementClause:
@@ -227,8 +227,8 @@ class _PatternBuilder(_ClauseBuilder):
             self._problems.add("P001", text, token_span(c[0]), "an absence is written !A")
         return self._element(meta, c[1:], True)
 
-    def event_type(self, meta: Meta, c: list[Token]) -> Token:
-        return c[0]
+    def event_type(self, meta: Meta, c: list[Token]) -> tuple[str, ...]:
+        return tuple(str(kind) for kind in c if kind.type != "ANY")
 
     def where(self, meta: Meta, c: list[Any]) -> s.Expression:
         return c[0]  # type: ignore[no-any-return]  # lark gives Any

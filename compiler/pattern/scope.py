@@ -149,7 +149,7 @@ class ElementScope:
         if index is None:
             return Pick.EACH if of.kleene else Pick.ONE
         if not of.kleene:
-            hint = f"{of.variable} is one event; a group is written {of.type or 'ANY'}+"
+            hint = f"{of.variable} is one event; a group is written {of.kind}+"
             fail(binder, "P014", f"{of.variable} has no members to index", e.span, hint)
             return None
         found = _PICKS.get(index.lower())

@@ -21,9 +21,9 @@ class Quantifier:
 
 @dataclass(frozen=True, slots=True)
 class ElementClause:
-    """One step of a sequence; `type` is None for ANY."""
+    """One step of a sequence, of one of some types; without types of ANY."""
 
-    type: str | None
+    types: tuple[str, ...]
     quantifier: Quantifier | None
     alias: Name | None
     negated: bool

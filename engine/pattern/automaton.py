@@ -153,7 +153,7 @@ class Automaton:
             if c.conjunct.refs == (stage.element,)
         ]
         element = self.meaning.query.elements[stage.element]
-        kind = [] if element.type is None else [f"type = {element.type}"]
+        kind = [element.filter] if element.filter else []
         return (*kind, *constants, *(test.condition.conjunct.text for test in tests))
 
 

@@ -93,7 +93,7 @@ def _on_absence(query: ir.PatternQuery, element: int) -> str:
 def _list(query: ir.PatternQuery, number: int) -> Facts:
     element = query.elements[number]
     role = "absence" if element.negated else "group" if element.kleene else "anchor"
-    filters = [] if element.type is None else [f"type = {element.type}"]
+    filters = [element.filter] if element.filter else []
     filters += [c.text for c in query.conjuncts if c.cls is Class.CONSTANT and c.refs == (number,)]
     later = [
         c.text

@@ -118,8 +118,8 @@ class Meaning:
 
     def fits(self, element: int, event: Event) -> bool:
         """Returns whether an event has an element's type and passes its constants."""
-        wanted = self.query.elements[element].type
-        if wanted is not None and event.type != wanted:
+        wanted = self.query.elements[element].types
+        if wanted and event.type not in wanted:
             return False
         constants = self._constants[element]
         if not constants:

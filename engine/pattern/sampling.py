@@ -39,13 +39,13 @@ def fitting(
     query: ir.PatternQuery, element: int, batch: EventBatch, faults: Faults | None = None
 ) -> Ints:
     """The rows of a batch that have an element's type and pass its constants."""
-    wanted = query.elements[element].type
-    if wanted is None:
+    wanted = query.elements[element].types
+    if not wanted:
         rows: Ints = np.arange(len(batch))
-    elif wanted in batch.names:
-        rows = np.flatnonzero(batch.type == batch.names.index(wanted))
     else:
-        return np.zeros(0, np.int64)
+        codes = [batch.names.index(kind) for kind in wanted if kind in batch.names]
+        true = batch.type == codes[0] if len(codes) == 1 else np.isin(batch.type, codes)
+        rows = np.flatnonzero(true)
     for conjunct in query.conjuncts:
         if conjunct.cls is Class.CONSTANT and conjunct.refs == (element,) and len(rows):
             prepared = Prepared(conjunct.expression)

@@ -77,6 +77,8 @@ class Generator:
         found = []
         for number in range(chance.choice((1, 2, 2, 3, 3, 3, 4))):
             kind = chance.choice((*TYPES[: chance.choice((2, 3, 4))], "ANY"))
+            if chance.random() < 0.15:
+                kind = f"({' | '.join(chance.sample(TYPES, chance.choice((2, 3))))})"
             role = chance.choices(("single", "group", "none"), (6, 3 if kleene else 0, 2))[0]
             name = f"v{number}"
             if role == "none":

@@ -60,7 +60,7 @@ class Oracle:
 
     def _fits(self, element: int, event: Event) -> bool:
         of = self.query.elements[element]
-        if of.type is not None and of.type != event.type:
+        if of.types and event.type not in of.types:
             return False
         binding: Binding = [()] * len(self.query.elements)
         binding[element] = (event,)
