@@ -60,6 +60,7 @@ class RowOperator:
         self._log = RowLog()
         self._conditions = Conditions(self._log, query, self.faults)
         self._measures = MeasureColumns(query, self._log, self.faults)
+        self._nothing = output.schema(query).empty_table()
         self._keys: dict[tuple[Any, ...], int] = {}
         self._numbered = 0
         self._waiting: Ints = np.zeros(0, np.int64)  # rows that are not judged yet, by number
@@ -119,14 +120,14 @@ class RowOperator:
         self._judge()
         found = self._found()
         if found is None:
-            return output.schema(self.query).empty_table(), np.zeros(0, np.int64)
+            return self._nothing, np.zeros(0, np.int64)
         results = given(found, self.query.give, self._log)
         columns = list(self._measures.columns(found, results))
         assert self._log.batch is not None
         times = self._log.batch.ts[results.row]
         self.stats.matches += int((found.kind == 0).sum())
         self._forget()
-        return pa.Table.from_arrays(columns, schema=output.schema(self.query)), times
+        return pa.Table.from_arrays(columns, schema=self._nothing.schema), times
 
     def _keys_of(self, batch: EventBatch) -> Ints:
         """A number for each row's key; NULL is a key like any other."""
