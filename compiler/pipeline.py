@@ -261,6 +261,11 @@ def compile_text(
     return _run(state, range(STAGES.index(stop_after) + 1))
 
 
+def finished(c: Compilation) -> Compilation:
+    """The rest of the passes, for a compilation that stopped after `tree`."""
+    return _run(c, range(STAGES.index("tree") + 1, len(STAGES)))
+
+
 def planned(c: Compilation, names: Collection[str]) -> Compilation:
     """The rest of the passes, for some queries of a compilation that stopped after `predicate`."""
     queries = tuple(query for query in c.program.queries if query.name in names)

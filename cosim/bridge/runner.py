@@ -109,13 +109,17 @@ class Runner:
         if not self.run.change(compilation):
             return False
         before, program = self.schemas, compilation.program
-        known = set(map(id, self.compilation.program.queries))
-        some = replace(program, queries=tuple(q for q in program.queries if id(q) not in known))
-        made = before | answer_schemas(some)
+        made = before | self.fresh_schemas(program)
         late = {name for name in before if name.startswith(p.LATE)}
         self.schemas = {name: made[name] for name in (*program.names, *late)}
         self.load, self.compilation = load, compilation
         return True
+
+    def fresh_schemas(self, program: Program) -> dict[str, pa.Schema]:
+        """The columns of all queries of another program that are not the very ones that run."""
+        known = set(map(id, self.compilation.program.queries))
+        some = replace(program, queries=tuple(q for q in program.queries if id(q) not in known))
+        return answer_schemas(some)
 
     def swapped(self, load: p.Load) -> Runner:
         """The runner of other queries that goes on from here; this one is done."""

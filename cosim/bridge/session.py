@@ -38,7 +38,7 @@ from seustream.cosim.bridge.log import Record
 from seustream.cosim.bridge.results import ResultLog
 from seustream.cosim.bridge.runner import Runner, check_queries
 from seustream.cosim.bridge.world import MACHINE, World
-from seustream.engine.graph import GraphRun, answer_schemas
+from seustream.engine.graph import GraphRun
 from seustream.engine.stream.errors import EngineError
 from seustream.hdl.device import Device, Status
 
@@ -236,7 +236,7 @@ class Session:
         `fresh` queries begin anew."""
         self.runner.check_swap(load)
         program = self.compiled(load).program
-        for name, schema in answer_schemas(program).items():
+        for name, schema in self.runner.fresh_schemas(program).items():
             if name in self.logs and name not in fresh and self.logs[name].schema != schema:
                 hint = "give the new query another name"
                 raise BridgeError("refused", f"query {name} has other columns now", hint)

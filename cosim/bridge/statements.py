@@ -20,7 +20,7 @@ from seustream.compiler.explain.apas import explain as explain_apas
 from seustream.compiler.language.types import MILLISECONDS
 from seustream.compiler.logical.program import ShowRequest
 from seustream.compiler.pattern import tree as pattern_tree
-from seustream.compiler.pipeline import Compilation, compile_text
+from seustream.compiler.pipeline import Compilation, compile_text, finished
 from seustream.compiler.xsql import tree
 from seustream.compiler.xsql.parse import Statement, parse, split
 from seustream.engine.pattern.explain import as_text
@@ -59,6 +59,8 @@ class CatalogueChange:
     until: dict[str, int] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
+    is_verbatim: bool = False
+    """The statements are those of the text as it is."""
 
 
 def text_of(entries: Sequence[Entry]) -> str:
@@ -100,6 +102,8 @@ def carried_out(
         added, whole = "".join(f"{one};\n" for one in change.carried), text_of(change.entries)
         if before + len(added) > 2 * len(whole) + _SHORT:
             compilation = compile_text(whole, file, standing.options)
+        elif change.is_verbatim and not c.program.requests:
+            compilation = finished(c)
         else:
             compilation = compile_text(glue + added, file, after=standing)
     except CompileError as error:
@@ -152,6 +156,7 @@ def _applied(
         tuple(dict.fromkeys(dropped)),
         until,
         carried=tuple(carried),
+        is_verbatim=carried == [source.text[span.start : span.end].strip() for span in spans],
     )
 
 
