@@ -1,17 +1,20 @@
 """Facts as text: one writer for every stage of every language.
 
 A fact is a record, a tuple of records, or a tree. Records with `COLUMNS`, which pair headings with
-attributes, are the rows of a table. Every other record is a block: its `title`, its `labelled` lines,
-and below them the attributes that `BELOW` names, with captions, or `SECTIONS`, with rules.
+attributes or with functions of a record, are the rows of a table. Every other record is a block: its `title`, its `labelled` lines,
+and below them the attributes that `BELOW` names, with captions, or `SECTIONS`, with rules; a third
+member of an entry is columns for the rows there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seustream.compiler.explain.marks import WIDTH, branches, clip, hanging, section, table
+
+Columns = Sequence[tuple[str, str | Callable[[Any], object]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,22 @@ class NamedLines:
     labelled: tuple[tuple[str, str], ...]
 
 
-def write(fact: Any) -> list[str]:
-    """A fact as lines of at most `WIDTH` columns."""
+def write(fact: Any, columns: Columns | None = None) -> list[str]:
+    """A fact as lines of at most `WIDTH` columns. `columns` are for rows that show something else here."""
     if not isinstance(fact, tuple):
         return _block(fact)
     if not fact:
         return []
     if isinstance(fact[0], TreeNode):
         return _trees(fact)
-    if columns := getattr(fact[0], "COLUMNS", None):
-        rows = [[_cell(getattr(one, name)) for _, name in columns] for one in fact]
+    if columns := columns or getattr(fact[0], "COLUMNS", None):
+        rows = [[_cell(one, what) for _, what in columns] for one in fact]
         return table([heading for heading, _ in columns], rows)
     return [line for one in fact for line in (*_block(one), "")][:-1]
 
 
-def _cell(value: object) -> str:
+def _cell(one: object, what: str | Callable[[Any], object]) -> str:
+    value = getattr(one, what) if isinstance(what, str) else what(one)
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)
@@ -68,12 +72,12 @@ def _block(fact: Any) -> list[str]:
     labels = max((len(label) for label, _ in pairs), default=0)
     for label, text in pairs:
         lines += hanging(f"{label:<{labels}}  " if labels else "", text)
-    for caption, name in getattr(fact, "BELOW", ()):
-        if found := write(getattr(fact, name)):
+    for caption, name, *columns in getattr(fact, "BELOW", ()):
+        if found := write(getattr(fact, name), *columns):
             lines += [""] if lines and (caption or lines[1:]) else []
             lines += [caption, *found] if caption else found
-    for caption, name in getattr(fact, "SECTIONS", ()):
-        if found := write(getattr(fact, name)):
+    for caption, name, *columns in getattr(fact, "SECTIONS", ()):
+        if found := write(getattr(fact, name), *columns):
             lines += [""] if lines and lines[-1] else []
             lines += section(caption, found)
     return lines[:-1] if lines and not lines[-1] else lines

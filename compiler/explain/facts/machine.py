@@ -14,6 +14,7 @@ from seustream.compiler.explain.facts.plan import (
     requests,
 )
 from seustream.compiler.explain.marks import circled, plural
+from seustream.compiler.explain.text import Columns
 from seustream.compiler.plan.areas import factor_numbers
 from seustream.compiler.plan.divide import JoinFactor
 from seustream.compiler.plan.guards import equalities
@@ -28,8 +29,8 @@ from seustream.hdl.isa import Instruction
 class FactorRegister:
     """A factor as an area evaluates it; its result is in register `register`."""
 
-    COLUMNS: ClassVar = (
-        ("register", "name"),
+    COLUMNS: ClassVar[Columns] = (
+        ("register", lambda one: f"r{one.register}"),
         ("", "mark"),
         ("factor", "condition"),
         ("compares", "compares"),
@@ -41,20 +42,16 @@ class FactorRegister:
     condition: str
     compares: str
 
-    @property
-    def name(self) -> str:
-        return f"r{self.register}"
-
 
 @dataclass(frozen=True, slots=True)
 class CombinationFacts:
     """A probe tuple with tag `pre` that meets the conditions goes on as `post`."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("tag", "pre"),
         ("carries", "carries"),
-        ("factors", "marks"),
-        ("selections", "selected"),
+        ("factors", lambda row: marks(row.factors) or "×"),
+        ("selections", lambda row: " ".join(row.selections)),
         ("becomes", "post"),
         ("then", "then"),
     )
@@ -66,14 +63,6 @@ class CombinationFacts:
     post: int
     queries: tuple[str, ...]
     probes: tuple[str, ...]
-
-    @property
-    def marks(self) -> str:
-        return marks(self.factors) or "×"
-
-    @property
-    def selected(self) -> str:
-        return " ".join(self.selections)
 
     @property
     def then(self) -> str:
@@ -309,11 +298,11 @@ def _admits(scope: View, slot: int) -> tuple[str, ...]:
 class MachineLine:
     """An instruction: where, its word, its text, and what it does for the queries."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("", "address"),
         ("", "word"),
         ("", "instruction"),
-        ("", "remark"),
+        ("", lambda line: f"; {line.comment}"),
     )
 
     address: int
@@ -321,17 +310,13 @@ class MachineLine:
     instruction: str
     comment: str
 
-    @property
-    def remark(self) -> str:
-        return f"; {self.comment}"
-
 
 @dataclass(frozen=True, slots=True)
 class SelectionRegister:
     """A register that reads a selection bit of the window tuple, or of a probe from a stream."""
 
-    COLUMNS: ClassVar = (
-        ("register", "name"),
+    COLUMNS: ClassVar[Columns] = (
+        ("register", lambda one: f"r{one.register}"),
         ("reads", "mark"),
         ("of the", "of"),
         ("condition", "condition"),
@@ -341,10 +326,6 @@ class SelectionRegister:
     mark: str
     condition: str
     of: str
-
-    @property
-    def name(self) -> str:
-        return f"r{self.register}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,24 @@ from typing import ClassVar
 from seustream.compiler.explain.facts.graph import graph
 from seustream.compiler.explain.facts.machine import AreaFacts, areas
 from seustream.compiler.explain.facts.names import View, marks
-from seustream.compiler.explain.facts.plan import RequestTable, SubqueryFacts, requests, subqueries
+from seustream.compiler.explain.facts.plan import (
+    RequestRow,
+    RequestTable,
+    SubqueryFacts,
+    requests,
+    subqueries,
+)
 from seustream.compiler.explain.facts.routes import Arrival, Routes, routes
 from seustream.compiler.explain.facts.source import Predicate, predicates
 from seustream.compiler.explain.facts.split import (
     QuerySplit,
-    QuerySummary,
     Split,
     Use,
     queries,
     split,
 )
 from seustream.compiler.explain.marks import GLUE, WIDTH, clip, plural
-from seustream.compiler.explain.text import NamedLines, TreeNode
+from seustream.compiler.explain.text import Columns, NamedLines, TreeNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,62 +57,50 @@ class Sizes:
         return " → ".join(part.replace(" ", GLUE) for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedSubquery:
-    """A subquery beside its row of the join request table."""
+ASKED: Columns = (
+    ("#", lambda pair: pair[0].number),
+    ("streams", lambda pair: pair[0].streams),
+    ("checks", lambda pair: " ".join((marks(pair[1].factors), *pair[1].selections)).strip() or "–"),
+    ("condition", lambda pair: pair[0].checked),
+    ("window", lambda pair: pair[0].window),
+    ("asked by", lambda pair: pair[0].parents),
+    ("", lambda pair: pair[0].sharing),
+)
+"""Of a subquery beside its row of the join request table."""
 
-    COLUMNS: ClassVar = (
-        ("#", "number"),
-        ("streams", "streams"),
-        ("checks", "checks"),
-        ("condition", "condition"),
-        ("window", "window"),
-        ("asked by", "parents"),
-        ("", "sharing"),
-    )
+AREAS: Columns = (
+    ("area", "area"),
+    ("columns", lambda area: tuple(a.column for a in area.attributes)),
+    ("factors", lambda area: " ".join(f.mark for f in area.factors)),
+    ("ways", lambda area: len(area.combinations)),
+    ("index", lambda area: tuple(index.column for index in area.indexes)),
+    ("scans", lambda area: "; ".join(scan.words for scan in area.scans)),
+    ("code", lambda area: area.instructions or ""),
+    ("keeps", "keeps"),
+    ("admits", "admitted"),
+)
 
-    number: int
-    streams: tuple[str, ...]
-    checks: str
-    condition: str
-    window: str
-    parents: tuple[str, ...]
-    sharing: str
+WHERE: Columns = (
+    ("query", "query"),
+    ("runs on", "runs"),
+    ("why", lambda one: "; ".join(dict.fromkeys(step.why for step in one.host)) or one.why),
+    ("left to the host", lambda one: "; ".join(step.work for step in one.host)),
+    ("columns", lambda one: _few(one.columns)),
+)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The subqueries, and below them what their marks stand for."""
 
-    BELOW: ClassVar = (("", "rows"), ("", "legend"))
+    BELOW: ClassVar = (("", "rows", ASKED), ("", "legend"))
 
-    rows: tuple[AskedSubquery, ...]
+    rows: tuple[tuple[SubqueryFacts, RequestRow], ...]
     legend: NamedLines
-
-
-@dataclass(frozen=True, slots=True)
-class AreaSummary:
-    COLUMNS: ClassVar = (
-        ("area", "area"),
-        ("columns", "columns"),
-        ("factors", "factors"),
-        ("ways", "ways"),
-        ("index", "index"),
-        ("scans", "scans"),
-        ("code", "code"),
-        ("keeps", "keeps"),
-        ("admits", "admits"),
-    )
-
-    area: str
-    columns: tuple[str, ...]
-    factors: str
-    ways: int
-    index: tuple[str, ...]
-    scans: str
-    code: str
-    keeps: str
-    admits: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +111,8 @@ class Overview:
         ("Subqueries", "asked"),
         ("Routes", "arrivals"),
         ("Cross products", "crossing"),
-        ("Join areas", "area_rows"),
-        ("What runs where", "where"),
+        ("Join areas", "areas", AREAS),
+        ("What runs where", "queries", WHERE),
         ("Share of the device", "uses"),
         ("Over several devices", "several"),
     )
@@ -159,18 +152,7 @@ class Overview:
 
     @property
     def asked(self) -> Asked:
-        rows = tuple(
-            AskedSubquery(
-                s.number,
-                s.streams,
-                " ".join((marks(row.factors), *row.selections)).strip() or "–",
-                s.checked,
-                s.window,
-                s.parents,
-                s.sharing,
-            )
-            for s, row in zip(self.subqueries, self.requests.rows, strict=True)
-        )
+        rows = tuple(zip(self.subqueries, self.requests.rows, strict=True))
         return Asked(rows, self.requests.legend)
 
     @property
@@ -182,25 +164,8 @@ class Overview:
         return self.routes.crossing
 
     @property
-    def area_rows(self) -> tuple[AreaSummary, ...]:
-        return tuple(
-            AreaSummary(
-                area.area,
-                tuple(a.column for a in area.attributes),
-                " ".join(f.mark for f in area.factors),
-                len(area.combinations),
-                tuple(index.column for index in area.indexes),
-                "; ".join(scan.words for scan in area.scans),
-                str(area.instructions or ""),
-                area.keeps,
-                area.admitted,
-            )
-            for area in self.areas
-        )
-
-    @property
-    def where(self) -> tuple[QuerySummary, ...]:
-        return tuple(one.shortly for one in self.split.queries)
+    def queries(self) -> tuple[QuerySplit, ...]:
+        return self.split.queries
 
     @property
     def uses(self) -> tuple[Use, ...]:

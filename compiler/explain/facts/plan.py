@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from seustream.compiler.explain.facts.names import (
     View,
@@ -15,10 +15,16 @@ from seustream.compiler.explain.facts.names import (
     windows_text,
 )
 from seustream.compiler.explain.marks import GLUE, WIDTH, circled
-from seustream.compiler.explain.text import NamedLines
+from seustream.compiler.explain.text import Columns, NamedLines
 from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.divide import JoinFactor, Leaf, SelectionTerm
 from seustream.compiler.plan.normalise import Normalised
+
+
+def _decided(one: Any) -> str:
+    """Returns where a comparison of codes is the last word."""
+    return "in the device" if one.exact else "on the host"
+
 
 # --- normal form --------------------------------------------------------------
 
@@ -65,11 +71,11 @@ class NormalForm:
 class Coded:
     """A compared column and its code in the device."""
 
-    COLUMNS: ClassVar = (
-        ("column", "name"),
+    COLUMNS: ClassVar[Columns] = (
+        ("column", lambda one: f"{one.stream}.{one.column}"),
         ("type", "type"),
         ("code", "encoding"),
-        ("decided", "decided"),
+        ("decided", _decided),
     )
 
     stream: str
@@ -78,14 +84,6 @@ class Coded:
     encoding: str
     exact: bool
 
-    @property
-    def name(self) -> str:
-        return f"{self.stream}.{self.column}"
-
-    @property
-    def decided(self) -> str:
-        return _decided(self.exact)
-
 
 @dataclass(frozen=True, slots=True)
 class Dnf:
@@ -93,11 +91,6 @@ class Dnf:
 
     queries: tuple[NormalForm, ...]
     encodings: tuple[Coded, ...]
-
-
-def _decided(exact: bool) -> str:
-    """Returns where a comparison of codes is the last word."""
-    return "in the device" if exact else "on the host"
 
 
 def dnf(scope: View) -> Dnf:
@@ -144,7 +137,7 @@ def encodings(scope: View) -> tuple[Coded, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SubqueryFacts:
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("#", "number"),
         ("streams", "streams"),
         ("condition", "checked"),
@@ -197,11 +190,11 @@ def subqueries(scope: View) -> tuple[SubqueryFacts, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("query", "subquery"),
         ("streams", "streams"),
-        ("factors", "marks"),
-        ("selections", "selected"),
+        ("factors", lambda row: marks(row.factors) or "–"),
+        ("selections", lambda row: " ".join(row.selections)),
         ("window", "window"),
         ("asked by", "parents"),
     )
@@ -217,20 +210,12 @@ class RequestRow:
     def window(self) -> str:
         return windows_text(self.windows)
 
-    @property
-    def marks(self) -> str:
-        return marks(self.factors) or "–"
-
-    @property
-    def selected(self) -> str:
-        return " ".join(self.selections)
-
 
 @dataclass(frozen=True, slots=True)
 class FactorFacts:
     """A join factor, numbered from 1 as its mark is."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("", "mark"),
         ("condition", "condition"),
         ("in", "subqueries"),
@@ -246,7 +231,7 @@ class FactorFacts:
 class SelectionFacts:
     """A selection bit: its condition, and the comparisons of codes that decide it."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("", "mark"),
         ("stream", "stream"),
         ("bit", "bit"),
@@ -267,13 +252,13 @@ class SelectionFacts:
 class AttributeFacts:
     """A column the device gets to see, and where."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("stream", "stream"),
         ("attribute", "attribute"),
         ("column", "column"),
         ("type", "type"),
         ("code", "encoding"),
-        ("decided", "decided"),
+        ("decided", _decided),
     )
 
     stream: str
@@ -282,10 +267,6 @@ class AttributeFacts:
     type: str
     encoding: str
     exact: bool
-
-    @property
-    def decided(self) -> str:
-        return _decided(self.exact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from seustream.compiler.explain.facts.names import View, bracketed, marks
 from seustream.compiler.explain.marks import GLUE, WIDTH, branches, circled
-from seustream.compiler.explain.text import NamedLines
+from seustream.compiler.explain.text import Columns, NamedLines
 from seustream.compiler.plan.requests import Request
 from seustream.compiler.plan.routes import Step
 
@@ -17,10 +17,10 @@ from seustream.compiler.plan.routes import Step
 class TagFacts:
     """A row of the route table; `carries` are the streams bound, `inserts` says raw tuple."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("tag", "tag"),
         ("carries", "carries"),
-        ("insert", "stream"),
+        ("insert", lambda tag: tag.carries[0] if tag.inserts else ""),
         ("probe", "probes"),
         ("queries", "queries"),
         ("subqueries", "subqueries"),
@@ -32,10 +32,6 @@ class TagFacts:
     probes: tuple[str, ...]
     queries: tuple[str, ...]
     subqueries: tuple[int, ...]
-
-    @property
-    def stream(self) -> str:
-        return self.carries[0] if self.inserts else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class CrossProduct:
 class WayStep:
     """A step on a stream's way: what is checked, the tag it gives, and results or a hint."""
 
-    COLUMNS: ClassVar = (("", "check"), ("", "becomes"), ("", "end"))
+    COLUMNS: ClassVar[Columns] = (("", "check"), ("", "becomes"), ("", "end"))
 
     check: str
     becomes: str

@@ -8,7 +8,7 @@ from typing import ClassVar
 from seustream.compiler.errors import Span
 from seustream.compiler.explain.facts.names import View
 from seustream.compiler.explain.marks import plural
-from seustream.compiler.explain.text import TreeNode
+from seustream.compiler.explain.text import Columns, TreeNode
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language import syntax
 from seustream.compiler.plan.simplify import push_not
@@ -17,8 +17,8 @@ from seustream.compiler.xsql.tree import WindowClause
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    COLUMNS: ClassVar = (
-        ("place", "place"),
+    COLUMNS: ClassVar[Columns] = (
+        ("place", lambda token: f"{token.line}:{token.column}"),
         ("kind", "kind"),
         ("text", "text"),
     )
@@ -27,10 +27,6 @@ class Token:
     column: int
     kind: str
     text: str
-
-    @property
-    def place(self) -> str:
-        return f"{self.line}:{self.column}"
 
 
 def tokens(scope: View) -> tuple[Token, ...]:
@@ -117,7 +113,9 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
                 elif member.name not in ("span", "at") and value is not None:
                     children.append(_node(scope, value, name))
     line, column = scope.c.source.position(span.start)
-    return TreeNode(line, column, role, type(node).__name__, " ".join(words), tuple(children))
+    return TreeNode(
+        line, column, role, type(node).__name__, " ".join(filter(None, words)), tuple(children)
+    )
 
 
 # --- conditions ---------------------------------------------------------------
@@ -127,10 +125,10 @@ def _node(scope: View, node: object, role: str) -> TreeNode:
 class Predicate:
     """A condition as written and simplified; `changes` says in words what simplification did."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("query", "query"),
         ("as written", "written"),
-        ("simplified", "outcome"),
+        ("simplified", lambda p: p.simplified if p.changes else "unchanged"),
         ("", "changes"),
     )
 
@@ -138,10 +136,6 @@ class Predicate:
     written: str
     simplified: str
     changes: tuple[str, ...]
-
-    @property
-    def outcome(self) -> str:
-        return self.simplified if self.changes else "unchanged"
 
 
 def predicates(scope: View) -> tuple[Predicate, ...]:

@@ -15,7 +15,7 @@ from seustream.compiler.explain.facts.plan import (
 )
 from seustream.compiler.explain.facts.routes import CrossProduct, cross_products
 from seustream.compiler.explain.marks import bar
-from seustream.compiler.explain.text import NamedLines
+from seustream.compiler.explain.text import Columns, NamedLines
 from seustream.compiler.language import expressions as x
 from seustream.compiler.plan.keys import Keys, keys
 from seustream.compiler.plan.normalise import Normalised
@@ -91,47 +91,18 @@ class QuerySplit:
         for note in self.notes:
             yield "note", note
 
-    @property
-    def shortly(self) -> QuerySummary:
-        names = self.columns
-        few = names if len(names) <= 3 else (f"{names[0]} … {names[-1]} ({len(names)})",)
-        return QuerySummary(
-            self.query,
-            self.runs,
-            "; ".join(dict.fromkeys(step.why for step in self.host)) or self.why,
-            "; ".join(step.work for step in self.host),
-            few,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class QuerySummary:
-    COLUMNS: ClassVar = (
-        ("query", "query"),
-        ("runs on", "runs"),
-        ("why", "why"),
-        ("left to the host", "host"),
-        ("columns", "columns"),
-    )
-
-    query: str
-    runs: str
-    why: str
-    host: str
-    columns: tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """A limit of the device and what of it is taken; `where` is the part that takes most."""
 
-    COLUMNS: ClassVar = (
+    COLUMNS: ClassVar[Columns] = (
         ("", "resource"),
-        ("used", "taken"),
-        ("of", "most"),
-        ("", "bar"),
-        ("", "percent"),
-        ("", "place"),
+        ("used", lambda use: f"{use.used:,}"),
+        ("of", lambda use: f"{use.limit:,}"),
+        ("", lambda use: bar(use.share)),
+        ("", lambda use: f"{use.share:.0%}"),
+        ("", lambda use: f"area {use.where}" if use.where else ""),
     )
 
     resource: str
@@ -142,26 +113,6 @@ class Use:
     @property
     def share(self) -> float:
         return self.used / self.limit if self.limit else 0.0
-
-    @property
-    def taken(self) -> str:
-        return f"{self.used:,}"
-
-    @property
-    def most(self) -> str:
-        return f"{self.limit:,}"
-
-    @property
-    def bar(self) -> str:
-        return bar(self.share)
-
-    @property
-    def percent(self) -> str:
-        return f"{self.share:.0%}"
-
-    @property
-    def place(self) -> str:
-        return f"area {self.where}" if self.where else ""
 
 
 @dataclass(frozen=True, slots=True)
