@@ -45,7 +45,7 @@ from seustream.hdl.device import Device, Status
 _SNAPSHOTS = 2.0
 """Times longer than it took to take one must be worked before the next."""
 _LOOK = 0.5
-"""Seconds between looks at the memory of the process, which nobody notifies of."""
+"""Seconds between looks at the memory of the process, which no one notifies of."""
 _AGAIN = 5.0
 """Seconds until one that failed is tried again."""
 _DROP = "drop it, or register it anew; the other queries go on"
@@ -443,7 +443,7 @@ class Session:
         return self.over_memory()
 
     def over_memory(self) -> str | None:
-        """Says so if the process has more memory than it may."""
+        """Reports it if the process has more memory than it may."""
         most = self.limits.memory
         if most is None or (have := self.world.resident()) <= most:
             return None
