@@ -392,25 +392,33 @@ _BUCKETS_LOG = 12
 _BUCKETS = 1 << _BUCKETS_LOG
 
 
-def _sketched(state: dict[int, int], value: Any) -> dict[int, int]:
-    """HyperLogLog: of each bucket of hashes, the longest run of zeros that a hash starts with."""
+def _sketched(sign: int) -> Callable[[dict[int, int], Any], dict[int, int]]:
+    """HyperLogLog: of each bucket of hashes, how many start with a run of zeros of each length. The
+    longest counts; the others are there for when it leaves."""
+
+    def step(state: dict[int, int], value: Any) -> dict[int, int]:
+        return _tallied(sign)(state, _hashed(value))
+
+    return step
+
+
+def _hashed(value: Any) -> int:
+    """The bucket of a value, times 64, and its run of zeros."""
     number = value == value and isinstance(value, (int, float, Decimal))
     text = str(Fraction(value)) if number and math.isfinite(value) else repr(value)
     hashed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
     bucket, rest = hashed >> 64 - _BUCKETS_LOG, hashed & (1 << 64 - _BUCKETS_LOG) - 1
     rank = 65 - _BUCKETS_LOG - rest.bit_length()
-    if rank > state.get(bucket, 0):
-        state[bucket] = rank
-    return state
-
-
-def _sketches_merged(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
-    return {bucket: max(a.get(bucket, 0), b.get(bucket, 0)) for bucket in (*a, *b)}
+    return bucket << 6 | rank
 
 
 def _estimated(state: dict[int, int]) -> int:
-    empty = _BUCKETS - len(state)
-    mean = _BUCKETS**2 / (empty + sum(2.0**-rank for rank in state.values()))
+    longest: dict[int, int] = {}
+    for hashed in state:
+        bucket, rank = hashed >> 6, hashed & 63
+        longest[bucket] = max(rank, longest.get(bucket, 0))
+    empty = _BUCKETS - len(longest)
+    mean = _BUCKETS**2 / (empty + sum(2.0**-rank for rank in longest.values()))
     estimate = 0.7213 / (1 + 1.079 / _BUCKETS) * mean
     if estimate <= 2.5 * _BUCKETS and empty:
         estimate = _BUCKETS * math.log(_BUCKETS / empty)
@@ -486,9 +494,9 @@ _ENTRIES: tuple[AggregateFunction, ...] = (
         merge=_tallies_added, remove=_tallied(-1),
     ),
     AggregateFunction(
-        "approx_count_distinct", (ANY,), BIGINT, dict, _sketched, _estimated,
+        "approx_count_distinct", (ANY,), BIGINT, dict, _sketched(1), _estimated,
         "About how many different values there are, usually within two per cent.",
-        "approx_count_distinct(x)", merge=_sketches_merged,
+        "approx_count_distinct(x)", merge=_tallies_added, remove=_sketched(-1),
     ),
 )  # fmt: skip
 

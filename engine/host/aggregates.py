@@ -1,313 +1,348 @@
-"""Aggregates at all points of a slice, of members that each count for a span of points.
+"""Aggregates of groups whose members come and leave.
 
-Points are the rows that groups give, side by side by group; members are in the order in which they came,
-also side by side by group. What a few passes over columns can do (`count`, `sum` and `avg` of integers
-and reals, `min`, `max`) is done so. Every other aggregate goes through the states of the registry: what
-can remove adds each member and takes it away again; of the others, where members leave in the order in
-which they came, two stacks of states are merged, and else each point begins anew.
+What each group has at hand is brought forward by the members that come and leave, however many it has.
+Counts, exact sums and means, and the best member of a group are compiled (`engine.kernels`); every other
+aggregate goes through the states of the registry: what can remove takes members away again, the others
+keep a group's rows and begin anew at each point.
 
-With DISTINCT, equal members of a group are one, for the union of their spans.
+With DISTINCT, equal members of a group are one, for as long as one of them is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.aggregates import AGGREGATES
 from seustream.compiler.language.faults import Faults, Place
 from seustream.compiler.language.registry import FAULT, AggregateFunction
-from seustream.engine.stream import spans
+from seustream.compiler.language.types import Type
+from seustream.engine.host.growing import Growing
+from seustream.engine.host.words import Flags, KeyNumbers, Words, decimals
+from seustream.engine.kernels import native
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Key = tuple[tuple[int, ...], bool]
-"""Arguments by number, and whether they are distinct."""
+
+_COUNTED, _WHOLE, _REAL, _SPAN, _DECIMAL, _WIDE = range(6)
+"""`Summed` of the kernels."""
+_WANTED = {"min": 0, "max": 1, "first": 2, "last": 3, "min_by": 0, "max_by": 1}
+"""`Wanted` of the kernels. What looks at one row alone, or at the best, does not see repetitions."""
+_SHORTEST, _LONGEST = -86_399_999_913_600_000, 86_399_999_999_999_999
+"""Intervals that Python has, in milliseconds."""
 
 
-@dataclass(slots=True)
-class _Members:
-    """The members that count: their values, spans and groups; how many there are at each point."""
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Member m comes (m), or leaves (~m), in the order of `events`; before point p, which asks group
+    `at[p]`, the first `until[p]` of them."""
 
-    values: tuple[pa.Array, ...]
-    lo: Ints
-    hi: Ints
-    group: Ints
-    counts: Ints
+    events: Ints
+    until: Ints
+    at: Ints
+
+
+def spanned(lo: Ints, hi: Ints, at: Ints) -> Turns:
+    """The turns of members, each of which counts at the points lo <= p < hi."""
+    held = np.flatnonzero(hi > lo)
+    when = np.concatenate((2 * lo[held] + 1, 2 * hi[held]))
+    order = np.argsort(when, kind="stable")
+    until = np.searchsorted(when[order], 2 * np.arange(len(at)) + 1, side="right")
+    return Turns(np.concatenate((held, ~held))[order], until, at)
 
 
 class Aggregates:
-    """`lo` and `hi` are the members' spans, `group` their groups; `of_point` the points' groups."""
+    """Aggregates over members, the arguments of which have the types `of`; aggregate i takes those
+    with `numbers[i]`. `ordered` says that members of a group leave in the order in which they came; in
+    the arguments `whole` NULL is a value like others."""
 
-    def __init__(self, lo: Ints, hi: Ints, group: Ints, of_point: Ints) -> None:
-        self.lo, self.hi, self.group, self.of_point = lo, hi, group, of_point
-        self.points = len(of_point)
-        self.members: dict[Key, _Members] = {}
-        self.blocks: dict[Key, spans.Blocks] = {}
-        self.sums: dict[Key, npt.NDArray[np.float64]] = {}
-        self.whole: dict[Key, tuple[Ints, Bools]] = {}
-
-    def of(
+    def __init__(
         self,
-        e: x.AggregateCall,
-        values: tuple[pa.Array, ...],
-        numbers: tuple[int, ...],
-        faults: Faults,
-    ) -> pa.Array:
-        """One aggregate at each point, of the arguments with these numbers."""
-        entry = AGGREGATES[e.function]
-        # Of what looks at one row alone, or at the best, a repetition changes nothing.
-        distinct = e.distinct and not (entry.ordered or e.function in ("min", "max"))
-        key = (numbers, distinct)
-        if key not in self.members:
-            self.members[key] = self._counting(values, distinct)
-        m = self.members[key]
-        found = self._by_columns(e, m, key)
-        result, lost = self._by_states(e, entry, m) if found is None else found
-        if lost.any():
-            place = Place(e.at, x.show(e), entry.fault)
-            faults.add(place, int(lost.sum()), int(lost.argmax()))
-        return result
+        aggregates: Sequence[x.AggregateCall],
+        numbers: Sequence[tuple[int, ...]],
+        of: Sequence[Type],
+        ordered: bool,
+        whole: frozenset[int] = frozenset(),
+    ) -> None:
+        self.base, self.whole = 0, whole
+        self.group = Growing()
+        self.columns = [Words(arrow_type(one)) for one in of]
+        self._parts: dict[tuple[Any, ...], _Totals | _Best | _States] = {}
+        self._of: list[tuple[x.AggregateCall, _Totals | _Best | _States]] = []
+        for e, read in zip(aggregates, numbers, strict=True):
+            members = _Members(self, read)
+            key: tuple[Any, ...]
+            if e.function in _WANTED:
+                key = (e.function, read)
+                part: Any = _Best(members, e.function, ordered)
+            elif e.function in ("count", "sum", "avg"):
+                key = ("sum", read, e.distinct)
+                part = _Totals(members, e)
+            else:
+                key = (e,)
+                part = _States(members, e)
+            part = self._parts.setdefault(key, part)
+            if isinstance(part, _Totals):
+                part.functions.add(e.function)
+            self._of.append((e, part))
 
-    # --- members --------------------------------------------------------------
+    def __len__(self) -> int:
+        return len(self.group)
 
-    def _counting(self, values: tuple[pa.Array, ...], distinct: bool) -> _Members:
-        valid = self.hi > self.lo
-        for value in values:
-            if value.null_count:
-                valid &= np.asarray(value.is_valid())
-        lo, hi, group = self.lo, self.hi, self.group
-        if not valid.all():
-            mask = pa.array(valid)
-            values = tuple(value.filter(mask) for value in values)
-            lo, hi, group = lo[valid], hi[valid], group[valid]
-        if distinct and len(lo):
-            values, lo, hi, group = self._united(values, lo, hi, group)
-        return _Members(values, lo, hi, group, spans.counts(lo, hi, self.points))
+    @property
+    def distinct(self) -> int:
+        """The most codes that something is kept for: they are never forgotten."""
+        codes = [words.codes.count() for words in self.columns if words.codes is not None]
+        keys = [len(p.members.keys) for p in self._parts.values() if p.members.keys is not None]
+        return max((*codes, *keys), default=0)
 
-    def _united(
-        self, values: tuple[pa.Array, ...], lo: Ints, hi: Ints, group: Ints
-    ) -> tuple[tuple[pa.Array, ...], Ints, Ints, Ints]:
-        """Equal members of a group as one, for each stretch of points that their spans cover."""
-        code = group
-        for value in values:
-            mine, distinct = codes(value)
-            code = np.unique(code * max(distinct, 1) + mine, return_inverse=True)[1]
-        order = np.lexsort((lo, code))
-        # With the code in front, the furthest end so far never reaches into the next code.
-        base = code[order] * (self.points + 1)
-        begin, reach = base + lo[order], np.maximum.accumulate(base + hi[order])
-        first = np.ones(len(order), np.bool_)
-        first[1:] = begin[1:] > reach[:-1]
-        starts = np.flatnonzero(first)
-        ends = np.append(starts[1:], len(order)) - 1
-        lo, hi = lo[order[starts]], reach[ends] - base[ends]
-        again = np.argsort(lo, kind="stable")
-        who = order[starts][again]
-        taken = pa.array(who)
-        return tuple(v.take(taken) for v in values), lo[again], hi[again], group[who]
+    def add(self, values: Sequence[pa.Array], group: Ints) -> None:
+        """Takes new members."""
+        self.group.append(group)
+        for words, value in zip(self.columns, values, strict=True):
+            words.append(value)
+        for part in self._parts.values():
+            part.members.add(values, group)
 
-    # --- by columns -----------------------------------------------------------
+    def drop(self, count: int) -> None:
+        """Lets go of the first members, which have left."""
+        self.base += count
+        self.group.drop(count)
+        for words in self.columns:
+            words.drop(count)
+        for part in self._parts.values():
+            part.members.drop(count)
 
-    def _by_columns(
-        self, e: x.AggregateCall, m: _Members, key: Key
-    ) -> tuple[pa.Array, Bools] | None:
-        none_lost = np.zeros(self.points, np.bool_)
+    def at(self, turns: Turns, faults: Faults) -> list[pa.Array]:
+        """Each aggregate at each point."""
+        for part in self._parts.values():
+            part.run(part.members.distinct(turns))
+        found = []
+        for e, part in self._of:
+            result, lost = part.result(e)
+            if lost is not None and lost.any():
+                place = Place(e.at, x.show(e), AGGREGATES[e.function].fault)
+                faults.add(place, int(lost.sum()), int(lost.argmax()))
+            found.append(result)
+        return found
+
+
+class _Members:
+    """The members that count for one aggregate: those of which no argument is NULL. `keys`, with
+    DISTINCT, has a number for equal members of one group."""
+
+    def __init__(self, of: Aggregates, read: tuple[int, ...]) -> None:
+        self.of, self.read = of, read
+        self.keys: KeyNumbers | None = None
+        self._both = Growing(np.uint8)
+        self._codes = Growing()
+        self._repeats = native.Repeats()
+
+    @property
+    def flags(self) -> Flags:
+        if len(self.read) > 1:
+            return self._both.view
+        if not self.read or self.read[0] in self.of.whole:
+            return None
+        return self.of.columns[self.read[0]].flags
+
+    def once(self) -> None:
+        """From now on equal members are one."""
+        types = [self.of.columns[number].type for number in self.read]
+        self.keys = KeyNumbers([pa.int64(), *types])
+
+    def add(self, values: Sequence[pa.Array], group: Ints) -> None:
+        mine = [values[number] for number in self.read]
+        if len(mine) > 1:
+            some = [self.of.columns[number].flags for number in self.read]
+            both = np.ones(len(group), np.uint8)
+            for flags in some:
+                if flags is not None:
+                    both &= flags[len(flags) - len(group) :]
+            self._both.append(both)
+        if self.keys is not None:
+            self._codes.append(self.keys.numbers([pa.array(group), *mine], len(group)))
+
+    def drop(self, count: int) -> None:
+        if len(self.read) > 1:
+            self._both.drop(count)
+        if self.keys is not None:
+            self._codes.drop(count)
+
+    def distinct(self, turns: Turns) -> Turns:
+        """The turns of the members that count."""
+        if self.keys is None:
+            return turns
+        kept = np.empty(len(turns.events), np.uint8)
+        self._repeats.run(turns.events, self.of.base, self._codes.view, self.flags, kept)
+        until = np.concatenate(([0], np.cumsum(kept, dtype=np.int64)))[turns.until]
+        return Turns(turns.events[kept != 0], until, turns.at)
+
+
+class _Totals:
+    """Counts, sums and means of one argument."""
+
+    def __init__(self, members: _Members, e: x.AggregateCall) -> None:
+        self.members, self.functions = members, set[str]()
+        if e.distinct:
+            members.once()
+        self.kernel = native.Totals()
+        self.counts: Ints = np.empty(0, np.int64)
+        self.sums: Ints | None = None
+        self.means: Ints | None = None
+        self.known: npt.NDArray[np.uint8] | None = None
+
+    def run(self, turns: Turns) -> None:
+        of, points = self.members.of, len(turns.at)
+        words = of.columns[self.members.read[0]] if self.functions - {"count"} else None
+        kind = _COUNTED if words is None else _summed(words)
+        size = points * (1 + (kind in (_DECIMAL, _WIDE)))
+        self.counts = np.empty(points, np.int64)
+        self.sums = np.empty(size, np.int64) if "sum" in self.functions else None
+        self.means = np.empty(size, np.int64) if "avg" in self.functions else None
+        self.known = None if words is None else np.empty(points, np.uint8)
+        self.kernel.run(
+            turns.events, turns.until, turns.at, of.base, of.group.view,
+            None if words is None else words.words, self.members.flags,
+            kind, 1 if words is None else 10 ** _scale(words.type),
+            self.counts, self.sums, self.means, self.known,
+        )  # fmt: skip
+
+    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
         if e.function == "count":
-            return pa.array(m.counts), none_lost
-        (values, *others), empty = m.values, m.counts == 0
-        if others or pa.types.is_null(values.type):
-            return None
-        if e.function in ("min", "max"):
-            if key not in self.blocks:
-                self.blocks[key] = spans.Blocks(m.lo, m.hi)
-            return _extreme(values, self.blocks[key], empty, e.function == "max"), none_lost
-        if e.function not in ("sum", "avg"):
-            return None
-        if pa.types.is_integer(values.type):
-            if key not in self.whole:
-                numbers = np.asarray(values.cast(pa.int64()))
-                self.whole[key] = spans.integer_sums(numbers, m.lo, m.hi, self.points)
-            whole, lost = self.whole[key]
-            if e.function == "sum":
-                return pa.array(whole, mask=empty | lost), lost & ~empty
-            mean = whole.astype(np.longdouble) / np.where(empty, 1, m.counts)
-            return pa.array(mean.astype(np.float64), mask=empty | lost), lost & ~empty
-        if pa.types.is_floating(values.type):
-            if key not in self.sums:
-                doubles = np.asarray(pc.cast(values, pa.float64()))
-                self.sums[key] = spans.sums(doubles, m.lo, m.hi, self.points)
-            found = self.sums[key]
-            if e.function == "avg":
-                found = found / np.where(empty, 1, m.counts)
-            lost = np.isnan(found) & ~empty
-            return pa.array(found, mask=empty | lost), lost
-        return None
+            return pa.array(self.counts), None
+        found, bit = (self.sums, 1) if e.function == "sum" else (self.means, 2)
+        assert found is not None
+        assert self.known is not None
+        there = (self.known & bit) != 0
+        of = arrow_type(e.type)
+        if pa.types.is_duration(of):
+            there &= (found >= _SHORTEST) & (found <= _LONGEST)
+        lost = ~there & (self.counts > 0)
+        nulls = None if there.all() else ~there
+        if pa.types.is_decimal(of):
+            return decimals(found, of, nulls), lost
+        if pa.types.is_floating(of):
+            return pa.array(found.view(np.float64), mask=nulls), lost
+        return pa.array(found, mask=nulls).cast(of), lost
 
-    # --- by states ------------------------------------------------------------
 
-    def _by_states(
-        self, e: x.AggregateCall, entry: AggregateFunction, m: _Members
-    ) -> tuple[pa.Array, Bools]:
-        rows = list(zip(*(value.to_pylist() for value in m.values), strict=True))
-        states = _states(entry, rows, m, self.of_point, e.distinct and entry.collects)
-        lost = np.zeros(self.points, np.bool_)
-        found: list[Any] = []
-        for point, state in enumerate(states):
-            result = entry.result(e.type, state) if entry.typed else entry.result(state)
+def _summed(words: Words) -> int:
+    of = words.type
+    if pa.types.is_decimal(of):
+        return _WIDE if words.wide else _DECIMAL
+    if pa.types.is_duration(of):
+        return _SPAN
+    return _REAL if pa.types.is_floating(of) else _WHOLE
+
+
+def _scale(of: pa.DataType) -> int:
+    """The digits that a mean has more than its argument."""
+    return min(of.scale + 4, 38) - of.scale if pa.types.is_decimal(of) else 0
+
+
+class _Best:
+    """One of the members of each group."""
+
+    def __init__(self, members: _Members, function: str, ordered: bool) -> None:
+        self.members, self.wanted, self.ordered = members, _WANTED[function], ordered
+        self.kernel = native.Best()
+        self.found: Ints = np.empty(0, np.int64)
+
+    def run(self, turns: Turns) -> None:
+        of = self.members.of
+        words = of.columns[self.members.read[-1]]
+        self.found = np.empty(len(turns.at), np.int64)
+        self.kernel.run(
+            turns.events, turns.until, turns.at, of.base, of.group.view, words.words,
+            self.members.flags, _compared(words), words.codes, self.wanted, self.ordered,
+            self.found,
+        )  # fmt: skip
+
+    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
+        of, known = self.members.of, self.found >= 0
+        places = self.found - of.base
+        return of.columns[self.members.read[0]].take(places, None if known.all() else known), None
+
+
+def _compared(words: Words) -> int:
+    """`Compared` of the kernels."""
+    if words.codes is not None:
+        return 3
+    return 2 if words.wide else int(pa.types.is_floating(words.type))
+
+
+class _States:
+    """An aggregate by the states of the registry."""
+
+    def __init__(self, members: _Members, e: x.AggregateCall) -> None:
+        self.members, self.e, self.entry = members, e, AGGREGATES[e.function]
+        self.removes = self.entry.remove is not None
+        self.repeats = not (e.distinct and not self.removes)
+        if e.distinct and self.removes:
+            members.once()
+        self.states: dict[int, Any] = {}
+        self.found: tuple[pa.Array, Bools] | None = None
+
+    def run(self, turns: Turns) -> None:
+        lost = np.zeros(len(turns.at), np.bool_)
+        entry, found = self.entry, []
+        for point, state in enumerate(self._at(turns, entry)):
+            result = entry.result(self.e.type, state) if entry.typed else entry.result(state)
             if result is FAULT:
                 lost[point], result = True, None
             found.append(result)
-        return pa.array(found, arrow_type(e.type)), lost
+        self.found = pa.array(found, arrow_type(self.e.type)), lost
 
+    def result(self, e: x.AggregateCall) -> tuple[pa.Array, Bools | None]:
+        assert self.found is not None
+        return self.found
 
-def _states(
-    entry: AggregateFunction,
-    rows: Sequence[tuple[Any, ...]],
-    m: _Members,
-    of_point: Ints,
-    distinct: bool,
-) -> Iterator[Any]:
-    """The state at each point, each good until the next is asked for."""
-    bounds = np.flatnonzero(np.diff(of_point, prepend=-1, append=-1))
-    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        own = slice(*np.searchsorted(m.lo, (start, stop)).tolist())
-        lo, hi = m.lo[own], m.hi[own]
-        of_group = rows[own]
-        if entry.remove is not None and not distinct:
-            yield from _by_removal(entry, of_group, lo, hi, range(start, stop))
-        elif np.any(hi[1:] < hi[:-1]):
-            yield from _anew(entry, of_group, _held(lo, hi, range(start, stop)), distinct)
-        else:
-            points = np.arange(start, stop)
-            first = np.searchsorted(hi, points, side="right").tolist()
-            last = np.searchsorted(lo, points, side="right").tolist()
-            if entry.merge is None or entry.collects:
-                ranges = map(range, first, last)
-                yield from _anew(entry, of_group, ranges, distinct)
+    def _at(self, turns: Turns, entry: AggregateFunction) -> Iterator[Any]:
+        """The state at each point, each good until the next is asked for."""
+        of = self.members.of
+        members = np.where(turns.events < 0, ~turns.events, turns.events)
+        places = members - of.base
+        flags = self.members.flags
+        counts = [True] * len(places) if flags is None else (flags[places] != 0).tolist()
+        values = [of.columns[number].take(places).to_pylist() for number in self.members.read]
+        rows = list(zip(*values, strict=True))
+        groups, events = of.group.view[places].tolist(), turns.events.tolist()
+        done, numbers = 0, members.tolist()
+        for until, at in zip(turns.until.tolist(), turns.at.tolist(), strict=True):
+            for i in range(done, until):
+                if counts[i]:
+                    self._step(groups[i], numbers[i], rows[i], events[i] < 0)
+            done = until
+            yield self._state(at)
+        for i in range(done, len(events)):
+            if counts[i]:
+                self._step(groups[i], numbers[i], rows[i], events[i] < 0)
+
+    def _step(self, group: int, member: int, row: tuple[Any, ...], leaves: bool) -> None:
+        entry = self.entry
+        if entry.remove is None:
+            held = self.states.setdefault(group, {})
+            if leaves:
+                del held[member]
             else:
-                yield from _by_merging(entry, entry.merge, of_group, first, last)
+                held[member] = row
+            return
+        state = self.states[group] if group in self.states else entry.init()
+        self.states[group] = (entry.remove if leaves else entry.insert)(state, *row)
 
-
-def _by_removal(
-    entry: AggregateFunction, rows: Sequence[tuple[Any, ...]], lo: Ints, hi: Ints, points: range
-) -> Iterator[Any]:
-    assert entry.remove is not None
-    leaving = np.argsort(hi, kind="stable")
-    begins, ends = lo.tolist(), hi[leaving].tolist()
-    state, came, left = entry.init(), 0, 0
-    for point in points:
-        while left < len(ends) and ends[left] <= point:
-            state = entry.remove(state, *rows[leaving[left]])
-            left += 1
-        while came < len(begins) and begins[came] <= point:
-            state = entry.insert(state, *rows[came])
-            came += 1
-        yield state
-
-
-def _held(lo: Ints, hi: Ints, points: range) -> Iterator[list[int]]:
-    """The members at each point, in the order in which they came."""
-    begins, ends = lo.tolist(), hi.tolist()
-    held: list[int] = []
-    came = 0
-    for point in points:
-        held = [member for member in held if ends[member] > point]
-        while came < len(begins) and begins[came] <= point:
-            held.append(came)
-            came += 1
-        yield held
-
-
-def _anew(
-    entry: AggregateFunction,
-    rows: Sequence[tuple[Any, ...]],
-    members: Iterator[Sequence[int]] | map[range],
-    distinct: bool,
-) -> Iterator[Any]:
-    for some in members:
-        state = entry.init()
-        values = (rows[member] for member in some)
-        for row in dict.fromkeys(values) if distinct else values:
-            state = entry.insert(state, *row)
-        yield state
-
-
-_RUN = 64
-"""Members whose states are kept side by side; of further ones, a state for each so many."""
-
-
-def _by_merging(
-    entry: AggregateFunction,
-    merge: Callable[[Any, Any], Any],
-    rows: Sequence[tuple[Any, ...]],
-    first: Sequence[int],
-    last: Sequence[int],
-) -> Iterator[Any]:
-    """States of the members first[p] to last[p], both of which only grow: that of the older half,
-    kept for each member it may begin with, merged with that of the newer half."""
-
-    def single(member: int) -> Any:
-        return entry.insert(entry.init(), *rows[member])
-
-    middle = 0  # older members are below, newer ones from here on
-    marks: list[Any] = []  # states from each `_RUN`th older member on, counted from the last
-    run: dict[int, Any] = {}  # states from each older member of the run on
-    newer, came = entry.init(), 0
-    for begin, end in zip(first, last, strict=True):
-        while came < end:
-            newer = entry.insert(newer, *rows[came])
-            came += 1
-        if begin >= middle:
-            middle, run = came, {}
-            marks, state = [], entry.init()
-            for place, member in enumerate(range(middle - 1, begin - 1, -1)):
-                if place % _RUN == 0:
-                    marks.append(state)
-                state = merge(single(member), state)
-            newer = entry.init()
-        if begin < middle and begin not in run:
-            number = (middle - 1 - begin) // _RUN
-            state, run = marks[number], {}
-            for member in range(middle - 1 - number * _RUN, begin - 1, -1):
-                state = run[member] = merge(single(member), state)
-        yield merge(run[begin], newer) if begin < middle else newer
-
-
-# --- values -------------------------------------------------------------------
-
-
-def codes(column: pa.Array) -> tuple[Ints, int]:
-    """Numbers that are equal where the values are, NULL being a value like others, and how many
-    there are."""
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 is 0.0
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return np.asarray(encoded.indices, dtype=np.int64), len(encoded.dictionary)
-
-
-def _extreme(values: pa.Array, blocks: spans.Blocks, empty: Bools, greatest: bool) -> pa.Array:
-    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        numbers = np.asarray(values)
-        found = blocks.extremes(numbers, len(empty), greatest)
-        return pa.array(np.where(empty, numbers.dtype.type(0), found), values.type, mask=empty)
-    # Whatever else has an order is compared by its rank.
-    encoded = values.dictionary_encode()
-    sortable = encoded.dictionary
-    if pa.types.is_boolean(sortable.type):
-        sortable = sortable.cast(pa.int8())
-    order = np.asarray(pc.sort_indices(sortable))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    ranks = rank[np.asarray(encoded.indices)] if len(order) else np.empty(0, np.int64)
-    found = blocks.extremes(ranks, len(empty), greatest).astype(np.int64)
-    places = pa.array(order[np.where(empty, 0, found)] if len(order) else found, mask=empty)
-    return encoded.dictionary.take(places)
+    def _state(self, group: int) -> Any:
+        if self.removes:
+            return self.states[group] if group in self.states else self.entry.init()
+        held = self.states.get(group, {}).values()
+        state = self.entry.init()
+        for row in held if self.repeats else dict.fromkeys(held):
+            state = self.entry.insert(state, *row)
+        return state

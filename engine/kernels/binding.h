@@ -83,7 +83,15 @@ struct Owner {
     PyObject_HEAD
     T *inside;
 
+    inline static PyTypeObject *type = nullptr;
+
     static T &of(PyObject *self) { return *reinterpret_cast<Owner *>(self)->inside; }
+
+    // The same of an argument, which may be anything.
+    static T &checked(PyObject *argument) {
+        if (Py_TYPE(argument) != type) throw std::invalid_argument("an object of another class");
+        return of(argument);
+    }
 
     static PyObject *make(PyTypeObject *type, PyObject *, PyObject *) {
         return guarded([&]() -> PyObject * {
@@ -112,10 +120,11 @@ struct Owner {
             {0, nullptr},
         };
         PyType_Spec spec = {full, sizeof(Owner), 0, Py_TPFLAGS_DEFAULT, slots};
-        PyObject *type = PyType_FromSpec(&spec);
-        if (type == nullptr) return -1;
-        int added = PyModule_AddObjectRef(module, name, type);
-        Py_DECREF(type);
+        PyObject *made = PyType_FromSpec(&spec);
+        if (made == nullptr) return -1;
+        type = reinterpret_cast<PyTypeObject *>(made);
+        int added = PyModule_AddObjectRef(module, name, made);
+        Py_DECREF(made);
         return added;
     }
 };

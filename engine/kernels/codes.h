@@ -4,6 +4,7 @@
 #include "chains.h"
 
 #include <cstring>
+#include <utility>
 
 class Codes {
     struct Slot {
@@ -29,6 +30,12 @@ class Codes {
         int64_t from = ends[static_cast<size_t>(code)], to = ends[static_cast<size_t>(code) + 1];
         return to - from == size && (size == 0 || std::memcmp(&bytes[static_cast<size_t>(from)], data,
                                                               static_cast<size_t>(size)) == 0);
+    }
+
+    std::pair<int64_t, int64_t> range(int64_t code) const {
+        if (code < 0 || code + 1 >= static_cast<int64_t>(ends.size()))
+            throw std::out_of_range("a code of no text");
+        return {ends[static_cast<size_t>(code)], ends[static_cast<size_t>(code) + 1]};
     }
 
     int64_t code(const uint8_t *data, int64_t size) {
@@ -84,6 +91,31 @@ class Codes {
         data.want(out.size * width);
         for (int64_t i = 0; i < out.size; ++i) out.data[i] = code(data.data + i * width, width);
         Py_RETURN_NONE;
+    }
+
+    // The bytes of some codes: `offsets` of 64 bits, one more than codes.
+    PyObject *texts(PyObject *args) {
+        PyObject *codes_, *offsets_;
+        if (!PyArg_ParseTuple(args, "OO", &codes_, &offsets_)) throw Raised();
+        Ints codes(codes_);
+        Out offsets(offsets_, true);
+        offsets.want(codes.size + 1);
+        std::vector<uint8_t> found;
+        offsets.data[0] = 0;
+        for (int64_t i = 0; i < codes.size; ++i) {
+            auto [from, to] = range(codes.data[i]);
+            found.insert(found.end(), bytes.begin() + from, bytes.begin() + to);
+            offsets.data[i + 1] = static_cast<int64_t>(found.size());
+        }
+        return PyBytes_FromStringAndSize(reinterpret_cast<const char *>(found.data()),
+                                         static_cast<Py_ssize_t>(found.size()));
+    }
+
+    bool less(int64_t a, int64_t b) const {
+        auto [from, to] = range(a);
+        auto [low, high] = range(b);
+        return std::lexicographical_compare(bytes.begin() + from, bytes.begin() + to,
+                                            bytes.begin() + low, bytes.begin() + high);
     }
 
     PyObject *count(PyObject *) {

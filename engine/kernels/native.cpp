@@ -1,11 +1,14 @@
 // The module `native`: its interface, with types and meanings, is `native.pyi`.
+#include "best.h"
 #include "chains.h"
 #include "codes.h"
 #include "rows.h"
 #include "runs.h"
 #include "scan.h"
+#include "totals.h"
+#include "windows.h"
 
-template <typename T, PyObject *(T::*method)(PyObject *)>
+template <typename T, auto method>
 static PyObject *of(PyObject *self, PyObject *args) {
     return guarded([&] { return (Owner<T>::of(self).*method)(args); });
 }
@@ -30,6 +33,7 @@ static PyMethodDef of_runs[] = {
 static PyMethodDef of_codes[] = {
     {"of_texts", of<Codes, &Codes::of_texts>, METH_VARARGS, nullptr},
     {"of_values", of<Codes, &Codes::of_values>, METH_VARARGS, nullptr},
+    {"texts", of<Codes, &Codes::texts>, METH_VARARGS, nullptr},
     {"count", of<Codes, &Codes::count>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -44,6 +48,30 @@ static PyMethodDef of_rows[] = {
     {"places", of<Rows, &Rows::places>, METH_VARARGS, nullptr},
     {"resume", of<Rows, &Rows::resume>, METH_VARARGS, nullptr},
     {"count", of<Rows, &Rows::count>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_totals[] = {
+    {"run", of<Totals, &Totals::run>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_repeats[] = {
+    {"run", of<Repeats, &Repeats::run>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_best[] = {
+    {"run", of<Best, &Best::run>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_windows[] = {
+    {"run", of<Windows, &Windows::run>, METH_VARARGS, nullptr},
+    {"oldest", of<Windows, &Windows::oldest>, METH_NOARGS, nullptr},
+    {"live", of<Windows, &Windows::live>, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+static PyMethodDef of_last_rows[] = {
+    {"run", of<LastRows, &LastRows::run>, METH_VARARGS, nullptr},
+    {"oldest", of<LastRows, &LastRows::oldest>, METH_NOARGS, nullptr},
+    {"live", of<LastRows, &LastRows::live>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 static PyMethodDef functions[] = {
@@ -62,7 +90,12 @@ PyMODINIT_FUNC PyInit_native() {
     if (Owner<Chains>::add(module, "Chains", NAMED "Chains", of_chains) != 0 ||
         Owner<Runs>::add(module, "Runs", NAMED "Runs", of_runs) != 0 ||
         Owner<Codes>::add(module, "Codes", NAMED "Codes", of_codes) != 0 ||
-        Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0) {
+        Owner<Rows>::add(module, "Rows", NAMED "Rows", of_rows) != 0 ||
+        Owner<Totals>::add(module, "Totals", NAMED "Totals", of_totals) != 0 ||
+        Owner<Repeats>::add(module, "Repeats", NAMED "Repeats", of_repeats) != 0 ||
+        Owner<Best>::add(module, "Best", NAMED "Best", of_best) != 0 ||
+        Owner<Windows>::add(module, "Windows", NAMED "Windows", of_windows) != 0 ||
+        Owner<LastRows>::add(module, "LastRows", NAMED "LastRows", of_last_rows) != 0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -71,6 +71,9 @@ class Codes:
 
     def of_texts(self, offsets: Ints, data: npt.NDArray[np.uint8], out: Ints, /) -> None: ...
     def of_values(self, data: npt.NDArray[np.uint8], width: int, out: Ints, /) -> None: ...
+    def texts(self, codes: Ints, offsets: Ints, /) -> bytes:
+        """The strings of some codes, and into `offsets`, one more than codes, where each begins."""
+
     def count(self) -> int: ...
 
 class Rows:
@@ -137,6 +140,102 @@ class Rows:
     def resume(self, places: Ints, /) -> None: ...
     def count(self) -> int:
         """The keys."""
+
+class Leaving:
+    """Members of groups, numbered as they came, and which of them have left. `base` is the number of
+    the member that arrays by member begin with; it may grow up to `oldest`. New members stand last
+    in `group`, which has the group of each."""
+
+    def oldest(self) -> int:
+        """The first member that has not left."""
+
+    def live(self, base: int, out: npt.NDArray[np.uint8], /) -> None:
+        """1 for each member from `base` on that has not left."""
+
+class Windows(Leaving):
+    """Members that leave when one of several clocks has passed where they end."""
+
+    def run(
+        self,
+        arrival: Ints,
+        clocks: tuple[Ints, ...],
+        ends: tuple[Ints, ...],
+        base: int,
+        group: Ints,
+        silent: bool,
+        /,
+    ) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+        """Takes new members by the arrival they come with; `clocks` by arrival, `ends` by member. A
+        point is a group that an arrival adds to. Gives events, `until` and `at` (see `Totals`), the
+        first new member of each point, and the point of each new member. Where it is `silent` the
+        members just come."""
+
+class LastRows(Leaving):
+    """Members that leave when so many later ones of their group have come."""
+
+    def run(self, size: int, fresh: int, base: int, group: Ints, /) -> tuple[bytes, bytes]:
+        """Takes `fresh` new members. Gives events and `until`; each new member is a point."""
+
+class Totals:
+    """Counts, sums and means of groups, without rounding before the result. In `events` stands m where
+    member m comes, ~m where it leaves; before point p is asked, which is of group `at[p]`, come those
+    up to `until[p]`. Members whose flag is 0 do not count."""
+
+    def run(
+        self,
+        events: Ints,
+        until: Ints,
+        at: Ints,
+        base: int,
+        group: Ints,
+        words: Ints | None,
+        flags: Flags,
+        kind: int,
+        scale: int,
+        counts: Ints | None,
+        sums: Ints | None,
+        means: Ints | None,
+        known: npt.NDArray[np.uint8] | None,
+        /,
+    ) -> None:
+        """`kind` is a `Summed`. `known` has 1 where there is a sum, and 2 where there is a mean; decimals
+        have two words, their mean is that of `scale` times the sum."""
+
+class Repeats:
+    """Which members count of those that have one code."""
+
+    def run(
+        self,
+        events: Ints,
+        base: int,
+        codes: Ints,
+        flags: Flags,
+        kept: npt.NDArray[np.uint8],
+        /,
+    ) -> None:
+        """1 for each event by which a code comes to a group, or is no more there."""
+
+class Best:
+    """The best member at each point, of equal ones the first; -1 where there is none."""
+
+    def run(
+        self,
+        events: Ints,
+        until: Ints,
+        at: Ints,
+        base: int,
+        group: Ints,
+        words: Ints | None,
+        flags: Flags,
+        kind: int,
+        codes: Codes | None,
+        wanted: int,
+        ordered: bool,
+        found: Ints,
+        /,
+    ) -> None:
+        """`kind` is a `Compared`, `wanted` a `Wanted`. `ordered` says that the members of a group leave in
+        the order in which they came."""
 
 def scan(
     start: int,

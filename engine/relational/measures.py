@@ -1,4 +1,4 @@
-"""Columns of groups: their keys, their aggregates, and expressions over these."""
+"""Results of groups: their keys, their aggregates, and expressions over these."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
-from seustream.engine.host.aggregates import Aggregates, codes
+from seustream.engine.host.aggregates import Aggregates, Turns
 from seustream.engine.host.grouping import arguments_of
+from seustream.engine.host.words import KeyNumbers
 from seustream.engine.stream.schema import arrow_type
 
 Ints = npt.NDArray[np.int64]
@@ -29,7 +30,7 @@ class Measures:
         arguments = [arguments_of(e) for e in self.aggregates]
         own = list(dict.fromkeys(argument for some in arguments for argument in some))
         self.read = (*self.keys, *own)
-        self._numbers = [tuple(map(own.index, some)) for some in arguments]
+        self.numbers = [tuple(map(own.index, some)) for some in arguments]
 
     @property
     def fields(self) -> list[tuple[str, pa.DataType]]:
@@ -46,25 +47,22 @@ class Measures:
 
     def groups(self, values: Sequence[pa.Array], count: int) -> Ints:
         """A number for the group of each row, NULL being a key like others."""
-        code = np.zeros(count, np.int64)
-        for number, value in enumerate(values[: len(self.keys)]):
-            mine, distinct = codes(value)
-            code = code * max(distinct, 1) + mine
-            if number:
-                code = np.unique(code, return_inverse=True)[1]
-        return code
+        return KeyNumbers([arrow_type(e.type) for e in self.keys]).numbers(
+            list(values[: len(self.keys)]), count
+        )
 
     def of_points(
-        self, values: Sequence[pa.Array], first: Ints, spans: Aggregates, faults: Faults
+        self, values: Sequence[pa.Array], first: Ints, group: Ints, turns: Turns, faults: Faults
     ) -> Rows:
-        """Keys and aggregates at each point. `values` are those of `read`, in rows side by side by
+        """KeyNumbers and aggregates at each point. `values` are those of `read`, in rows side by side by
         group; `first` has a row of each point's group."""
         some = pa.array(first)
         rows: Rows = {}
         for number in range(len(self.keys)):
             rows[0, f"g{number}"] = values[number].take(some)
-        arguments = values[len(self.keys) :]
-        for number, (e, read) in enumerate(zip(self.aggregates, self._numbers, strict=True)):
-            taken = tuple(arguments[place] for place in read)
-            rows[0, f"a{number}"] = spans.of(e, taken, read, faults)
+        types = [e.type for e in self.read[len(self.keys) :]]
+        aggregates = Aggregates(self.aggregates, self.numbers, types, ordered=True)
+        aggregates.add(values[len(self.keys) :], group)
+        for number, found in enumerate(aggregates.at(turns, faults)):
+            rows[0, f"a{number}"] = found
         return rows

@@ -1,7 +1,7 @@
 """Functions OVER frames: each row once, with what it sees when it looks back.
 
-Rows of a partition stand side by side in the order in which they came, those before among them that
-later frames reach. New rows are points of `Aggregates`; each row counts at a run of them.
+Functions of one partition and frame share the rows that the frame holds. A row comes to it when its time
+is certain, with all rows of this time; it leaves when a later frame does not reach it any more.
 """
 
 from __future__ import annotations
@@ -11,30 +11,37 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import BIGINT
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.aggregates import Aggregates
+from seustream.engine.host.grouping import arguments_of
+from seustream.engine.host.growing import Growing
+from seustream.engine.host.sliding import Sliding
+from seustream.engine.host.words import KeyNumbers
 from seustream.engine.relational.inputs import Inputs
-from seustream.engine.relational.measures import Measures
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import Leaves, evaluate, holds
-from seustream.engine.stream.faults import QueryFaults, fault_report, restore
-from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.schema import arrow_type, stream_schema
 from seustream.engine.stream.snapshot import Snapshot, unpack
+from seustream.engine.stream.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+
+Exprs = tuple[x.Expression, ...]
 
 _LAST = np.iinfo(np.int64).max
+_TIME = x.Literal(0, BIGINT)
+_ROWS = x.AggregateCall("count", (), (), BIGINT)
 
 
 class OverOperator:
-    """Answers a query with functions over frames. It remembers the rows whose time is not certain,
-    and those that frames of later rows reach: their times, what the functions read of them, and their
-    numbers in each partition."""
+    """Answers a query with functions over frames. It remembers the rows whose time is not certain, and
+    what its frames hold."""
 
     def __init__(self, node: logical.OverRows, faults: QueryFaults) -> None:
         self.node, self.faults = node, {node.name: faults}
@@ -44,23 +51,24 @@ class OverOperator:
         parts = [item.expression for item in node.items]
         parts += [] if node.qualify is None else [node.qualify]
         found = [e for part in parts for e in x.walk(part) if isinstance(e, logical.Over)]
-        self.by_partition: dict[tuple[x.Expression, ...], list[logical.Over]] = {}
-        for e in dict.fromkeys(found):
-            self.by_partition.setdefault(e.partition, []).append(e)
-        self.measures = {
-            e: Measures(e.partition, [] if e.aggregate is None else [e.aggregate]) for e in found
-        }
-        read = [e for m in self.measures.values() for e in m.read]
-        read += [a for e in found if e.aggregate is None for a in e.arguments]
-        self.read = list(dict.fromkeys(read))
-        fields = [(f"c{number}", arrow_type(e.type)) for number, e in enumerate(self.read)]
-        numbers = [(f"n{number}", pa.int64()) for number in range(len(self.by_partition))]
-        self.kept = pa.schema([("ts", pa.int64()), *fields, *numbers]).empty_table()
+        self.overs = list(dict.fromkeys(found))
+        self.frames: dict[tuple[Exprs, logical.Frame | None], _Frame] = {}
+        for e in self.overs:
+            key = (e.partition, _frame_of(e))
+            self.frames.setdefault(key, _Frame(*key)).functions.append(e)
+        for frame in self.frames.values():
+            frame.begin()
         self.waiting = stream_schema(node.inputs[0]).empty_table()  # their time may have more rows
 
     @property
     def watermark(self) -> int:
         return self.input.watermark
+
+    @property
+    def live(self) -> int:
+        """Returns how many rows its frames hold, and how many partitions are counted."""
+        frames = self.frames.values()
+        return sum(len(f.keys) if f.frame is None else f.sliding.live for f in frames)
 
     def outputs(self) -> Iterator[Answer]:
         # Rows of one time see each other, in whichever slices they are released.
@@ -82,24 +90,29 @@ class OverOperator:
             "inputs": self.input.plain(),
             "faults": fault_report(self.faults),
         }
-        tables = {"kept": self.kept, "uncertain": self.waiting}
+        tables = {f"frame {n}": frame.rows() for n, frame in enumerate(self.frames.values())}
+        tables["uncertain"] = self.waiting
         return Snapshot("over", plain, self.input.tables() | tables).pack()
 
     def restore(self, snapshot: bytes) -> None:
         """Goes on with the frames of a query of the same text; of another one they begin anew."""
         state = unpack(snapshot, "over")
-        kept, waiting = state.tables["kept"], state.tables["uncertain"]
-        mine = (self.node.text, self.kept.schema, self.waiting.schema)
-        if (state.plain["text"], kept.schema, waiting.schema) != mine:
+        frames = [(f, state.tables.get(f"frame {n}")) for n, f in enumerate(self.frames.values())]
+        waiting = state.tables["uncertain"]
+        if state.plain["text"] != self.node.text or waiting.schema != self.waiting.schema:
             return
-        self.kept, self.waiting = kept, waiting
+        if any(rows is None or rows.schema != frame.schema() for frame, rows in frames):
+            return
+        for frame, rows in frames:
+            frame.fill(rows)
+        self.waiting = waiting
         self.input.restore(state.plain["inputs"], state.tables)
         restore(self.faults, state.plain["faults"])
 
     # --- rows -----------------------------------------------------------------
 
     def _answer(self, rows: pa.Table) -> pa.Table:
-        """The results of new rows; the rows that later ones reach are kept."""
+        """The results of new rows."""
         node, faults, times = self.node, self.faults[self.node.name], timestamps(rows)
         seen: dict[x.Leaf, pa.Array] = {
             leaf: rows.column(place).combine_chunks()
@@ -113,132 +126,150 @@ class OverOperator:
             return lambda leaf: seen[leaf].take(taken)
 
         with faults.naming(lambda row: f"the row at ts {times[row]}"):
-            fresh = [evaluate(e, reading(), len(times), faults) for e in self.read]
-        held = self.kept.num_rows
-        values = {
-            e: pa.concat_arrays([self.kept.column(place).combine_chunks(), new])
-            for place, (e, new) in enumerate(zip(self.read, fresh, strict=True), start=1)
-        }
-        ts = np.concatenate((timestamps(self.kept), times))
-        stays, numbers = np.zeros(len(ts), np.bool_), []
-        before = len(self.read) + 1
-        for place, (partition, overs) in enumerate(self.by_partition.items()):
-            of = np.asarray(self.kept.column(before + place).combine_chunks())
-            group = self.measures[overs[0]].groups([values[e] for e in partition], len(ts))
-            part = _Partition(group, ts, held, of)
-            for e in overs:
-                seen[e] = self._computed(e, part, values)
-                stays |= part.reached(e, self.watermark)
-            numbers.append(part.numbers)
+            for frame in self.frames.values():
+                keys = [evaluate(e, reading(), len(times), faults) for e in frame.partition]
+                values = [evaluate(e, reading(), len(times), faults) for e in frame.read]
+                seen |= frame.add(keys, values, times, faults)
         some = np.arange(len(times))
         with faults.naming(lambda row: f"the row at ts {times[some[row]]}"):
             if node.qualify is not None:
                 some = np.flatnonzero(holds(node.qualify, reading(), len(times), faults))
             leaf = reading(some)
             out = [evaluate(item.expression, leaf, len(some), faults) for item in node.items]
-        taken = pa.array(np.flatnonzero(stays))
-        kept = [pa.array(ts), *values.values(), *map(pa.array, numbers)]
-        self.kept = pa.table([c.take(taken) for c in kept], schema=self.kept.schema)
         places = pa.array(some)
         oldest = rows.column(rows.num_columns - 1).take(places)
         return answer(node, [*out, oldest, rows.column(0).take(places)])
 
-    def _computed(
-        self, e: logical.Over, part: _Partition, values: dict[x.Expression, pa.Array]
-    ) -> pa.Array:
-        """The values of a function in the new rows."""
-        if e.function == "row_number" and e.aggregate is None:
-            return pa.array(part.numbers[part.held :])
-        if e.aggregate is None:
-            return values[e.arguments[0]].take(part.place(e))
-        measures = self.measures[e]
-        order = pa.array(part.order)
-        lo, hi = part.spans(e.frame)
-        spans = Aggregates(lo, hi, part.group, part.group[part.points])
-        own = [values[argument].take(order) for argument in measures.read]
-        faults = self.faults[self.node.name]
-        with faults.naming(lambda point: f"the row at ts {part.ts[part.points[point]]}"):
-            found = measures.of_points(own, part.points, spans, faults)[0, "a0"]
-        return found.take(pa.array(part.point_of_row))
+
+def _frame_of(e: logical.Over) -> logical.Frame | None:
+    """The rows a function looks back on; None for `row_number`, which only counts."""
+    if e.aggregate is not None:
+        return e.frame
+    if e.function == "row_number":
+        return None
+    if e.function == "lag":
+        return logical.Frame(False, e.offset)
+    return e.frame
 
 
-class _Partition:
-    """Rows side by side by partition; the first `held` of them were there before."""
+class _Frame:
+    """The functions of one partition and frame. `read` are their arguments."""
 
-    def __init__(self, group: Ints, ts: Ints, held: int, numbers: Ints) -> None:
-        self.held, count = held, len(group)
-        self.order = np.argsort(group, kind="stable")
-        self.group, self.ts = group[self.order], ts[self.order]
-        places = np.arange(count)
-        begins = np.ones(count, np.bool_)
-        begins[1:] = self.group[1:] != self.group[:-1]
-        self.start = np.maximum.accumulate(np.where(begins, places, 0))
-        which = np.cumsum(begins) - 1
-        self.end = np.append(np.flatnonzero(begins)[1:], count)[which]
-        new = self.order >= held
-        self.points = np.flatnonzero(new)
-        self.before = np.concatenate(([0], np.cumsum(new)))
-        self.point_of_row = np.empty(count - held, np.int64)
-        self.point_of_row[self.order[self.points] - held] = np.arange(len(self.points))
-        self.moments = np.unique(self.ts)
-        self.rank = np.searchsorted(self.moments, self.ts)
-        self.key = self._key(self.rank)
-        # A new row's number follows that of the last one before.
-        olds = np.bincount(which[~new], minlength=int(which[-1]) + 1)[which]
-        last = self.start + olds - 1
-        known = np.concatenate((numbers, np.zeros(count - held, np.int64)))[self.order]
-        base = np.where(olds > 0, known[np.maximum(last, 0)], 0)
-        mine = np.where(new, base + places - (self.start + olds) + 1, known)
-        self.numbers = np.empty(count, np.int64)
-        self.numbers[self.order] = mine
+    def __init__(self, partition: Exprs, frame: logical.Frame | None) -> None:
+        self.partition, self.frame = partition, frame
+        self.functions: list[logical.Over] = []
+        self.read: list[x.Expression] = []
 
-    def _key(self, rank: Ints) -> Ints:
-        return self.group * (len(self.moments) + 1) + rank
+    def begin(self) -> None:
+        """Takes stock of the functions, and begins without rows."""
+        if self.frame is None:
+            self.keys, self.counts = (
+                KeyNumbers([arrow_type(e.type) for e in self.partition]),
+                Growing(),
+            )
+            return
+        aggregates, numbers, whole = [], [], set[int]()
+        for e in self.functions:
+            if e.aggregate is not None:
+                aggregates.append(e.aggregate)
+                numbers.append(tuple(map(self._number, arguments_of(e.aggregate))))
+                continue
+            function = "last" if e.function == "last_value" else "first"
+            of = e.arguments[0]
+            aggregates.append(x.AggregateCall(function, (of,), (of.type,), of.type))
+            numbers.append((len(self.read),))
+            whole.add(len(self.read))
+            self.read.append(of)
+        # One more counts the rows of the frame.
+        aggregates.append(_ROWS)
+        numbers.append(())
+        size, by_time = self.frame.size, self.frame.by_time
+        self.sliding = Sliding(
+            [e.type for e in self.partition],
+            aggregates,
+            numbers,
+            [e.type for e in self.read],
+            clocks=1 if by_time and size is not None else 0,
+            rows=None if by_time or size is None else size + 1,
+            whole=frozenset(whole),
+        )
 
-    def spans(self, frame: logical.Frame) -> tuple[Ints, Ints]:
-        """The points at which each row counts."""
-        first, last = np.arange(len(self.order)), self.end
-        if frame.by_time:
-            first = np.searchsorted(self.key, self.key)  # rows of one time see each other
-            if frame.size is not None:
-                until = np.minimum(self.ts, _LAST - frame.size) + frame.size
-                rank = np.searchsorted(self.moments, until, side="right")
-                last = np.searchsorted(self.key, self._key(rank))
-        elif frame.size is not None:
-            last = np.minimum(first + frame.size + 1, last)
-        return self.before[first], self.before[last]
+    def _number(self, argument: x.Expression) -> int:
+        known = [n for n, e in enumerate(self.read) if e == argument]
+        if not known:
+            self.read.append(argument)
+        return known[0] if known else len(self.read) - 1
 
-    def place(self, e: logical.Over) -> pa.Array:
-        """The place of the row whose value each new row sees, NULL where there is none."""
-        at, frame = self.points, e.frame
-        start = self.start[at]
-        if e.function == "lag":
-            found = at - e.offset
-        elif e.function == "last_value":
-            found = at
-            if frame.by_time:
-                found = np.searchsorted(self.key, self.key[at], side="right") - 1
-        elif frame.size is None:
-            found = start
-        elif frame.by_time:
-            since = np.maximum(self.ts[at], frame.size - _LAST) - frame.size
-            key = self.group[at] * (len(self.moments) + 1) + np.searchsorted(self.moments, since)
-            found = np.searchsorted(self.key, key)
-        else:
-            found = np.maximum(at - frame.size, start)
-        there = (found >= start) & (found < len(self.order))
-        rows = self.order[np.clip(found, 0, len(self.order) - 1)]
-        return pa.array(rows[self.point_of_row], mask=~there[self.point_of_row])
+    def add(
+        self, keys: list[pa.Array], values: list[pa.Array], times: Ints, faults: Faults
+    ) -> dict[x.Leaf, pa.Array]:
+        """The values of the functions in new rows."""
+        if self.frame is None:
+            numbers = pa.array(self._counted(keys, len(times)))
+            return dict.fromkeys(self.functions, numbers)
+        arrival, clocks, ends = np.arange(len(times)), tuple[Ints, ...](), tuple[Ints, ...]()
+        if self.frame.by_time:
+            moments, arrival = np.unique(times, return_inverse=True)
+            if self.frame.size is not None:
+                clocks = (moments,)
+                ends = (np.minimum(times, _LAST - self.frame.size) + self.frame.size,)
+        turns, who, points = self.sliding.enter(keys, values, arrival, clocks, ends)
+        with faults.naming(lambda point: f"the row at ts {times[who[point]]}"):
+            *found, rows = self.sliding.results(turns, faults)
+        of_row = pa.array(points)
+        got: dict[x.Leaf, pa.Array] = {}
+        for e, values_of in zip(self.functions, found, strict=True):
+            got[e] = values_of.take(of_row)
+            if e.function == "lag" and e.aggregate is None:
+                there = pc.greater(rows, e.offset).take(of_row)
+                got[e] = pc.if_else(there, got[e], pa.scalar(None, got[e].type))
+        return got
 
-    def reached(self, e: logical.Over, watermark: int) -> Bools:
-        """The rows that frames of later rows reach, in the order in which they came."""
-        size = 1 if e.function == "row_number" else e.frame.size
-        if size is None:
-            return np.ones(len(self.order), np.bool_)
-        if e.frame.by_time:
-            mine = self.ts > min(watermark - size, _LAST)
-        else:
-            mine = np.arange(len(self.order)) >= self.end - size
-        found = np.empty(len(self.order), np.bool_)
-        found[self.order] = mine
+    def _counted(self, keys: list[pa.Array], count: int) -> Ints:
+        """The number of each new row in its partition."""
+        group = self.keys.numbers(keys, count)
+        self.counts.append(np.zeros(len(self.keys) - len(self.counts), np.int64))
+        order = np.argsort(group, kind="stable")
+        mine = group[order]
+        first = np.searchsorted(mine, mine)
+        found = np.empty(count, np.int64)
+        found[order] = self.counts.view[mine] + np.arange(count) - first + 1
+        np.maximum.at(self.counts.view, group, found)
         return found
+
+    # --- state ----------------------------------------------------------------
+
+    def schema(self) -> pa.Schema:
+        """KeyNumbers, arguments, and when rows leave; of `row_number` keys and counts."""
+        parts = [self.partition, self.read, [_TIME] * self._ends()]
+        fields = [
+            (f"{name}{number}", arrow_type(e.type))
+            for name, part in zip("kve", parts, strict=True)
+            for number, e in enumerate(part)
+        ]
+        return pa.schema([*fields, ("live", pa.bool_())])
+
+    def rows(self) -> pa.Table:
+        """The rows of this frame, for `fill`."""
+        if self.frame is None:
+            all_keys = np.arange(len(self.keys))
+            keys = [words.take(all_keys) for words in self.keys.columns]
+            columns, count = [*keys, pa.array(self.counts.view)], len(self.keys)
+        else:
+            count, keys, values, ends = self.sliding.held()
+            columns = [*keys, *values, *map(pa.array, ends)]
+        return pa.table([*columns, pa.array(np.ones(count, np.bool_))], schema=self.schema())
+
+    def fill(self, rows: pa.Table) -> None:
+        """Goes on with these rows."""
+        columns = [column.combine_chunks() for column in rows.columns[:-1]]
+        keys, rest = columns[: len(self.partition)], columns[len(self.partition) :]
+        if self.frame is None:
+            self.keys.numbers(keys, rows.num_rows)
+            self.counts.append(np.asarray(rest[0]))
+            return
+        values, ends = rest[: len(self.read)], rest[len(self.read) :]
+        self.sliding.fill(rows.num_rows, keys, values, [np.asarray(end) for end in ends])
+
+    def _ends(self) -> int:
+        return 1 if self.frame is None else self.sliding.clocks

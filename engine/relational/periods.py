@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 
 from seustream.compiler.language import expressions as x
 from seustream.compiler.logical import program as logical
-from seustream.engine.host.aggregates import Aggregates
+from seustream.engine.host.aggregates import spanned
 from seustream.engine.host.rows import leaves
 from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures, Rows
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
-from seustream.engine.stream.faults import QueryFaults, fault_report, restore
-from seustream.engine.stream.merge import timestamps
+from seustream.engine.stream.faults import QueryFaults, restore, told
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.stream.spans import extremes
+from seustream.engine.stream.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -225,7 +225,7 @@ class PeriodOperator:
         node, faults = self.node, self.faults[self.node.name]
         kept = self.kept.take(pa.array(closed.rows))
         values = [column.combine_chunks() for column in kept.columns]
-        spans = Aggregates(closed.lo, closed.hi, closed.group, closed.of_point)
+        turns = spanned(closed.lo, closed.hi, closed.of_point)
         count = len(closed.start)
         since = extremes(np.asarray(values[1]), closed.lo, closed.hi, count, greatest=False)
 
@@ -233,7 +233,7 @@ class PeriodOperator:
             return f"the group of the window that ends at ts {closed.end[point]}"
 
         with faults.naming(named):
-            rows = self.measures.of_points(values[2:], closed.first, spans, faults)
+            rows = self.measures.of_points(values[2:], closed.first, closed.group, turns, faults)
         rows[-1, logical.WINDOW_START.name] = pa.array(closed.start)
         rows[-1, logical.WINDOW_END.name] = pa.array(closed.end)
         order = np.lexsort((closed.rows[closed.first], closed.start, closed.end))

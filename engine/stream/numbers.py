@@ -45,7 +45,7 @@ def numbers(column: pa.Array, of: Type, codes: native.Codes) -> Numbers:
     """The numbers of a column of a type."""
     flags = np.asarray(column.is_valid()).astype(np.uint8) if column.null_count else None
     if of.is_text:
-        return _of_texts(column, codes), flags
+        return texts(column, codes), flags
     if of.is_decimal:
         words = np.frombuffer(column.buffers()[1], np.int64)
         words = words[2 * column.offset : 2 * (column.offset + len(column))]
@@ -84,13 +84,14 @@ def together(columns: list[Numbers], codes: native.Codes) -> Numbers:
     return found, flags
 
 
-def _of_texts(column: pa.Array, codes: native.Codes) -> Ints:
-    texts = column.fill_null("") if column.null_count else column
-    found = np.empty(len(texts), np.int64)
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None or not len(texts):
+def texts(column: pa.Array, codes: native.Codes) -> Ints:
+    """The codes of texts; of NULL any."""
+    column = column.fill_null("") if column.null_count else column
+    found = np.empty(len(column), np.int64)
+    _, offsets, data = column.buffers()
+    if offsets is None or data is None or not len(column):
         codes.of_values(np.empty(0, np.uint8), 0, found)
         return found
-    own = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    own = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
     codes.of_texts(own.astype(np.int64), np.frombuffer(data, np.uint8), found)
     return found

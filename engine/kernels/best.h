@@ -1,0 +1,154 @@
+// The least, greatest, first or last member of each group.
+#pragma once
+
+#include "codes.h"
+#include "turns.h"
+
+enum Compared : int { BY_WHOLE, BY_REAL, BY_WIDE, BY_TEXT };
+enum Wanted : int { LEAST, GREATEST, FIRST, LAST };
+
+// Of equal members the first. Where members leave in the order in which they came, each group has
+// those that may still become the best (a monotone queue); else a heap, from which those that have
+// left go once they are on top.
+class Best {
+    struct State {
+        std::vector<int64_t> members;
+        size_t first = 0;  // of the queue
+        size_t gone = 0;   // of the heap
+    };
+    Groups<State> groups;
+    std::vector<uint8_t> left;  // by member: of those in heaps
+    int64_t base = 0;           // of `left`
+
+    bool has_left(int64_t member) const { return left[static_cast<size_t>(member - base)] != 0; }
+
+    template <typename Better>
+    void in_order(const Turns &turns, const Bytes &flags, Out &found, Better better) {
+        turns.run(
+            flags,
+            [&](int64_t place, int64_t group, bool leaves) {
+                int64_t member = place + turns.base;
+                State &mine = groups[group];
+                auto &queue = mine.members;
+                if (leaves) {
+                    if (mine.first < queue.size() && queue[mine.first] == member) ++mine.first;
+                    if (2 * mine.first > queue.size()) {
+                        queue.erase(queue.begin(), queue.begin() + static_cast<int64_t>(mine.first));
+                        mine.first = 0;
+                    }
+                    return;
+                }
+                while (queue.size() > mine.first && better(member, queue.back())) queue.pop_back();
+                queue.push_back(member);
+            },
+            [&](int64_t point, int64_t group) {
+                const State &mine = groups[group];
+                bool any = mine.first < mine.members.size();
+                found.data[point] = any ? mine.members[mine.first] : -1;
+            });
+    }
+
+    template <typename Better>
+    void by_heap(const Turns &turns, const Bytes &flags, Out &found, Better better) {
+        auto worse = [&](int64_t a, int64_t b) {
+            return better(b, a) || (!better(a, b) && b < a);
+        };
+        // Those of before this base are not to be looked at any more.
+        if (base < turns.base) {
+            for (State &mine : groups.states) without_left(mine, worse);
+            auto past = std::min(static_cast<size_t>(turns.base - base), left.size());
+            left.erase(left.begin(), left.begin() + static_cast<int64_t>(past));
+            base = turns.base;
+        }
+        left.resize(static_cast<size_t>(turns.group.size), 0);
+        turns.run(
+            flags,
+            [&](int64_t place, int64_t group, bool leaves) {
+                State &mine = groups[group];
+                auto &heap = mine.members;
+                if (leaves) {
+                    left[static_cast<size_t>(place)] = 1;
+                    if (2 * ++mine.gone > heap.size() + 16) without_left(mine, worse);
+                    return;
+                }
+                heap.push_back(place + turns.base);
+                std::push_heap(heap.begin(), heap.end(), worse);
+            },
+            [&](int64_t point, int64_t group) {
+                State &mine = groups[group];
+                auto &heap = mine.members;
+                while (!heap.empty() && has_left(heap.front())) {
+                    std::pop_heap(heap.begin(), heap.end(), worse);
+                    heap.pop_back();
+                    --mine.gone;
+                }
+                found.data[point] = heap.empty() ? -1 : heap.front();
+            });
+    }
+
+    template <typename Worse>
+    void without_left(State &mine, Worse worse) {
+        auto &heap = mine.members;
+        heap.erase(std::remove_if(heap.begin(), heap.end(), [&](int64_t m) { return has_left(m); }),
+                   heap.end());
+        std::make_heap(heap.begin(), heap.end(), worse);
+        mine.gone = 0;
+    }
+
+  public:
+    PyObject *run(PyObject *args) {
+        PyObject *events_, *until_, *at_, *group_, *words_, *flags_, *codes_, *found_;
+        long long from;
+        int kind, wanted, ordered;
+        if (!PyArg_ParseTuple(args, TURNS "OOiOipO", &events_, &until_, &at_, &from, &group_,
+                              &words_, &flags_, &kind, &codes_, &wanted, &ordered, &found_))
+            throw Raised();
+        Turns turns(events_, until_, at_, from, group_);
+        Ints words(words_);
+        Bytes flags(flags_);
+        Out found(found_, true);
+        found.want(turns.until.size);
+        if (wanted < FIRST) {
+            if (!words.data) throw std::invalid_argument("the least of nothing");
+            words.want((kind == BY_WIDE ? 2 : 1) * turns.group.size);
+        }
+        groups.want(turns.groups());
+        const int64_t *data = words.data;
+        auto go = [&](auto better) {
+            if (ordered)
+                in_order(turns, flags, found, better);
+            else
+                by_heap(turns, flags, found, better);
+        };
+        auto by = [&](auto less) {
+            bool greatest = wanted == GREATEST;
+            go([=](int64_t a, int64_t b) {
+                return greatest ? less(b - from, a - from) : less(a - from, b - from);
+            });
+        };
+        if (wanted == FIRST)
+            go([](int64_t a, int64_t b) { return a < b; });
+        else if (wanted == LAST)
+            go([](int64_t a, int64_t b) { return a > b; });
+        else if (kind == BY_WHOLE)
+            by([=](int64_t a, int64_t b) { return data[a] < data[b]; });
+        else if (kind == BY_REAL)
+            by([=](int64_t a, int64_t b) {
+                double one, other;
+                std::memcpy(&one, data + a, 8);
+                std::memcpy(&other, data + b, 8);
+                return one < other;
+            });
+        else if (kind == BY_WIDE)
+            by([=](int64_t a, int64_t b) {
+                int64_t one = data[2 * a + 1], other = data[2 * b + 1];
+                if (one != other) return one < other;
+                return static_cast<uint64_t>(data[2 * a]) < static_cast<uint64_t>(data[2 * b]);
+            });
+        else {
+            const Codes &codes = Owner<Codes>::checked(codes_);
+            by([&codes, data](int64_t a, int64_t b) { return codes.less(data[a], data[b]); });
+        }
+        Py_RETURN_NONE;
+    }
+};

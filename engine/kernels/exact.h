@@ -1,0 +1,198 @@
+// A sum without rounding: what was added can be taken away without a trace, and order does not matter.
+//
+// Limb i counts multiples of 2^(32 i - 1088), so that the smallest double and the largest sum have
+// theirs; only those in use are there. A limb has room for 2^30 additions before carries are due.
+#pragma once
+
+#include "binding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+class Exact {
+    static constexpr int64_t MASK = 0xFFFFFFFF;
+    static constexpr int ONE = 34;  // the limb that counts ones
+    static constexpr int LEAST = 32 * ONE;
+
+    std::vector<int64_t> limbs;
+    int low = 0;  // number of limbs[0]
+    uint32_t added = 0;
+
+    int64_t *from(int first, int count) {
+        if (limbs.empty()) low = first;
+        if (first < low) {
+            limbs.insert(limbs.begin(), static_cast<size_t>(low - first), 0);
+            low = first;
+        }
+        size_t size = static_cast<size_t>(first - low + count);
+        if (limbs.size() < size) limbs.resize(size, 0);
+        if (++added >= 1u << 30) carry();
+        return &limbs[static_cast<size_t>(first - low)];
+    }
+
+    // All limbs but the last, which has the sign, become numbers of 32 bits.
+    void carry() {
+        added = 0;
+        if (limbs.empty()) return;
+        for (size_t i = 0; i + 1 < limbs.size(); ++i) {
+            limbs[i + 1] += limbs[i] >> 32;
+            limbs[i] &= MASK;
+        }
+        if (limbs.back() > MASK || limbs.back() < -MASK) {
+            limbs.push_back(limbs.back() >> 32);
+            limbs[limbs.size() - 2] &= MASK;
+        }
+    }
+
+    // The absolute value, limbs of 32 bits; returns whether the sum is negative.
+    bool absolute(std::vector<uint32_t> &found) {
+        carry();
+        bool negative = !limbs.empty() && limbs.back() < 0;
+        found.clear();
+        int64_t rest = 0;
+        for (int64_t limb : limbs) {
+            rest += negative ? -limb : limb;
+            found.push_back(static_cast<uint32_t>(rest & MASK));
+            rest >>= 32;
+        }
+        if (rest) found.push_back(static_cast<uint32_t>(rest));
+        while (!found.empty() && found.back() == 0) found.pop_back();
+        return negative;
+    }
+
+    // Divides in place; returns the remainder.
+    static uint64_t divide(std::vector<uint32_t> &number, uint64_t by) {
+        uint64_t rest = 0;
+        for (size_t i = number.size(); i-- > 0;) {
+            uint64_t part = rest << 32 | number[i];
+            number[i] = static_cast<uint32_t>(part / by);
+            rest = part % by;
+        }
+        while (!number.empty() && number.back() == 0) number.pop_back();
+        return rest;
+    }
+
+  public:
+    void add(double value, bool negative) {
+        uint64_t bits;
+        std::memcpy(&bits, &value, 8);
+        int exponent = static_cast<int>(bits >> 52 & 0x7FF);
+        uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+        if (exponent) mantissa |= uint64_t(1) << 52;
+        if (mantissa == 0) return;
+        int place = LEAST - 1075 + (exponent ? exponent : 1), shift = place & 31;
+        uint64_t down = mantissa << shift, up = shift ? mantissa >> (64 - shift) : 0;
+        int64_t *at = from(place >> 5, 3);
+        int64_t sign = (bits >> 63 != 0) != negative ? -1 : 1;
+        at[0] += sign * static_cast<int64_t>(down & MASK);
+        at[1] += sign * static_cast<int64_t>(down >> 32);
+        at[2] += sign * static_cast<int64_t>(up);
+    }
+
+    void add(int64_t value, bool negative) { add(value, value < 0 ? -1 : 0, negative); }
+
+    // A number of 128 bits.
+    void add(int64_t down_, int64_t up_, bool negative) {
+        auto down = static_cast<uint64_t>(down_), up = static_cast<uint64_t>(up_);
+        bool below = up_ < 0;
+        if (below) {
+            down = ~down + 1;
+            up = ~up + (down == 0);
+        }
+        int64_t sign = below != negative ? -1 : 1;
+        int64_t *at = from(ONE, up ? 4 : 2);
+        at[0] += sign * static_cast<int64_t>(down & MASK);
+        at[1] += sign * static_cast<int64_t>(down >> 32);
+        if (!up) return;
+        at[2] += sign * static_cast<int64_t>(up & MASK);
+        at[3] += sign * static_cast<int64_t>(up >> 32);
+    }
+
+    // The nearest double to the sum over a number, of two as near the even one.
+    double real(uint64_t by, std::vector<uint32_t> &number) {
+        bool negative = absolute(number);
+        if (number.empty()) return 0.0;
+        int exponent = 32 * low - LEAST;  // of the last bit of `number`
+        bool more = false;
+        if (by != 1) {
+            int further = number.size() < 5 ? 4 : 0;
+            number.insert(number.begin(), static_cast<size_t>(further), 0);
+            exponent -= 32 * further;
+            more = divide(number, by) != 0;
+        }
+        size_t size = number.size();
+        uint64_t top = 0;
+        int taken = 0;
+        for (; taken < 2 && size > 0; ++taken) top = top << 32 | number[--size];
+        exponent += 32 * static_cast<int>(size);
+        int width = 64;
+        while (!(top >> (width - 1))) --width;
+        if (size > 0 && width < 64) {  // bits of one more limb
+            int missing = 64 - width, rest = 32 - missing;
+            uint32_t limb = number[--size];
+            top = top << missing | limb >> rest;
+            more = more || (limb & ((uint64_t(1) << rest) - 1)) != 0;
+            exponent -= missing;
+            width = 64;
+        }
+        while (size > 0 && !more) more = number[--size] != 0;
+        // Of `top`, of `width` bits, a double holds 53, of tiny ones fewer.
+        int kept = std::min(53, exponent + width + 1074);
+        int away = width - kept;
+        if (away > 64) return negative ? -0.0 : 0.0;
+        if (away > 0) {
+            uint64_t half = uint64_t(1) << (away - 1);
+            uint64_t rest = away == 64 ? top : top & ((half << 1) - 1);
+            top = away == 64 ? 0 : top >> away;
+            if (rest > half || (rest == half && (more || (top & 1)))) ++top;
+            exponent += away;
+        }
+        double found = std::ldexp(static_cast<double>(top), exponent);
+        return negative ? -found : found;
+    }
+
+    // The sum of integers over a number, towards zero; false where 64 bits do not hold it.
+    bool whole(uint64_t by, std::vector<uint32_t> &number, int64_t &found) {
+        bool negative = absolute(number);
+        if (by != 1) divide(number, by);
+        if (number.size() > 2) return false;
+        uint64_t size = 0;
+        for (size_t i = number.size(); i-- > 0;) size = size << 32 | number[i];
+        if (size > static_cast<uint64_t>(INT64_MAX) + negative) return false;
+        found = static_cast<int64_t>(negative ? ~size + 1 : size);
+        return true;
+    }
+
+    // The sum of integers times one number over another, rounded half up; false where that has more
+    // than 38 digits. Two words.
+    bool wide(uint32_t times, uint64_t by, std::vector<uint32_t> &number, int64_t *found) {
+        bool negative = absolute(number);
+        uint64_t rest = 0;
+        for (uint32_t &limb : number) {
+            rest += static_cast<uint64_t>(limb) * times;
+            limb = static_cast<uint32_t>(rest & MASK);
+            rest >>= 32;
+        }
+        if (rest) number.push_back(static_cast<uint32_t>(rest));
+        if (2 * divide(number, by) >= by && by != 1) {
+            size_t i = 0;
+            while (i < number.size() && ++number[i] == 0) ++i;
+            if (i == number.size()) number.push_back(1);
+        }
+        if (number.size() > 4) return false;
+        number.resize(4, 0);
+        uint64_t down = static_cast<uint64_t>(number[1]) << 32 | number[0];
+        uint64_t up = static_cast<uint64_t>(number[3]) << 32 | number[2];
+        // 10^38
+        constexpr uint64_t UP = 0x4B3B4CA85A86C47A, DOWN = 0x098A224000000000;
+        if (up > UP || (up == UP && down >= DOWN)) return false;
+        if (negative) {
+            down = ~down + 1;
+            up = ~up + (down == 0);
+        }
+        found[0] = static_cast<int64_t>(down);
+        found[1] = static_cast<int64_t>(up);
+        return true;
+    }
+};

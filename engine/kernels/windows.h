@@ -1,0 +1,218 @@
+// When the members of groups come and leave.
+#pragma once
+
+#include "turns.h"
+
+#include <functional>
+#include <utility>
+
+// Members by number, and which of them have left.
+class Leaving {
+  protected:
+    std::vector<uint8_t> left;    // by member from `base` on
+    int64_t base = 0, first = 0;  // all members before `first` have left
+    size_t groups = 0;
+    std::vector<int64_t> events;
+
+    // So many new members, of the groups that are last in `group`; what is before `from` is forgotten.
+    void begin(int64_t from, const Ints &group, int64_t fresh) {
+        if (base < from) {
+            auto past = std::min(static_cast<size_t>(from - base), left.size());
+            left.erase(left.begin(), left.begin() + static_cast<int64_t>(past));
+            base = from;
+            first = std::max(first, base);
+        }
+        if (base != from || group.size - fresh != static_cast<int64_t>(left.size()))
+            throw std::out_of_range("members that are not there");
+        left.resize(static_cast<size_t>(group.size), 0);
+        for (int64_t i = group.size - fresh; i < group.size; ++i) {
+            if (group.data[i] < 0) throw std::out_of_range("a group below 0");
+            groups = std::max(groups, static_cast<size_t>(group.data[i]) + 1);
+        }
+        events.clear();
+    }
+
+    void leave(int64_t member) {
+        auto place = static_cast<size_t>(member - base);
+        if (left[place]) return;
+        left[place] = 1;
+        events.push_back(~member);
+    }
+
+    void finish() {
+        while (first - base < static_cast<int64_t>(left.size()) &&
+               left[static_cast<size_t>(first - base)])
+            ++first;
+    }
+
+  public:
+    // The number of the first member that has not left.
+    PyObject *oldest(PyObject *) { return PyLong_FromLongLong(static_cast<long long>(first)); }
+
+    // 1 for each member that has not left, from a number on.
+    PyObject *live(PyObject *args) {
+        PyObject *found_;
+        long long from;
+        if (!PyArg_ParseTuple(args, "LO", &from, &found_)) throw Raised();
+        View<uint8_t> found(found_, true);
+        int64_t end = base + static_cast<int64_t>(left.size());
+        if (from < base || from > end) throw std::out_of_range("members that are not there");
+        found.want(end - from);
+        for (int64_t i = from; i < end; ++i)
+            found.data[i - from] = !left[static_cast<size_t>(i - base)];
+        Py_RETURN_NONE;
+    }
+};
+
+// Members leave when a clock has passed where they end. `arrival` has the arrival with which each new
+// member comes; each of `clocks` what it shows at the arrivals, never less than before; each of
+// `ends`, by member from `base` on, what it shows when the member is last there. A point is a group
+// to which an arrival adds members; of one arrival they come in the order of its members.
+class Windows : public Leaving {
+    struct Clock {
+        int64_t next = 0, stop = 0;  // members between that leave one after the other
+        std::vector<std::pair<int64_t, int64_t>> heap;  // of others, the end and the member
+    };
+    std::vector<Clock> clocks;
+    std::vector<int64_t> met;  // by group: its point in the arrival at hand, else -1 or less
+
+    std::vector<int64_t> until, at, who, points;
+
+  public:
+    // Gives events, until, at; by point its first member, counted from the first new one; by new
+    // member its point.
+    PyObject *run(PyObject *args) {
+        PyObject *arrival_, *clocks_, *ends_, *group_;
+        long long from;
+        int silent;
+        if (!PyArg_ParseTuple(args, "OOOLOp", &arrival_, &clocks_, &ends_, &from, &group_, &silent))
+            throw Raised();
+        Ints arrival(arrival_), group(group_);
+        Py_ssize_t count = PyTuple_Size(clocks_);
+        if (count < 0 || PyTuple_Size(ends_) != count) throw Raised();
+        std::vector<Ints> shown, ends;
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            shown.emplace_back(PyTuple_GetItem(clocks_, i));
+            ends.emplace_back(PyTuple_GetItem(ends_, i));
+            ends.back().want(group.size);
+        }
+        begin(from, group, arrival.size);
+        clocks.resize(static_cast<size_t>(count));
+        int64_t fresh = group.size - arrival.size;  // place of the first new member
+        for (auto *some : {&until, &at, &who, &points}) some->clear();
+        if (met.size() < groups) met.resize(groups, -1);
+        int64_t asked = 0;
+        for (int64_t i = 0; i < arrival.size;) {
+            int64_t now = arrival.data[i], to = i;
+            while (to < arrival.size && arrival.data[to] == now) ++to;
+            for (size_t k = 0; k < clocks.size(); ++k) {
+                if (silent) break;
+                if (now < 0 || now >= shown[k].size) throw std::out_of_range("an arrival unknown");
+                pass(clocks[k], ends[k], shown[k].data[now]);
+            }
+            asked = static_cast<int64_t>(at.size());
+            for (; i < to; ++i) {
+                int64_t place = fresh + i, mine = group.data[place];
+                bool stays = true;
+                for (size_t k = 0; k < clocks.size() && !silent; ++k)
+                    stays = stays && ends[k].data[place] >= shown[k].data[now];
+                if (stays) {
+                    for (size_t k = 0; k < clocks.size(); ++k)
+                        enter(clocks[k], ends[k], base + place);
+                    events.push_back(base + place);
+                } else {
+                    left[static_cast<size_t>(place)] = 1;
+                }
+                if (silent) continue;
+                auto number = static_cast<size_t>(mine);
+                if (met[number] < asked) {  // not yet in this arrival
+                    met[number] = static_cast<int64_t>(at.size());
+                    at.push_back(mine);
+                    who.push_back(i);
+                }
+                points.push_back(met[number]);
+            }
+            until.resize(at.size(), static_cast<int64_t>(events.size()));
+        }
+        for (int64_t one : at) met[static_cast<size_t>(one)] = -1;
+        finish();
+        return Py_BuildValue("NNNNN", handed(events), handed(until), handed(at), handed(who),
+                             handed(points));
+    }
+
+  private:
+    void enter(Clock &clock, const Ints &ends, int64_t member) {
+        if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
+        int64_t end = ends.data[member - base];
+        bool follows = clock.stop == member && clock.heap.empty() &&
+                       (clock.next == clock.stop ||
+                        (member > base && ends.data[member - 1 - base] <= end));
+        if (follows) {
+            ++clock.stop;
+            return;
+        }
+        clock.heap.emplace_back(end, member);
+        std::push_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
+    }
+
+    // What ends before this leaves.
+    void pass(Clock &clock, const Ints &ends, int64_t now) {
+        for (; clock.next < clock.stop; ++clock.next) {
+            if (clock.next >= base && ends.data[clock.next - base] >= now) break;
+            if (clock.next >= base) leave(clock.next);
+        }
+        while (!clock.heap.empty() && clock.heap.front().first < now) {
+            int64_t member = clock.heap.front().second;
+            std::pop_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
+            clock.heap.pop_back();
+            if (member >= base) leave(member);
+        }
+    }
+};
+
+// Members leave when so many later ones of their group have come: each new one is an arrival.
+class LastRows : public Leaving {
+    struct State {
+        int64_t oldest = 0, newest = 0, count = 0;
+    };
+    Groups<State> states;
+    std::vector<int64_t> after;  // by member from `base` on: the next one of its group
+
+  public:
+    // Gives events and until; point p is of new member p.
+    PyObject *run(PyObject *args) {
+        PyObject *group_;
+        long long size, fresh, from;
+        if (!PyArg_ParseTuple(args, "LLLO", &size, &fresh, &from, &group_)) throw Raised();
+        Ints group(group_);
+        if (size < 1 || fresh < 0 || fresh > group.size) throw std::out_of_range("no rows");
+        int64_t past = from - base;
+        begin(from, group, fresh);
+        if (past > 0)
+            after.erase(after.begin(),
+                        after.begin() + std::min(past, static_cast<int64_t>(after.size())));
+        after.resize(left.size(), -1);
+        states.want(static_cast<int64_t>(groups));
+        std::vector<int64_t> until;
+        for (int64_t place = group.size - fresh; place < group.size; ++place) {
+            State &mine = states[group.data[place]];
+            int64_t member = base + place;
+            if (mine.count == size) {
+                int64_t next = after[static_cast<size_t>(mine.oldest - base)];
+                leave(mine.oldest);
+                mine.oldest = next;
+                --mine.count;
+            }
+            if (mine.count)
+                after[static_cast<size_t>(mine.newest - base)] = member;
+            else
+                mine.oldest = member;
+            mine.newest = member;
+            ++mine.count;
+            events.push_back(member);
+            until.push_back(static_cast<int64_t>(events.size()));
+        }
+        finish();
+        return Py_BuildValue("NN", handed(events), handed(until));
+    }
+};

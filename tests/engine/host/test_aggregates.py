@@ -1,0 +1,203 @@
+"""Aggregates of members that come and leave, against the states of the registry, begun anew at each point.
+
+The registry's states compute in Python's integers and fractions, so that a sum that is rounded twice, or
+keeps a trace of what has left, differs from them. Finds also: a member that is not counted or stays, a
+best one that is not the first of equals, a cut between two calls that shows.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.aggregates import AGGREGATES
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.registry import FAULT
+from seustream.compiler.language.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    NULL,
+    VARCHAR,
+    Type,
+    decimal,
+)
+from seustream.engine.host.aggregates import Aggregates, Turns, spanned
+from seustream.engine.stream.schema import arrow_type
+
+Ints = npt.NDArray[np.int64]
+Values = list[Any]
+
+
+def doubles(chance: np.random.Generator, count: int) -> Values:
+    kind = int(chance.integers(4))
+    if kind == 0:
+        found = chance.integers(-3, 4, count) / 4
+    elif kind == 1:
+        found = np.ldexp(chance.random(count) - 0.5, chance.integers(-1070, 1020, count))
+    elif kind == 2:
+        found = chance.choice([5e-324, -5e-324, 1e308, -1e308, 1.0, -0.0, 0.0, 2.0**-1022], count)
+    else:
+        found = chance.choice([0.1, 0.2, -0.3, 1e16, np.inf, -np.inf], count)
+    return [float(one) for one in found]
+
+
+def whole(chance: np.random.Generator, count: int) -> Values:
+    most = int(chance.choice([3, 10**6, 2**63 - 1]))
+    return [int(one) for one in chance.integers(-most, most, count)]
+
+
+def decimals(digits: int) -> Callable[[np.random.Generator, int], Values]:
+    def made(chance: np.random.Generator, count: int) -> Values:
+        most = 10 ** int(chance.choice([2, digits]))
+        numbers = [int(chance.integers(0, 2**62)) ** 3 % most for _ in range(count)]
+        signs = chance.choice([-1, 1], count)
+        return [Decimal(int(s) * n).scaleb(-2) for s, n in zip(signs, numbers, strict=True)]
+
+    return made
+
+
+def texts(chance: np.random.Generator, count: int) -> Values:
+    return [chance.choice(["", "a", "ab", "é", "日本", "b"]).item() for _ in range(count)]
+
+
+def spans(chance: np.random.Generator, count: int) -> Values:
+    return [
+        datetime.timedelta(milliseconds=int(n)) for n in chance.integers(-(10**9), 10**9, count)
+    ]
+
+
+def conditions(chance: np.random.Generator, count: int) -> Values:
+    return [bool(one) for one in chance.integers(0, 2, count)]
+
+
+COLUMNS: dict[Type, Callable[[np.random.Generator, int], Values]] = {
+    BIGINT: whole,
+    DOUBLE: doubles,
+    decimal(9, 2): decimals(9),
+    decimal(38, 2): decimals(38),
+    VARCHAR: texts,
+    INTERVAL: spans,
+    BOOLEAN: conditions,
+}
+NUMBERS = (BIGINT, DOUBLE, decimal(9, 2), decimal(38, 2))
+CASES = [
+    *((name, (of,)) for name in ("sum", "avg") for of in (*NUMBERS, INTERVAL)),
+    *((name, (of,)) for name in ("min", "max", "first", "last") for of in COLUMNS),
+    *((name, (of, DOUBLE)) for name in ("min_by", "max_by") for of in (BIGINT, VARCHAR)),
+    *((name, (DOUBLE,)) for name in ("var_samp", "stddev_pop", "median")),
+    *((name, (BOOLEAN,)) for name in ("bool_and", "bool_or")),
+    ("min_by", (DOUBLE, VARCHAR)),
+    ("count", ()),
+    ("count", (DOUBLE,)),
+    ("string_agg", (VARCHAR,)),
+    ("array_agg", (BIGINT,)),
+    ("mode", (BIGINT,)),
+    ("approx_count_distinct", (VARCHAR,)),
+]
+
+
+def aggregate(name: str, of: tuple[Type, ...], distinct: bool) -> x.AggregateCall:
+    entry = AGGREGATES[name]
+    result = entry.result_type if isinstance(entry.result_type, Type) else entry.result_type(of)
+    assert result is not None
+    return x.AggregateCall(name, tuple(x.Literal(None, NULL) for _ in of), of, result, distinct)
+
+
+def by_definition(e: x.AggregateCall, rows: list[tuple[Any, ...]]) -> Any:
+    """The aggregate of rows, in their order."""
+    entry = AGGREGATES[e.function]
+    state = entry.init()
+    rows = [row for row in rows if None not in row]
+    best = entry.name in ("first", "last", "min_by", "max_by")
+    for row in dict.fromkeys(rows) if e.distinct and not best else rows:
+        state = entry.insert(state, *row)
+    result = entry.result(e.type, state) if entry.typed else entry.result(state)
+    return None if result is FAULT else result
+
+
+def cut(turns: Turns, at: list[int]) -> list[Turns]:
+    """The turns before, between and behind some points."""
+    parts, before = [], 0
+    for start, stop in zip([0, *at], [*at, len(turns.at)], strict=True):
+        end = int(turns.until[stop - 1]) if stop > start else before
+        until = turns.until[start:stop] - before
+        parts.append(Turns(turns.events[before:end], until, turns.at[start:stop]))
+        before = end
+    return parts
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Also the sign of infinity, not that of zero."""
+    return type(found) is type(wanted) and bool(found == wanted)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize(("name", "of"), CASES, ids=lambda v: getattr(v, "name", None))
+def test_as_the_registry_has_it(name: str, of: tuple[Type, ...], ordered: bool) -> None:
+    for seed in range(8):
+        chance = np.random.default_rng(seed)
+        e = aggregate(name, of, distinct=seed % 4 == 3)
+        count, points, groups = 60, 40, int(chance.integers(1, 4))
+        columns = [COLUMNS[one](chance, count) for one in of]
+        for column in columns:
+            for place in np.flatnonzero(chance.random(count) < 0.1):
+                column[place] = None
+        group = chance.integers(0, groups, count)
+        lo = np.sort(chance.integers(0, points, count))
+        hi = lo + chance.integers(0, 12, count)
+        if ordered:
+            hi = np.maximum.accumulate(hi)
+        hi = np.minimum(hi, points)
+        at = chance.integers(0, groups, points)
+        numbers = [tuple(range(len(of)))]
+        aggregates = Aggregates([e], numbers, of, ordered)
+        aggregates.add(
+            [pa.array(c, arrow_type(one)) for c, one in zip(columns, of, strict=True)], group
+        )
+        turns = spanned(lo, hi, at)
+        wanted = [
+            by_definition(
+                e,
+                [
+                    tuple(column[m] for column in columns)
+                    for m in range(count)
+                    if group[m] == at[p] and lo[m] <= p < hi[m]
+                ],
+            )
+            for p in range(points)
+        ]
+        found: list[Any] = []
+        for part in cut(turns, np.sort(chance.integers(0, points, 3)).tolist()):
+            found += aggregates.at(part, Faults())[0].to_pylist()
+        wrong = [p for p in range(points) if not same(found[p], wanted[p])]
+        assert not wrong, (seed, wrong[0], found[wrong[0]], wanted[wrong[0]])
+
+
+def test_a_sum_that_does_not_fit_is_a_fault_until_the_rows_have_left() -> None:
+    e = aggregate("sum", (BIGINT,), False)
+    aggregates = Aggregates([e], [(0,)], [BIGINT], ordered=True)
+    aggregates.add([pa.array([2**63 - 1, 1, -5])], np.zeros(3, np.int64))
+    faults = Faults()
+    turns = spanned(np.array([0, 1, 2]), np.array([2, 3, 3]), np.zeros(3, np.int64))
+    (found,) = aggregates.at(turns, faults)
+    assert found.to_pylist() == [2**63 - 1, None, -4]
+    assert faults.total == 1
+
+
+def test_of_sums_without_rounding_nothing_stays_behind() -> None:
+    e = aggregate("sum", (DOUBLE,), False)
+    aggregates = Aggregates([e], [(0,)], [DOUBLE], ordered=True)
+    aggregates.add([pa.array([1e300, 1e-300, 1.0])], np.zeros(3, np.int64))
+    turns = spanned(np.array([0, 0, 1]), np.array([1, 3, 3]), np.zeros(3, np.int64))
+    (found,) = aggregates.at(turns, Faults())
+    assert found.to_pylist() == [1e300, 1.0, 1.0]

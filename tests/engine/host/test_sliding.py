@@ -1,0 +1,103 @@
+"""Members and groups that are let go of, against all of them kept.
+
+Finds: a member that leaves too early or too late where windows end in no order; a key or a member that
+stays after what is held was made anew, or is lost there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seustream.compiler.language import expressions as x
+from seustream.compiler.language.faults import Faults
+from seustream.compiler.language.types import BIGINT, DOUBLE, NULL, VARCHAR
+from seustream.engine.host import sliding
+from seustream.engine.host.sliding import Sliding
+
+ARGUMENT = x.Literal(None, NULL)
+OVER = [
+    x.AggregateCall("sum", (ARGUMENT,), (BIGINT,), BIGINT),
+    x.AggregateCall("max", (ARGUMENT,), (BIGINT,), BIGINT),
+    x.AggregateCall("count", (ARGUMENT,), (BIGINT,), BIGINT, distinct=True),
+    x.AggregateCall("median", (ARGUMENT,), (DOUBLE,), DOUBLE),
+]
+
+
+@pytest.mark.parametrize("clocks", [0, 1, 2])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_members_by_clocks(clocks: int, ordered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sliding, "_FEW", 3)
+    for seed in range(12):
+        chance = np.random.default_rng(seed)
+        made = Sliding([VARCHAR], OVER, [(0,), (0,), (0,), (1,)], [BIGINT, DOUBLE], clocks, ordered)
+        now = [0] * clocks
+        held: list[tuple[str, int, list[int]]] = []
+        for _ in range(12):
+            count = int(chance.integers(0, 7))
+            shown = [np.cumsum(chance.integers(0, 3, count)) + one for one in now]
+            now = [int(one[-1]) if count else n for one, n in zip(shown, now, strict=True)]
+            arrival = (
+                np.sort(chance.integers(0, count, 2 * count)) if count else np.empty(0, np.int64)
+            )
+            keys = [f"k{seed}{int(k)}" for k in chance.integers(0, 3, 2 * count)]
+            values = [int(v) for v in chance.integers(-9, 9, 2 * count)]
+            ends = [
+                one[arrival] + (4 if ordered else chance.integers(-1, 9, 2 * count))
+                for one in shown
+            ]
+            turns, who, points = made.enter(
+                [pa.array(keys, pa.string())],
+                [pa.array(values, pa.int64()), pa.array(values, pa.float64())],
+                arrival,
+                tuple(shown),
+                ends,
+            )
+            found = [one.to_pylist() for one in made.results(turns, Faults())]
+            wanted: list[list[Any]] = [[] for _ in OVER]
+            first: list[int] = []
+            for number in np.unique(arrival).tolist():
+                mine = np.flatnonzero(arrival == number).tolist()
+                held += [(keys[m], values[m], [int(end[m]) for end in ends]) for m in mine]
+                clock = [int(one[number]) for one in shown]
+                held = [h for h in held if all(e >= c for e, c in zip(h[2], clock, strict=True))]
+                for m in mine:
+                    if keys[m] in [keys[other] for other in mine if other < m]:
+                        continue
+                    first.append(m)
+                    some = sorted(h[1] for h in held if h[0] == keys[m])
+                    middle = (some[(len(some) - 1) // 2] + some[len(some) // 2]) / 2 if some else 0
+                    for to, value in zip(
+                        wanted,
+                        (sum(some), max(some, default=None), len(set(some)), middle),
+                        strict=True,
+                    ):
+                        to.append(value if some or to is wanted[2] else None)
+            assert who.tolist() == first
+            assert [keys[who[p]] for p in points] == keys
+            assert found == wanted
+            assert made.live == len(held)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_last_rows_of_each_group(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sliding, "_FEW", 3)
+    for seed in range(12):
+        chance = np.random.default_rng(seed)
+        made = Sliding([BIGINT], OVER[:2], [(0,)] * 2, [BIGINT], 0, rows=size)
+        held: dict[int, list[int]] = {}
+        for _ in range(20):
+            count = int(chance.integers(0, 6))
+            keys, values = chance.integers(0, 4, count), chance.integers(-9, 9, count)
+            turns, _, _ = made.enter([pa.array(keys)], [pa.array(values)], np.arange(count), (), ())
+            found = [one.to_pylist() for one in made.results(turns, Faults())]
+            wanted: list[list[int]] = [[], []]
+            for key, value in zip(keys.tolist(), values.tolist(), strict=True):
+                held[key] = [*held.get(key, []), value][-size:]
+                wanted[0].append(sum(held[key]))
+                wanted[1].append(max(held[key]))
+            assert found == wanted
+            assert made.live == sum(map(len, held.values()))
