@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -33,6 +34,18 @@ COMMANDS = {
     "doctor": "check this installation",
 }
 """A line on each command. Its module is imported when the command runs, and no other's."""
+
+_WITHOUT_PANDAS = ("compile", "explain", "run")
+"""Commands that have no frames of pandas. Where it is installed, pyarrow would import it with the first
+array, for as long as a small query takes in all."""
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("seustream does without pandas here", name=fullname)
 
 
 def module_of(command: str) -> ModuleType:
@@ -134,7 +147,10 @@ def parsed(given: Sequence[str]) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parsed(sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else argv
+    if argv is None and given[:1] and given[0] in _WITHOUT_PANDAS:
+        sys.meta_path.insert(0, _NoPandas())
+    arguments = parsed(given)
     try:
         if hasattr(arguments, "text"):
             from seustream.commands.common import settle_text

