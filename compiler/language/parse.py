@@ -99,9 +99,9 @@ def _kept(file: Path, make: Callable[[], Lark]) -> Lark:
     made = make()
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as tables:
-            made.save(tables)
-        os.replace(tables.name, file)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as fresh:
+            made.save(fresh)
+        os.replace(fresh.name, file)
     return made
 
 

@@ -24,10 +24,10 @@ from seustream.engine.relational.measures import Measures, Rows
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
 from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
 from seustream.engine.stream.spans import extremes
-from seustream.engine.stream.merge import timestamps
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
