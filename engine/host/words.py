@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from seustream.engine.host.growing import Growing
-from seustream.engine.host.numbers import texts
 from seustream.engine.kernels import native
+from seustream.engine.stream.numbers import texts
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.uint8] | None
