@@ -23,7 +23,7 @@ from seustream.engine.relational.inputs import Inputs
 from seustream.engine.relational.measures import Measures, Rows
 from seustream.engine.stream.answers import answer
 from seustream.engine.stream.evaluate import evaluate, holds
-from seustream.engine.stream.faults import QueryFaults, restore, told
+from seustream.engine.stream.faults import QueryFaults, fault_report, restore
 from seustream.engine.stream.merge import timestamps
 from seustream.engine.stream.operator import Answer
 from seustream.engine.stream.snapshot import Snapshot, unpack
