@@ -21,7 +21,7 @@ from seustream.compiler.language import expressions as x
 from seustream.compiler.language.faults import Faults
 from seustream.compiler.language.types import BIGINT, NULL
 from seustream.compiler.logical.program import Query, Source
-from seustream.compiler.logical.windows import has_end
+from seustream.compiler.logical.windows import has_end, is_plain
 from seustream.engine.host.complete import arrival_order, rows_of, selected
 from seustream.engine.host.join import Side
 from seustream.engine.host.rows import Rows, leaves
@@ -95,7 +95,7 @@ class Grouping:
             [*self.numbers, (len(self.arguments),)],
             [*(e.type for e in self.arguments), BIGINT],
             len(self.clocks),
-            ordered=len(query.sources) == 1,
+            ordered=len(query.sources) == 1 and is_plain(query.sources[0].window),
         )
 
     @property

@@ -91,6 +91,12 @@ class Sliding:
         self.live += len(events) - 2 * int(np.count_nonzero(events < 0))
         return Turns(events, until, at), who, points
 
+    def move(self, clock: int, places: Ints, ends: Ints) -> None:
+        """Members, by their places among those held, end there on a clock, sooner than was known."""
+        assert isinstance(self.windows, native.Windows)
+        self.ends[clock].view[places] = ends
+        self.windows.moved(clock, places + self.aggregates.base, np.ascontiguousarray(ends))
+
     def results(self, turns: Turns, faults: Faults) -> list[pa.Array]:
         """Each aggregate at each point."""
         found = self.aggregates.at(turns, faults)

@@ -64,6 +64,7 @@ static PyMethodDef of_best[] = {
 };
 static PyMethodDef of_windows[] = {
     {"run", of<Windows, &Windows::run>, METH_VARARGS, nullptr},
+    {"moved", of<Windows, &Windows::moved>, METH_VARARGS, nullptr},
     {"oldest", of<Windows, &Windows::oldest>, METH_NOARGS, nullptr},
     {"live", of<Windows, &Windows::live>, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -170,6 +170,9 @@ class Windows(Leaving):
         first new member of each point, and the point of each new member. Where it is `silent` the
         members just come."""
 
+    def moved(self, clock: int, members: Ints, ends: Ints, /) -> None:
+        """Members end sooner on a clock than they did."""
+
 class LastRows(Leaving):
     """Members that leave when so many later ones of their group have come."""
 

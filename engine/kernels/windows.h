@@ -140,7 +140,29 @@ class Windows : public Leaving {
                              handed(points));
     }
 
+    // Members end sooner on a clock than they did.
+    PyObject *moved(PyObject *args) {
+        PyObject *members_, *ends_;
+        long long clock;
+        if (!PyArg_ParseTuple(args, "LOO", &clock, &members_, &ends_)) throw Raised();
+        Ints members(members_), ends(ends_);
+        ends.want(members.size);
+        if (clock < 0 || clock >= static_cast<long long>(clocks.size()))
+            throw std::out_of_range("there is no such clock");
+        for (int64_t i = 0; i < members.size; ++i)
+            await(clocks[static_cast<size_t>(clock)], ends.data[i], members.data[i]);
+        Py_RETURN_NONE;
+    }
+
   private:
+    static constexpr int64_t NEVER = int64_t(1) << 61;  // ends from here on are not waited for
+
+    void await(Clock &clock, int64_t end, int64_t member) {
+        if (end >= NEVER) return;
+        clock.heap.emplace_back(end, member);
+        std::push_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
+    }
+
     void enter(Clock &clock, const Ints &ends, int64_t member) {
         if (clock.next == clock.stop && clock.heap.empty()) clock.next = clock.stop = member;
         int64_t end = ends.data[member - base];
@@ -151,8 +173,7 @@ class Windows : public Leaving {
             ++clock.stop;
             return;
         }
-        clock.heap.emplace_back(end, member);
-        std::push_heap(clock.heap.begin(), clock.heap.end(), std::greater<>());
+        await(clock, end, member);
     }
 
     // What ends before this leaves.

@@ -183,12 +183,13 @@ class TreeOperator:
             np.concatenate(part) for part in zip(_NO_PUSH, *self.pushed[number], strict=True)
         )
         self.pushed[number] = []
-        if self.grouping.ends is not None and len(came):
-            held = self.grouping.ends[clock]
+        if self.grouping.live and len(came):
+            held = self.grouping.sliding.ends[clock].view
             order = np.argsort(came)
             at = np.minimum(np.searchsorted(came[order], held - OPEN), len(came) - 1)
             found = (held >= OPEN) & (came[order][at] == held - OPEN)
-            self.grouping.ends[clock] = np.where(found, gone[order][at] - 1, held)
+            places = np.flatnonzero(found)
+            self.grouping.sliding.move(clock, places, gone[order][at[places]] - 1)
         end = np.full(len(mine), NEVER)
         here = mine != NOTHING
         at = store.index(mine[here])
