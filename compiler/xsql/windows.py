@@ -12,7 +12,7 @@ from seustream.compiler.errors import Problems, Span, suggest
 from seustream.compiler.language import expressions as x
 from seustream.compiler.language.types import MILLISECONDS, Kind, read_time
 from seustream.compiler.logical import program as logical
-from seustream.compiler.logical.joins import JoinSide
+from seustream.compiler.logical.joins import AsofJoin, JoinSide, joins
 from seustream.compiler.logical.program import Query, Source
 from seustream.compiler.logical.windows import LandmarkWindow, PartitionWindow
 from seustream.compiler.xsql import tree
@@ -84,7 +84,14 @@ def bounded(
     problems: Problems,
 ) -> tuple[Source, ...]:
     """The sources of a query, with windows from the conditions where none are written."""
-    sources = query.sources
+    # A row that is looked up may be the later one: till then the other is within.
+    later = {join.at: join.later for join in joins(side) if isinstance(join, AsofJoin)}
+    sources = tuple(
+        replace(of, window=Window(WindowKind.RANGE, max(of.window.size, later.get(at, 0))))
+        if at in later and of.window.kind is WindowKind.RANGE
+        else of
+        for at, of in enumerate(query.sources)
+    )
     if all(source.window != UNUSED for source in sources):
         return sources
     sizes = implied(side, conditions, len(sources), lasting)
