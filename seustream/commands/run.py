@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seustream import sites
 from seustream.boards import SHAPES
@@ -21,19 +19,17 @@ from seustream.commands.common import (
     compile_file,
     described,
     duration,
-    fault_lines,
     input_files,
     is_apas,
     keep_apart,
     require_queries,
-    table,
 )
+from seustream.commands.summary import apart, as_json, summary
 from seustream.compiler.catalogue import Stream
 from seustream.compiler.errors import nearest, suggest
 from seustream.compiler.logical.program import Program
 from seustream.compiler.pattern.ir import PatternQuery
 from seustream.compiler.pipeline import STAGES, Compilation, planned
-from seustream.compiler.plan.layout import uses_device
 from seustream.devices import BACKENDS, ENGINE, check_backend, check_devices, devices
 from seustream.engine.graph import GraphRun, answer_schemas, drive, streams_read
 from seustream.engine.pattern.nfa import Numbering
@@ -248,10 +244,10 @@ def _run(
             late = [(stream, times.rows(stream, rows)) for stream, rows in late]
             _write_late(arguments.late, arguments.format, late)
     if arguments.json:
-        print(_object(c, run, joined), file=sys.stderr if arguments.output == "-" else sys.stdout)
+        print(as_json(c, run, joined), file=sys.stderr if arguments.output == "-" else sys.stdout)
     elif not arguments.quiet:
-        print(_summary(c, run, joined, arguments), file=sys.stderr)
-        for line in _apart(c, run.report.results, tables):
+        print(summary(c, run, joined, arguments), file=sys.stderr)
+        for line in apart(c, run.report.results, tables):
             print(line, file=sys.stderr)
         for line in joined.lines:
             print(line, file=sys.stderr)
@@ -399,143 +395,3 @@ def _inputs(
             problems, hint="give each stream a file: --input R=r.csv --input S=s.parquet"
         )
     return [(streams[name], path) for name, path in found.items()]
-
-
-def _files(results: list[tuple[str, int]], arguments: argparse.Namespace) -> str:
-    to = "stdout" if arguments.output == "-" else str(Path(arguments.output))
-    return table(
-        [
-            (name, count, to if to == "stdout" else f"{to}/{name}.{arguments.format}")
-            for name, count in results
-        ],
-        ("query", "results", "file"),
-    )
-
-
-def _results(
-    c: Compilation, counts: Mapping[str, int], joined: sites.SitesOutcome
-) -> list[tuple[str, int]]:
-    across = [(name, rows.num_rows) for name, rows in joined.results.items()]
-    return [*across, *((name, counts[name]) for name in c.program.names if name in counts)]
-
-
-def _object(c: Compilation, run: GraphRun, joined: sites.SitesOutcome) -> str:
-    """The summary for a program."""
-    report = run.report
-    faults = {
-        name: [{"place": at, "rows": rows, "first": first} for at, (rows, first) in places.items()]
-        for name, places in {**joined.faults, **report.faults}.items()
-    }
-    found = {
-        "results": dict(_results(c, report.results, joined)),
-        "tuples": dict(report.taken),
-        "late": dict(report.late),
-        "faults": {name: places for name, places in faults.items() if places},
-        "in_software": dict(report.join.in_software),
-    }
-    return json.dumps(found)
-
-
-def _apart(
-    c: Compilation, counts: Mapping[str, int], tables: Mapping[str, pa.Table]
-) -> Iterator[str]:
-    """Joins without a result whose streams never overlap in time: often two clocks, or two units."""
-    spans = {
-        name: (pc.min(rows.column("ts")).as_py(), pc.max(rows.column("ts")).as_py())
-        for name, rows in tables.items()
-        if rows.num_rows
-    }
-    for query in c.program.queries:
-        names = sorted({source.stream.name for source in query.sources} & spans.keys())
-        if counts.get(query.name) or len(names) < 2:
-            continue
-        first, last = min(names, key=lambda n: spans[n][1]), max(names, key=lambda n: spans[n][0])
-        if spans[first][1] < spans[last][0]:
-            yield (
-                f"note: {query.name} has no results: {first} ends at {spans[first][1]:,} ms, before"
-                f" {last} begins at {spans[last][0]:,} ms; are their clocks and units the same?"
-            )
-
-
-def _summary(
-    c: Compilation, run: GraphRun, joined: sites.SitesOutcome, arguments: argparse.Namespace
-) -> str:
-    report = run.report
-    lines = [_files(_results(c, report.results, joined), arguments), ""]
-    taken = sum(report.taken.values())
-    lines.append(f"{taken:,} tuples in{_joined_by(run, arguments.backend)}")
-    lines += _left_to_the_engine(c)
-    if report.engines:
-        engines = ", ".join(f"{name} by {engine}" for name, engine in report.engines.items())
-        lines.append(f"patterns: {engines}")
-    lines += [f"{count:,} tuples of {name} from APAS" for name, count in report.derived.items()]
-    for stream, count in report.late.items():
-        kept = f"written to {arguments.late}" if arguments.late else "not processed"
-        lines.append(
-            f"warning: stream {stream}: {_tuples(count, 'late ')}, {kept};"
-            " --slack MS accepts them, --late DIR keeps them"
-        )
-    lines += [
-        f"warning: stream {stream}: {_tuples(count)} not taken by patterns: no time, or one beyond"
-        " ±2^61 ms, which no window can be added to"
-        for stream, count in report.untimed.items()
-    ]
-    kept = f"written to {arguments.late}" if arguments.late else "--late DIR keeps them"
-    lines += [
-        f"warning: stream {stream}: {_tuples(count)} not taken by APAS, te is before ts; {kept}"
-        for stream, count in report.refused.items()
-        if count
-    ]
-    lines += [
-        f"warning: {_tuples(count)} with key 0 dropped from time-tables of {name}"
-        for name, count in report.bad_keys.items()
-    ]
-    lines += fault_lines({**joined.faults, **report.faults}, arguments.verbose)
-    for stream, count in report.join.in_software.items():
-        lines.append(
-            f"note: stream {stream}: {_tuples(count)} joined in software"
-            " (NULL, or out of the attribute's range, in a compared column)"
-        )
-    for stream, overflow in report.join.overflow.items():
-        lines.append(
-            f"note: stream {stream}: window {overflow.window} needed"
-            f" {' and '.join(overflow.needs(c.options.config))};"
-            f" {_tuples(overflow.left_early)} joined in software"
-        )
-    return "\n".join(lines)
-
-
-def _joined_by(run: GraphRun, backend: str) -> str:
-    """Says where base streams were joined, and what that took."""
-    if not run.devices:
-        joins = any(uses_device(query) for query in run.compilation.program.queries)
-        return "; joined by the engine" if joins else ""
-    found, join = [device.status() for device in run.devices], run.report.join
-    several = f"{len(found)} devices, " if len(found) > 1 else ""
-    return (
-        f" on {several}backend {backend}; {sum(one.pairs for one in found):,} pairs compared,"
-        f" {sum(one.circulated for one in found):,} joined tuples circulated,"
-        f" {join.repeats:,} repeats and {join.residual:,} residual misses dropped"
-    )
-
-
-_NAMED = 3  # queries a line names
-
-
-def _left_to_the_engine(c: Compilation) -> list[str]:
-    """The queries that no device had room for, by what they needed."""
-    if c.options.devices == 0:
-        return []
-    by_reason: dict[str, list[str]] = {}
-    for name, why in c.placement.software.items():
-        by_reason.setdefault(why, []).append(name)
-    return [
-        f"note: joined by the engine: {', '.join(names[:_NAMED])}"
-        + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
-        + f" ({why})"
-        for why, names in by_reason.items()
-    ]
-
-
-def _tuples(count: int, kind: str = "") -> str:
-    return f"{count:,} {kind}tuple{'s' * (count != 1)}"

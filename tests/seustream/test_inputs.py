@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,22 +50,3 @@ def test_messages_name_the_file_that_was_given(capfd: pytest.CaptureFixture[str]
     Path("data/2.csv.gz").write_bytes(gzip.compress(b"ts,a\n2026-01-05,3\n"))
     assert main(["run", "-c", text, "--input", "R=data"]) == 2
     assert "the times of its files have several types" in capfd.readouterr().err
-
-
-def test_the_summary_as_json(capfd: pytest.CaptureFixture[str]) -> None:
-    text = "SELECT a, 1 / (a - 2) AS x FROM R WINDOW NOW"
-    assert main(["run", "-c", text, "--input", "R=data", "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
-    assert (found["results"], found["tuples"]) == ({"q0": 3}, {"R": 3})
-    (fault,) = found["faults"]["q0"]
-    assert fault["rows"] == 1
-    assert "division by zero" in fault["place"]
-
-
-def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("s.csv").write_text("ts,a\n1767600030000,1\n")
-    join = "SELECT x.a FROM R x, S y WHERE x.a = y.a WINDOW RANGE 1 hour"
-    assert main(["run", "-c", join, "--input", "R=data", "--input", "S=s.csv"]) == 0
-    assert "q0 has no results: R ends at 3 ms, before S begins at 1,767,600,030,000 ms" in (
-        capfd.readouterr().err
-    )

@@ -1,0 +1,35 @@
+"""Summaries of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seustream.cli import main
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r.csv").write_text("ts,a\n1,1\n2,2\n3,3\n")
+
+
+def test_the_summary_as_json(capfd: pytest.CaptureFixture[str]) -> None:
+    text = "SELECT a, 1 / (a - 2) AS x FROM R WINDOW NOW"
+    assert main(["run", "-c", text, "--input", "R=r.csv", "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["results"], found["tuples"]) == ({"q0": 3}, {"R": 3})
+    (fault,) = found["faults"]["q0"]
+    assert fault["rows"] == 1
+    assert "division by zero" in fault["place"]
+
+
+def test_streams_that_never_overlap_get_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("s.csv").write_text("ts,a\n1767600030000,1\n")
+    join = "SELECT x.a FROM R x, S y WHERE x.a = y.a WINDOW RANGE 1 hour"
+    assert main(["run", "-c", join, "--input", "R=r.csv", "--input", "S=s.csv"]) == 0
+    assert "q0 has no results: R ends at 3 ms, before S begins at 1,767,600,030,000 ms" in (
+        capfd.readouterr().err
+    )
