@@ -54,6 +54,7 @@ class PatternNode:
     def snapshot(self) -> bytes:
         plain = {
             "text": self.query.text,
+            "reached": self._reached,
             "operator": self.operator.snapshot(),
             "faults": fault_report(self.faults),
         }
@@ -65,4 +66,5 @@ class PatternNode:
         if plain["text"] == self.query.text:
             self.operator.restore(plain["operator"])
             restore(self.faults, plain["faults"])
-            self._reached = self.operator.watermark
+            # Of releases that saved only after the outputs, nothing beyond them was reached.
+            self._reached = plain.get("reached", self.operator.watermark)

@@ -202,8 +202,8 @@ def in_pieces(
 
 def alike(found: bytes, want: bytes) -> None:
     """States are alike; the chunks that their tables are in do not count."""
-    kind = json.loads(want[14 : 14 + int.from_bytes(want[6:14], "little")])["kind"]
-    one, other = unpack(found, kind), unpack(want, kind)
+    head = json.loads(want[14 : 14 + int.from_bytes(want[6:14], "little")])
+    one, other = (unpack(data, head["kind"], head["version"]) for data in (found, want))
     assert one.plain == other.plain, "rule 7: a restored state is another"
     assert one.tables.keys() == other.tables.keys(), "rule 7: a restored state has other tables"
     for name, rows in other.tables.items():

@@ -264,10 +264,10 @@ def test_a_caller_that_breaks_a_rule_is_found(calls: list[tuple[str, str, Any]],
 
 
 RELATIONAL = {
-    "UnionAll": "SELECT R.a FROM R WINDOW NOW UNION ALL SELECT S.d FROM S WINDOW NOW",
+    "UnionOperator": "SELECT R.a FROM R WINDOW NOW UNION ALL SELECT S.d FROM S WINDOW NOW",
     "TreeOperator": "SELECT R.a, S.name FROM R LEFT JOIN S ON R.a = S.d WINDOW RANGE 9, RANGE 5",
-    "PeriodGroups": "SELECT R.a, count(*) AS n FROM R GROUP BY R.a, TUMBLE(ts, 20 ms)",
-    "OverRows": "SELECT R.a, sum(R.b) OVER (PARTITION BY R.a ORDER BY R.ts ROWS BETWEEN 3 PRECEDING"
+    "PeriodOperator": "SELECT R.a, count(*) AS n FROM R GROUP BY R.a, TUMBLE(ts, 20 ms)",
+    "OverOperator": "SELECT R.a, sum(R.b) OVER (PARTITION BY R.a ORDER BY R.ts ROWS BETWEEN 3 PRECEDING"
     " AND CURRENT ROW) AS s FROM R WINDOW NOW",
 }
 
