@@ -67,7 +67,7 @@ def imports(command: tuple[str, ...]) -> Iterator[str]:
             ]
             yield "from seustream.commands import bench"
             yield from (f"bench._load({name!r})" for name in names)
-        case (("ruff" | "mypy" | "lint-imports" | "towncrier"), *_):
+        case (("ruff" | "mypy" | "lint-imports" | "towncrier" | "pip-audit"), *_):
             pass
         case _:
             raise AssertionError(f"what does it import? {command}")

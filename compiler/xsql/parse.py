@@ -189,8 +189,22 @@ def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pr
         )
         return
     keywords = [name for name in possible if name not in TOKEN_NAMES]
-    close = difflib.get_close_matches(str(token).upper(), keywords, n=1, cutoff=0.7)
     start = token.start_pos or 0
+    written = source.text[span.start : start]
+    unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", written)
+    if unit is not None:
+        hint = "units are ms, seconds, minutes, hours, days and weeks; a month has no fixed length"
+        at = Span(span.start + unit.start(1), span.start + unit.end(1))
+        problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", at, hint)
+        return
+    # A keyword that is misspelt may have been read as a new name, as FRM in SELECT a FRM R.
+    before = re.search(r"(\w{3,})\s+$", written)
+    if before is not None and (near := _close(before[1], keywords)):
+        at = Span(span.start + before.start(1), span.start + before.end(1))
+        said = f"{before[1]!r} is unexpected; expected {wanted}"
+        problems.add("syntax", said, at, f"did you mean {near}?")
+        return
+    close = _close(str(token), keywords)
     if token == "(" and (library := library_call(source.text, start)):
         problems.add("syntax", library.message, library.span, library.hint)
         return
@@ -201,8 +215,14 @@ def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pr
         "syntax",
         f"{source.text[start:end]!r} is unexpected; expected {wanted}",
         Span(start, end),
-        f"did you mean {close[0]}?" if close and len(token) > 2 else hint,
+        f"did you mean {close}?" if close and len(token) > 2 else hint,
     )
+
+
+def _close(word: str, keywords: list[str]) -> str | None:
+    """The keyword that a word is nearly; None if it is one."""
+    near = difflib.get_close_matches(word.upper(), keywords, n=1, cutoff=0.7)
+    return near[0] if near and near[0] != word.upper() else None
 
 
 _INSTEAD = {"&": "AND", "!": "NOT, and <> for not equal"}

@@ -45,7 +45,7 @@ def _numbered(
 ) -> syntax.Expression:
     if not select.stars and 1 <= number <= len(select.items):
         return select.items[number - 1].expression
-    said = f"SELECT has {len(select.items)} items, there is no item {number}"
+    said = f"SELECT has no item {number}"
     if select.stars:
         said = "a number names an item of SELECT, and * is several columns"
     problems.add("no-such-item", said, e.span, f"write the columns in {clause} by their names")

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from seustream.commands.common import table
-from seustream.commands.query import listing
 from seustream.compiler.errors import Problems
 from seustream.compiler.xsql.parse import split
 from seustream.cosim.bridge import protocol as p
@@ -115,6 +114,8 @@ class Conversation:
             print(_HELP)
             return True
         if not self.is_within and word == "LIST":
+            from seustream.commands.query import listing  # a command imports others when it runs
+
             self._try(lambda: print(listing(self.bridge)))
             return True
         self._text += line if line.endswith("\n") else f"{line}\n"

@@ -260,7 +260,7 @@ def test_compile_writes_image_manifest_and_listing(capfd: pytest.CaptureFixture[
     assert manifest["image"]["bytes"] == Path("image/q.wjas").stat().st_size
     assert manifest["options"]["statistics"] == {"r": {"rows": 5, "distinct": {"a": 7}}}
     assert [query["name"] for query in manifest["queries"]] == ["q0"]
-    assert "30080  CMP 0,R0,=,0" in Path("image/q.lst").read_text()
+    assert "30080   CMP 0,R0,=,0" in Path("image/q.lst").read_text()
     assert "1 queries, 1 with joins in the device" in capfd.readouterr().out
 
 

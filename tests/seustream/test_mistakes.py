@@ -14,7 +14,7 @@ STREAMS = (
 )
 SQL = """
 SELCT a FROM R WINDOW NOW                                     'SELCT' is unexpected|mean SELECT?
-SELECT a FRM R WINDOW NOW                                     'R' is unexpected; expected ',' or FROM
+SELECT a FRM R WINDOW NOW                                     'FRM' is unexpected; expected ',' or FROM
 SELECT aa FROM R WINDOW NOW                                   a column aa|mean a?
 SELECT a FROM RR WINDOW NOW                                   no stream RR|mean R?
 SELECT R.a FROM R, S WHERE R.a = S.d                          needs a window|WINDOW RANGE 5 minutes

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from seustream.compiler.pipeline import compile_text
+from seustream.spark_feeder.bridged import _check_times
 from seustream.spark_feeder.errors import FeedError
 from seustream.spark_feeder.inputs import InputSource, _items, read, rows_of
-from seustream.spark_feeder.job import _check_times
 from tests.cosim.bridge.serving import compiled
 
 R, S = compiled().streams

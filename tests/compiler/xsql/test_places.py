@@ -73,8 +73,8 @@ def test_short_and_long(short: str, long: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        ("SELECT a FROM R GROUP BY 2 WINDOW 5", "there is no item 2", "by their names"),
-        ("SELECT a FROM R GROUP BY 0 WINDOW 5", "there is no item 0", "by their names"),
+        ("SELECT a FROM R GROUP BY 2 WINDOW 5", "has no item 2", "by their names"),
+        ("SELECT a FROM R GROUP BY 0 WINDOW 5", "has no item 0", "by their names"),
         ("SELECT * FROM R GROUP BY 1 WINDOW 5", "* is several columns", "by their names"),
         (
             "SELECT TUMBLE_END(ts, 2 s) e FROM R GROUP BY TUMBLE(ts, 1 s)",
