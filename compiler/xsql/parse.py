@@ -194,15 +194,15 @@ def _report(error: UnexpectedInput, source: SourceText, span: Span, problems: Pr
     unit = re.search(r"(?i)\bINTERVAL\s+'[^']*'\s+(\w+)\s*$", written)
     if unit is not None:
         hint = "units are ms, seconds, minutes, hours, days and weeks; a month has no fixed length"
-        at = Span(span.start + unit.start(1), span.start + unit.end(1))
-        problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", at, hint)
+        place = Span(span.start + unit.start(1), span.start + unit.end(1))
+        problems.add("unknown-unit", f"there is no unit {unit[1]} of an interval", place, hint)
         return
     # A keyword that is misspelt may have been read as a new name, as FRM in SELECT a FRM R.
     before = re.search(r"(\w{3,})\s+$", written)
     if before is not None and (near := _close(before[1], keywords)):
-        at = Span(span.start + before.start(1), span.start + before.end(1))
+        place = Span(span.start + before.start(1), span.start + before.end(1))
         said = f"{before[1]!r} is unexpected; expected {wanted}"
-        problems.add("syntax", said, at, f"did you mean {near}?")
+        problems.add("syntax", said, place, f"did you mean {near}?")
         return
     close = _close(str(token), keywords)
     if token == "(" and (library := library_call(source.text, start)):
