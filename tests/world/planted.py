@@ -62,7 +62,7 @@ PLANTED = {
     "operators of a snapshot are not restored": (
         _B + "session:Session._recover", "self.runner.run.resume(saved.state)", "pass"),
     "commits do not wait for room": (
-        _B + "session:Session._wait_for_room", "while self.waiting_rows and", "while False and"),
+        _B + "session:Session._wait_for_room", "while full := self._full(rows)", "while full := None"),
     "processing does not wait for readers": (
         _B + "session:Session._deliver", "while self.delivery.full and", "while False and"),
     "a trim does not wait for the replay": (
