@@ -64,9 +64,6 @@ class Journal:
     def _open(self, found: Survey) -> None:
         if found.damages:
             raise found.damages[0]
-        # A name that is found may be one whose sync failed; what comes now relies on all of them.
-        self.disk.sync(self.folder)
-        self.disk.sync(self.staged)
         self._pending = b""
         self._highest = -1 if found.generation is None else found.generation
         self._generation = self._highest

@@ -10,16 +10,16 @@ from tests.world.world import Violation, play, shrink
 
 CHUNK = 10
 
-STANDSTILLS = (101, 274)
-"""Seeds in which writers and readers wait for each other for ever: a defect that is open. Nothing is lost or
-repeated in them. They fail here once it is mended, and go."""
+OPEN = {219: "a refusal over a disk that did not lie"}
+"""Seeds that find a defect which is open, and what it is: a journal that is found after a failed sync of its
+folder is not synced again, and may be gone with the power. They fail here once it is mended, and go."""
 
 
 @pytest.mark.parametrize("first", range(0, 300, CHUNK))
 def test_nothing_is_lost_or_repeated_whatever_goes_wrong(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        if seed in STANDSTILLS:
-            with pytest.raises(Violation, match="not over"):
+        if seed in OPEN:
+            with pytest.raises(Violation, match=OPEN[seed]):
                 play(seed)
             continue
         try:
@@ -38,7 +38,7 @@ def test_a_seed_is_the_same_again() -> None:
     ("name", "what"),
     [
         ("an epoch counts each time it comes", ""),
-        ("operators of a snapshot are not restored", ""),
+        ("operators of a snapshot are not restored", "lost"),
         ("records are not synced", "acknowledged"),
     ],
 )
